@@ -1,0 +1,198 @@
+"""The error tree: one root, data first, message second.
+
+::
+
+    ToolGrammarError
+    ├── SchemaError                 a schema, tool signature or grammar that we cannot take
+    │   ├── InvalidSchemaError          it is malformed                          (ValueError)
+    │   ├── UnsupportedSchemaError      it is well-formed, but cannot be enforced exactly
+    │   └── UnsatisfiableSchemaError    nothing can ever satisfy it
+    ├── GrammarError                a grammar or pattern that we cannot take
+    │   └── PatternError                a regular expression: malformed or not regular
+    ├── VocabularyError             a tokenizer or token list that we cannot use exactly
+    ├── LimitError                  a stated limit was hit (size, depth, states, time)
+    ├── DecodingError               generation could not go on
+    │   ├── BudgetError                 the shortest valid output does not fit in the budget
+    │   ├── ContextOverflowError        the prompt does not fit in the model's context window
+    │   └── CancelledError              the caller asked to stop
+    ├── ModelError                  a model backend failed or was asked for what it lacks
+    │   └── MissingDependencyError      an optional package is not installed     (ImportError)
+    └── ToolCallError               a tool call that is not valid
+        ├── UnknownToolError            its name is not one of the given tools
+        ├── InvalidArgumentsError       its arguments do not match the tool's schema
+        └── ParseError                  the text is not in the wire format
+
+Every error carries ``code`` (a stable slug), ``place`` (where in the user's input) and ``hint`` (the way out).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the user's input an error lies; fields that do not apply are None.
+
+    Attributes:
+        pointer: JSON pointer (RFC 6901) into the schema or value, ``""`` for the root.
+        keyword: the JSON Schema keyword at that pointer.
+        tool: name of the tool.
+        parameter: name of the tool's parameter.
+        line: 1-based line in a text.
+        column: 1-based column in a text.
+        offset: 0-based offset in a pattern or text, in characters.
+    """
+
+    pointer: str | None = None
+    keyword: str | None = None
+    tool: str | None = None
+    parameter: str | None = None
+    line: int | None = None
+    column: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.tool is not None:
+            parts.append(f"tool {self.tool!r}")
+        if self.parameter is not None:
+            parts.append(f"parameter {self.parameter!r}")
+        if self.pointer is not None:
+            parts.append(f"at {self.pointer or '(root)'}")
+        if self.keyword is not None:
+            parts.append(f"keyword {self.keyword!r}")
+        if self.line is not None:
+            parts.append(f"line {self.line}" + (f", column {self.column}" if self.column is not None else ""))
+        if self.offset is not None:
+            parts.append(f"offset {self.offset}")
+        return ", ".join(parts)
+
+
+class ToolGrammarError(Exception):
+    """Root of every error that this library raises on purpose.
+
+    Args:
+        message: what is wrong, one sentence.
+        hint: what the caller can do about it.
+        place: where in the caller's input.
+    """
+
+    code = "error"
+    retryable = False
+
+    def __init__(self, message: str, *, hint: str | None = None, place: Place | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        self.place = place or Place()
+        where = str(self.place)
+        text = f"{message} ({where})" if where else message
+        super().__init__(f"{text} Hint: {hint}" if hint else text)
+
+
+class SchemaError(ToolGrammarError):
+    """A schema, tool signature or grammar description that we cannot take."""
+
+    code = "schema"
+
+
+class InvalidSchemaError(SchemaError, ValueError):
+    """The schema is malformed: it says something that JSON Schema does not allow."""
+
+    code = "invalid_schema"
+
+
+class UnsupportedSchemaError(SchemaError):
+    """The schema is well-formed, but this keyword cannot be enforced exactly."""
+
+    code = "unsupported_schema"
+
+
+class UnsatisfiableSchemaError(SchemaError):
+    """No instance can satisfy the schema."""
+
+    code = "unsatisfiable_schema"
+
+
+class GrammarError(ToolGrammarError, ValueError):
+    """A grammar that we cannot take."""
+
+    code = "grammar"
+
+
+class PatternError(GrammarError):
+    """A regular expression that is malformed, or is not regular."""
+
+    code = "pattern"
+
+
+class VocabularyError(ToolGrammarError, ValueError):
+    """A tokenizer or token list whose exact bytes are not known."""
+
+    code = "vocabulary"
+
+
+class LimitError(ToolGrammarError):
+    """A stated limit was hit: size, nesting depth, number of states or time."""
+
+    code = "limit"
+
+
+class DecodingError(ToolGrammarError):
+    """Generation could not go on."""
+
+    code = "decoding"
+
+
+class BudgetError(DecodingError):
+    """The shortest valid output does not fit in the token budget."""
+
+    code = "budget"
+
+
+class ContextOverflowError(DecodingError):
+    """The prompt does not fit in the model's context window."""
+
+    code = "context_overflow"
+
+
+class CancelledError(DecodingError):
+    """The caller asked for generation to stop."""
+
+    code = "cancelled"
+
+
+class ModelError(ToolGrammarError):
+    """A model backend failed, or was asked for something it lacks."""
+
+    code = "model"
+
+
+class MissingDependencyError(ModelError, ImportError):
+    """An optional package is needed and not installed; the hint has the ``pip install`` line."""
+
+    code = "missing_dependency"
+
+
+class ToolCallError(ToolGrammarError):
+    """A tool call that is not valid."""
+
+    code = "tool_call"
+
+
+class UnknownToolError(ToolCallError, LookupError):
+    """The call names a tool that was not given."""
+
+    code = "unknown_tool"
+
+
+class InvalidArgumentsError(ToolCallError, ValueError):
+    """The call's arguments do not match the tool's schema."""
+
+    code = "invalid_arguments"
+
+
+class ParseError(ToolCallError, ValueError):
+    """The text is not in the wire format it was parsed as."""
+
+    code = "parse"

@@ -1,0 +1,140 @@
+"""What a stream yields: typed deltas, each certain when it is sent.
+
+Law: for one generation, concatenating the deltas gives the final `Generation` (text, reasoning, each call's
+arguments); text and call deltas never mix in one event; `Finish` comes last, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+from .messages import Message, ToolCall
+
+FinishReason = Literal["stop", "tool_calls", "length", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts of one generation.
+
+    Attributes:
+        prompt_tokens: tokens of the prompt.
+        completion_tokens: tokens written, forced ones included.
+        reasoning_tokens: how many of them were thinking.
+        cached_tokens: prompt tokens whose keys and values were reused.
+        forced_tokens: tokens that the grammar fixed (no choice was left to the model).
+        forward_passes: how often the model was run.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+    forced_tokens: int = 0
+    forward_passes: int = 0
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    """A piece of the model's thinking."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CallStart:
+    """A tool call begins; sent once per call, as soon as the name is certain."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ArgumentsDelta:
+    """A piece of the JSON text of the arguments of call ``index``."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True)
+class CallEnd:
+    """Call ``index`` is complete."""
+
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True)
+class TokenWritten:
+    """One token of the output; only sent with ``GenerateParams(trace=True)``.
+
+    Attributes:
+        token_id: the token.
+        data: its bytes.
+        forced: True when the grammar left no choice.
+        choices: how many tokens were allowed here, when counted.
+    """
+
+    token_id: int
+    data: bytes
+    forced: bool
+    choices: int | None = None
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The generation is over.
+
+    Attributes:
+        reason: why it stopped.
+        usage: token counts.
+        cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
+    """
+
+    reason: FinishReason
+    usage: Usage
+    cut: tuple[str, ...] = ()
+
+
+Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The whole result of one generation.
+
+    Attributes:
+        message: the assistant's turn: text, reasoning and tool calls.
+        finish_reason: why it stopped.
+        usage: token counts.
+        cut: JSON pointers of values closed by force in the text answer.
+        raw: the exact text that the model wrote, control markers included.
+        token_ids: the tokens written.
+    """
+
+    message: Message
+    finish_reason: FinishReason
+    usage: Usage
+    cut: tuple[str, ...] = ()
+    raw: str = ""
+    token_ids: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return self.message.text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the answer."""
+        return self.message.tool_calls

@@ -1,0 +1,89 @@
+"""Canonical conversation: what every adapter translates to and from.
+
+A conversation is a sequence of `Message`. All values are immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Union
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A piece of text inside a message."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """An image inside a message: raw bytes or a URL, never both.
+
+    Attributes:
+        data: the encoded image file.
+        url: where the image is; never fetched by us.
+        media_type: for example ``"image/png"``.
+    """
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str | None = None
+
+
+Part = Union[TextPart, ImagePart]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call of one tool.
+
+    Attributes:
+        id: unique in its conversation.
+        name: the tool's name.
+        arguments: the decoded JSON arguments.
+        raw: the arguments as they were written (JSON text), when known.
+        cut: JSON pointers of the values that were closed by force because the token budget ran out; a call
+            with a non-empty ``cut`` is schema-valid but not whole, and must not be executed unasked.
+        error: why the call is not valid, or None. A valid call validates against its tool's schema.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    raw: str | None = None
+    cut: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation.
+
+    Attributes:
+        role: who speaks.
+        content: plain text, or parts in order.
+        reasoning: the model's thinking, apart from its answer (assistant only).
+        tool_calls: calls made in this turn (assistant only).
+        tool_call_id: which call this answers (tool only).
+        name: the speaker's or the tool's name.
+        is_error: the tool failed and ``content`` says how (tool only).
+    """
+
+    role: Role
+    content: str | tuple[Part, ...] = ""
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = field(default=())
+    tool_call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the message: its text parts joined, images left out."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text for part in self.content if isinstance(part, TextPart))

@@ -1,0 +1,138 @@
+"""What a caller asks of a generation, and what a tool set must be able to do for it.
+
+`core` knows no tool: a tool set reaches it through the `ToolInterface` protocol, which
+``toolgrammar.tools.ToolSet`` implements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from .events import Event
+    from .grammar import Grammar
+
+Whitespace = Literal["compact", "single", "flexible"]
+
+
+class OutputParser(Protocol):
+    """Turns a model's raw output, in pieces cut anywhere, into typed deltas.
+
+    Law: the deltas do not depend on how the text was cut (after joining neighbouring deltas of one kind).
+    """
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece; return what has become certain (no `Finish`)."""
+        ...
+
+    def close(self) -> list[Event]:
+        """Say that the text is over; return the rest.
+
+        Raises:
+            ParseError: the text ends inside a call.
+        """
+        ...
+
+
+@runtime_checkable
+class ToolInterface(Protocol):
+    """What a generation needs from a set of tools."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the tools, in order."""
+        ...
+
+    def grammar(
+        self,
+        format: str = "hermes",
+        *,
+        tool_choice: str = "auto",
+        parallel: bool = True,
+        whitespace: Whitespace = "single",
+        response_schema: Any = None,
+    ) -> Grammar:
+        """The union grammar of the assistant's turn."""
+        ...
+
+    def parser(self, format: str = "hermes") -> OutputParser:
+        """A fresh streaming parser for that wire format."""
+        ...
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
+        ...
+
+    def prompt(self, format: str = "hermes") -> str:
+        """The text that tells a model without its own template about the tools and the format."""
+        ...
+
+
+@dataclass(frozen=True)
+class JsonMode:
+    """Ask for JSON that matches a schema.
+
+    Attributes:
+        schema: JSON Schema (dict or bool), a Pydantic model class, or None for any JSON.
+        strict: an unsupported keyword is an error (True) or is checked after generation (False).
+        repair: repair and retry output of models that cannot be constrained.
+        grammar: a ready `Grammar` instead of a schema.
+        constrained_decoding: False writes freely, then validates (and repairs, if asked).
+        whitespace: which spellings of JSON the model may use.
+    """
+
+    schema: Any = None
+    strict: bool = True
+    repair: bool = True
+    grammar: Grammar | None = None
+    constrained_decoding: bool = True
+    whitespace: Whitespace = "single"
+
+
+@dataclass(frozen=True)
+class GenerateParams:
+    """How to generate.
+
+    Attributes:
+        max_tokens: token budget of the output; None means what the context window leaves (at most 2,048).
+        temperature: 0 is greedy.
+        top_p: keep the smallest set of tokens with this much probability.
+        top_k: keep this many tokens; 0 keeps all.
+        min_p: drop tokens below this share of the most likely one's probability.
+        seed: makes sampling reproducible.
+        stop: strings that end a text answer; never looked for inside a tool call.
+        json_mode: the answer is JSON.
+        grammar: the answer is a text of this grammar.
+        tools: a tool set (``toolgrammar.tools.ToolSet``).
+        tool_choice: ``"auto"``, ``"required"``, ``"none"`` or a tool's name.
+        parallel_tool_calls: several calls in one turn are allowed.
+        response_schema: beside tools: a text answer must be JSON of this schema.
+        tool_format: wire format of calls; None lets the model's tokenizer decide.
+        on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
+        jump_forward: append what the grammar fixes without asking the model.
+        trace: also yield `TokenWritten` events.
+        cancel: polled at each step; returning True ends the generation.
+        timeout: seconds; the generation is cancelled after that.
+    """
+
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: Sequence[str] = ()
+    json_mode: JsonMode | None = None
+    grammar: Grammar | None = None
+    tools: ToolInterface | None = None
+    tool_choice: str = "auto"
+    parallel_tool_calls: bool = True
+    response_schema: Mapping[str, Any] | bool | None = None
+    tool_format: str | None = None
+    on_budget: Literal["close", "error"] = "close"
+    jump_forward: bool = True
+    trace: bool = False
+    cancel: Callable[[], bool] | None = None
+    timeout: float | None = None
