@@ -1,0 +1,144 @@
+"""A vocabulary: which bytes each token of a model stands for.
+
+Everything that constrains a model speaks of bytes; a `Vocabulary` is the only place where token ids meet bytes. It
+knows nothing of how a tokenizer splits text: for the mask it only matters what a token adds to the output.
+
+There are two kinds of tokens. A *text token* has bytes, possibly half a character. A *control token* (end of text,
+start of a turn, padding) has none, and is never text, even when some text spells its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import threading
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from .errors import VocabularyError
+
+
+class Vocabulary:
+    """The exact bytes of every token id. Immutable; equal only to itself (compare `content_hash` for the content).
+
+    Control tokens, holes in the numbering and the padding of a model's output layer are None in `tokens`. So is every
+    token of ``eos`` and ``special``, whatever bytes it was given with: a control token is never text. A text token with
+    empty bytes is allowed, but no mask ever allows it, for it would let a model write for ever without writing.
+
+    Args:
+        tokens: the bytes of each token id; None for an id that is not text.
+        eos: the ids that end the text; may be empty for a model that has no such token.
+        special: the control tokens that a grammar may name (``Grammar.special``), from name to id.
+
+    Raises:
+        VocabularyError: a token that is not bytes, an id out of range, or no tokens at all.
+
+    Attributes:
+        cache: room for what others derive from this vocabulary (byte tries, shared mask tables); lives as long as
+            the vocabulary does. Hold `lock` to fill it.
+        lock: guards `cache`; re-entrant.
+    """
+
+    __slots__ = ("__weakref__", "_content_hash", "_eos", "_special", "_tokens", "cache", "lock")
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes | None],
+        *,
+        eos: Collection[int],
+        special: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        table: list[bytes | None] = list(tokens)
+        if not table:
+            raise VocabularyError("A vocabulary needs at least one token.")
+        for token_id, token in enumerate(table):
+            if token is not None and not isinstance(token, bytes):
+                raise VocabularyError(f"Token {token_id} is {type(token).__name__}, not bytes or None.")
+        for name in special:
+            if not isinstance(name, str) or not name:
+                raise VocabularyError(f"A special token's name must be a non-empty string, not {name!r}.")
+        self._eos = frozenset(_checked_id(token_id, len(table), "end-of-text token") for token_id in eos)
+        self._special = {
+            name: _checked_id(token_id, len(table), f"special token {name!r}") for name, token_id in special.items()
+        }
+        for token_id in self._eos.union(self._special.values()):
+            table[token_id] = None
+        self._tokens = tuple(table)
+        self._content_hash: str | None = None
+        self.cache: dict[Hashable, Any] = {}
+        self.lock = threading.RLock()
+
+    @property
+    def tokens(self) -> tuple[bytes | None, ...]:
+        """The bytes of each token; None for what is not text."""
+        return self._tokens
+
+    @property
+    def eos(self) -> frozenset[int]:
+        """The ids that end the text."""
+        return self._eos
+
+    @property
+    def special(self) -> Mapping[str, int]:
+        """The control tokens by name, read-only."""
+        return MappingProxyType(self._special)
+
+    @property
+    def size(self) -> int:
+        """How many ids there are; logits have this length."""
+        return len(self._tokens)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary(size={len(self._tokens)}, eos={sorted(self._eos)}, special={len(self._special)})"
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes that these tokens write; control tokens write none.
+
+        Law: ``decode(a + b) == decode(a) + decode(b)``.
+
+        Raises:
+            VocabularyError: an id out of range.
+        """
+        tokens = self._tokens
+        return b"".join(tokens[_checked_id(token_id, len(tokens), "token")] or b"" for token_id in ids)
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) of the tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
+        if self._content_hash is None:
+            digest = hashlib.sha256(b"toolgrammar vocabulary 1\n")
+            # Each piece is written with its length, so that no two different lists of tokens read the same.
+            digest.update(b"".join(b"-\n" if t is None else b"%d\n%b" % (len(t), t) for t in self._tokens))
+            digest.update(repr((sorted(self._eos), sorted(self._special.items()))).encode())
+            self._content_hash = digest.hexdigest()
+        return self._content_hash
+
+    def __copy__(self) -> Vocabulary:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Vocabulary:
+        # Frameworks deep-copy their configuration, models included: an immutable table need not be doubled.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._tokens, self._eos, dict(self._special))
+
+
+def _rebuild(tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int]) -> Vocabulary:
+    """Unpickle a vocabulary; its lock and cache start afresh."""
+    return Vocabulary(tokens, eos=eos, special=special)
+
+
+def _checked_id(value: Any, size: int, what: str) -> int:
+    """``value`` as a token id of a vocabulary of this size."""
+    try:
+        token_id = operator.index(value)
+    except TypeError:
+        token_id = -1
+    if isinstance(value, bool) or not 0 <= token_id < size:
+        raise VocabularyError(f"The {what} has the id {value!r}, which is not one of 0..{size - 1}.")
+    return token_id
