@@ -1,0 +1,70 @@
+"""What pyproject.toml cannot say: the list of packages, and which modules are compiled when they can be.
+
+The library is complete without a compiled module. With Cython and a C compiler, the modules in ``COMPILED`` are built
+as extensions of the same name, beside their source; otherwise, or with ``TOOLGRAMMAR_NO_EXTENSIONS=1`` in the
+environment, the wheel is pure Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, find_namespace_packages, setup
+
+HOUSE = ("core", "tools", "adapters")
+COMPILED = ("core/automaton/kernel.py",)
+
+
+def packages() -> list[str]:
+    """Every package of the house, under its import name."""
+    found = []
+    for folder in HOUSE:
+        inner = find_namespace_packages(folder)
+        regular = [name for name in inner if Path(folder, *name.split("."), "__init__.py").is_file()]
+        found += [f"toolgrammar.{folder}", *(f"toolgrammar.{folder}.{name}" for name in regular)]
+    return sorted(found)
+
+
+def compiler_works() -> bool:
+    """Whether a C file that needs Python's headers can be compiled here."""
+    from setuptools._distutils.ccompiler import new_compiler
+    from setuptools._distutils.errors import CompileError, DistutilsError
+    from setuptools._distutils.sysconfig import customize_compiler, get_python_inc
+
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.c")
+        probe.write_text("#include <Python.h>\nint toolgrammar_probe(void) { return 0; }\n", encoding="ascii")
+        try:
+            compiler = new_compiler()
+            customize_compiler(compiler)
+            compiler.compile([str(probe)], output_dir=folder, include_dirs=[get_python_inc()])
+        except (CompileError, DistutilsError, OSError):
+            return False
+    return True
+
+
+def extensions() -> list[Any]:
+    """The extensions to build; empty when they are switched off or cannot be built."""
+    if os.environ.get("TOOLGRAMMAR_NO_EXTENSIONS", "") not in ("", "0"):
+        return []
+    sources = [path for path in COMPILED if Path(path).is_file()]
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        print("toolgrammar: Cython is not installed, so this is a pure Python build", file=sys.stderr)
+        return []
+    if not compiler_works():
+        print("toolgrammar: no working C compiler, so this is a pure Python build", file=sys.stderr)
+        return []
+    modules = [
+        Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], optional=True)
+        for path in sources
+    ]
+    return list(cythonize(modules, build_dir="build/cython", language_level=3))
+
+
+setup(packages=packages(), ext_modules=extensions())
