@@ -1,6 +1,16 @@
-"""The engine: grammars, token masks, decoding and models. It knows no tool and no agent framework.
+"""The engine: languages, token masks, decoding and models. It knows no tool and no agent framework.
 
-Names are imported on first use, so that ``import toolgrammar.core`` costs next to nothing.
+`Grammar` says what may be written, `Vocabulary` with which tokens; ``grammar.bind(vocabulary)`` gives a `Constraint`
+that all sequences share, and each sequence steps its own `Matcher`. `load_model` gives a `Model` that does all of it::
+
+    from toolgrammar.core import Grammar
+
+    grammar = Grammar.from_json_schema({"type": "integer", "minimum": 1})
+    assert grammar.matches("12") and not grammar.matches("0")
+
+Names are imported on first use, so ``import toolgrammar.core`` costs next to nothing: neither NumPy, nor a model
+library, nor an agent framework is loaded before something needs it. What this package cannot do: describe tools (that
+is ``toolgrammar.tools``) or speak to a framework (``toolgrammar.adapters``).
 """
 
 from __future__ import annotations
@@ -9,20 +19,152 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import ToolGrammarError
+    from .automaton import Constraint, Matcher
+    from .errors import (
+        BudgetError,
+        CancelledError,
+        ContextOverflowError,
+        DecodingError,
+        GrammarError,
+        InvalidArgumentsError,
+        InvalidSchemaError,
+        LimitError,
+        MissingDependencyError,
+        ModelError,
+        ParseError,
+        PatternError,
+        Place,
+        SchemaError,
+        ToolCallError,
+        ToolGrammarError,
+        UnknownToolError,
+        UnsatisfiableSchemaError,
+        UnsupportedSchemaError,
+        VocabularyError,
+    )
+    from .events import (
+        ArgumentsDelta,
+        CallEnd,
+        CallStart,
+        Event,
+        Finish,
+        FinishReason,
+        Generation,
+        ReasoningDelta,
+        TextDelta,
+        TokenWritten,
+        Usage,
+    )
+    from .grammar import Grammar
+    from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+    from .models import Model, load_model
+    from .params import GenerateParams, JsonMode, OutputParser, ToolInterface, Whitespace
+    from .vocabulary import Vocabulary
 
-_HOME: dict[str, str] = {"ToolGrammarError": "errors"}
+__all__ = [
+    "ArgumentsDelta",
+    "BudgetError",
+    "CallEnd",
+    "CallStart",
+    "CancelledError",
+    "Constraint",
+    "ContextOverflowError",
+    "DecodingError",
+    "Event",
+    "Finish",
+    "FinishReason",
+    "GenerateParams",
+    "Generation",
+    "Grammar",
+    "GrammarError",
+    "ImagePart",
+    "InvalidArgumentsError",
+    "InvalidSchemaError",
+    "JsonMode",
+    "LimitError",
+    "Matcher",
+    "Message",
+    "MissingDependencyError",
+    "Model",
+    "ModelError",
+    "OutputParser",
+    "ParseError",
+    "Part",
+    "PatternError",
+    "Place",
+    "ReasoningDelta",
+    "Role",
+    "SchemaError",
+    "TextDelta",
+    "TextPart",
+    "TokenWritten",
+    "ToolCall",
+    "ToolCallError",
+    "ToolGrammarError",
+    "ToolInterface",
+    "UnknownToolError",
+    "UnsatisfiableSchemaError",
+    "UnsupportedSchemaError",
+    "Usage",
+    "Vocabulary",
+    "VocabularyError",
+    "Whitespace",
+    "load_model",
+]
 
-__all__ = ["ToolGrammarError"]
+_HOME = {
+    "automaton": ("Constraint", "Matcher"),
+    "errors": (
+        "BudgetError",
+        "CancelledError",
+        "ContextOverflowError",
+        "DecodingError",
+        "GrammarError",
+        "InvalidArgumentsError",
+        "InvalidSchemaError",
+        "LimitError",
+        "MissingDependencyError",
+        "ModelError",
+        "ParseError",
+        "PatternError",
+        "Place",
+        "SchemaError",
+        "ToolCallError",
+        "ToolGrammarError",
+        "UnknownToolError",
+        "UnsatisfiableSchemaError",
+        "UnsupportedSchemaError",
+        "VocabularyError",
+    ),
+    "events": (
+        "ArgumentsDelta",
+        "CallEnd",
+        "CallStart",
+        "Event",
+        "Finish",
+        "FinishReason",
+        "Generation",
+        "ReasoningDelta",
+        "TextDelta",
+        "TokenWritten",
+        "Usage",
+    ),
+    "grammar": ("Grammar",),
+    "messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
+    "models": ("Model", "load_model"),
+    "params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface", "Whitespace"),
+    "vocabulary": ("Vocabulary",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return list(__all__)
