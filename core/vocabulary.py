@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .errors import VocabularyError
+from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
 
 class Vocabulary:
@@ -69,6 +70,55 @@ class Vocabulary:
         self.cache: dict[Hashable, Any] = {}
         self.lock = threading.RLock()
 
+    @classmethod
+    def from_transformers(
+        cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = ()
+    ) -> Vocabulary:
+        """The vocabulary of a ``transformers`` tokenizer, fast or slow, or of a bare ``tokenizers.Tokenizer``.
+
+        The notation of its tokens is read from its parts: byte-level BPE, SentencePiece with byte fallback, Unigram,
+        WordPiece. Added tokens that are not special are text; special ones and the unknown token are control tokens.
+
+        Args:
+            tokenizer: the tokenizer; a ``MistralCommonBackend`` is passed on to `from_mistral`.
+            size: how many logits the model has; ids beyond those of the tokenizer are padding, tokens beyond ``size``
+                are left out, for the model cannot write them.
+            extra_eos: further ids that end the text (a model's ``generation_config`` often has several).
+
+        Raises:
+            VocabularyError: the tokenizer does not fix the bytes of each token; the message says why.
+
+        Law: for each text that the tokenizer encodes without loss, ``decode(encode(text))`` is its UTF-8 bytes, up to
+        one space at the beginning, which tokenizers that mark the start of a word (``▁the``) add.
+        """
+        return cls._from_table(read_transformers(tokenizer), size, extra_eos)
+
+    @classmethod
+    def from_mistral(cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = ()) -> Vocabulary:
+        """The vocabulary of a ``mistral-common`` tokenizer: Tekken or SentencePiece, bare or in a ``MistralTokenizer``.
+
+        Args and Raises as for `from_transformers`.
+        """
+        return cls._from_table(read_mistral(tokenizer), size, extra_eos)
+
+    @classmethod
+    def from_tiktoken(cls, encoding: Any, *, size: int | None = None, extra_eos: Collection[int] = ()) -> Vocabulary:
+        """The vocabulary of a ``tiktoken.Encoding``; its ``<|endoftext|>``, if any, ends the text.
+
+        Args and Raises as for `from_transformers`.
+        """
+        return cls._from_table(read_tiktoken(encoding), size, extra_eos)
+
+    @classmethod
+    def _from_table(cls, table: TokenTable, size: int | None, extra_eos: Collection[int]) -> Vocabulary:
+        used = 1 + max([*table.tokens, *table.special.values(), *table.eos], default=-1)
+        size = used if size is None else size
+        return cls(
+            [table.tokens.get(token_id) for token_id in range(size)],
+            eos={token_id for token_id in table.eos if token_id < size}.union(extra_eos),
+            special={name: token_id for name, token_id in table.special.items() if token_id < size},
+        )
+
     @property
     def tokens(self) -> tuple[bytes | None, ...]:
         """The bytes of each token; None for what is not text."""
@@ -108,7 +158,7 @@ class Vocabulary:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 (hex) of the tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
+        """SHA-256 (hex) of tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
         if self._content_hash is None:
             digest = hashlib.sha256(b"toolgrammar vocabulary 1\n")
             # Each piece is written with its length, so that no two different lists of tokens read the same.

@@ -1,0 +1,357 @@
+"""Reading the exact bytes of every token out of other libraries' tokenizers.
+
+A tokenizer's vocabulary is written in some notation: GPT-2's alphabet of printable characters, SentencePiece's ``▁``
+and ``<0xHH>``, WordPiece's ``##``. Which one, is read from the tokenizer's real parts (its decoder above all), never
+guessed from names or from how tokens look; parts that do not fix the bytes of a token are an error. A table that was
+read is then checked against the tokenizer's own decoder on a few texts, so that an unusual tokenizer is refused, not
+misread.
+
+The bytes of a token are what it writes *in the middle of a text*. Tokenizers that mark the start of a word (``▁the``,
+WordPiece) drop one space at the very beginning of a text: there, and only there, their own decoding is one byte
+shorter.
+
+No library is imported here: the tokenizers are given, and asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from .errors import VocabularyError
+
+# A token on its way through a decoder: text, until a step turns it into bytes.
+_Piece = Union[str, bytes]
+_Step = Callable[[_Piece], _Piece]
+
+_BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
+_HINT = "Build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token."
+# What the table is tried on: words, spaces, lines, JSON, code, letters beyond ASCII, an emoji of several code points.
+_PROBES = (
+    "Hello world, this is a test.",
+    'a b  c\n\n\td {"name": "get_weather", "arguments": {"x": [1, -2.5e3, true, null]}}',
+    "caf\u00e9 na\u00efve \u4f60\u597d \u0441\u043f\u0430\u0441\u0438\u0431\u043e \U0001f469\u200d\U0001f52c",
+    "def f(x):\n    return x + 1  # 100%\n",
+)
+
+
+@dataclass
+class TokenTable:
+    """What was read from a tokenizer.
+
+    Attributes:
+        tokens: bytes by id; an id that is missing is not text.
+        special: control tokens, from name to id.
+        eos: ids that end the text.
+    """
+
+    tokens: dict[int, bytes] = field(default_factory=dict)
+    special: dict[str, int] = field(default_factory=dict)
+    eos: set[int] = field(default_factory=set)
+
+
+def byte_alphabet() -> dict[str, int]:
+    """GPT-2's notation for bytes: printable bytes stand for themselves, the others for the characters from U+0100 on.
+
+    Source: ``bytes_to_unicode`` in openai/gpt-2, ``src/encoder.py``.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    return {chr(byte): byte for byte in printable} | {chr(256 + rank): byte for rank, byte in enumerate(others)}
+
+
+def read_transformers(tokenizer: Any) -> TokenTable:
+    """Read a tokenizer of ``transformers`` (fast or slow), or a bare ``tokenizers.Tokenizer``.
+
+    Raises:
+        VocabularyError: its parts do not say which bytes each token stands for.
+    """
+    if hasattr(tokenizer, "tokenizer") and hasattr(tokenizer.tokenizer, "instruct_tokenizer"):
+        return read_mistral(tokenizer.tokenizer)
+    backend = tokenizer if hasattr(tokenizer, "to_str") else getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None and hasattr(backend, "to_str"):
+        table = _read_fast(json.loads(backend.to_str()))
+        _mark_special(table, tokenizer)
+        _check(table, lambda text: list(backend.encode(text, add_special_tokens=False).ids), backend.decode)
+        return table
+    if not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise VocabularyError(f"{type(tokenizer).__name__} is not a transformers tokenizer.", hint=_HINT)
+    table = _read_slow(tokenizer)
+    _mark_special(table, tokenizer)
+    _check(
+        table,
+        lambda text: list(tokenizer.encode(text, add_special_tokens=False)),
+        lambda ids: str(tokenizer.decode(ids, clean_up_tokenization_spaces=False)),
+    )
+    return table
+
+
+def read_mistral(tokenizer: Any) -> TokenTable:
+    """Read a tokenizer of ``mistral-common``: Tekken or SentencePiece, bare or inside a ``MistralTokenizer``.
+
+    Raises:
+        VocabularyError: it is neither.
+    """
+    inner = getattr(tokenizer, "instruct_tokenizer", tokenizer)
+    inner = getattr(inner, "tokenizer", inner)
+    table = TokenTable()
+    if hasattr(inner, "id_to_byte_piece"):  # Tekken: special tokens first, then tiktoken's ranks
+        special_count = inner.num_special_tokens
+        table.special = {inner.id_to_piece(token_id): token_id for token_id in range(special_count)}
+        table.tokens = {i: inner.id_to_byte_piece(i) for i in range(special_count, inner.n_words)}
+    elif hasattr(getattr(inner, "_model", None), "IsByte"):
+        model = inner._model
+        for token_id in range(model.get_piece_size()):
+            _add_sentencepiece(table, model, token_id, token_id)
+    else:
+        raise VocabularyError(
+            f"{type(inner).__name__} is neither a Tekken nor a SentencePiece tokenizer of mistral-common.", hint=_HINT
+        )
+    table.eos = {inner.eos_id}
+    return table
+
+
+def read_tiktoken(encoding: Any) -> TokenTable:
+    """Read a ``tiktoken.Encoding``: its ranks are the tokens' bytes."""
+    table = TokenTable(special={name: encoding.encode_single_token(name) for name in encoding.special_tokens_set})
+    control = set(table.special.values())
+    for token_id in range(encoding.n_vocab):
+        try:
+            data = encoding.decode_single_token_bytes(token_id)
+        except KeyError:  # a hole in the numbering
+            continue
+        if token_id not in control:
+            table.tokens[token_id] = data
+    if "<|endoftext|>" in table.special:
+        table.eos = {table.special["<|endoftext|>"]}
+    return table
+
+
+def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
+    """Read the serialised form of a ``tokenizers.Tokenizer``."""
+    model = parts["model"]
+    if model.get("end_of_word_suffix"):
+        raise VocabularyError(
+            f"Tokens end words with {model['end_of_word_suffix']!r}: whether that is a space, the next token decides.",
+            hint=_HINT,
+        )
+    vocab: dict[str, int] = (
+        {piece[0]: token_id for token_id, piece in enumerate(model["vocab"])}
+        if isinstance(model["vocab"], list)  # Unigram: [piece, score] by id
+        else model["vocab"]
+    )
+    unknown = model.get("unk_token")
+    if model.get("unk_id") is not None:
+        unknown = model["vocab"][model["unk_id"]][0]
+    steps = _steps(parts)
+    table = TokenTable()
+    for token, token_id in vocab.items():
+        if token == unknown:  # stands for any text that has no token: no bytes of its own
+            table.special[token] = token_id
+        else:
+            table.tokens[token_id] = _run(steps, token)
+    for added in parts.get("added_tokens", ()):
+        if added["special"]:
+            table.special[added["content"]] = added["id"]
+        elif vocab.get(added["content"]) != added["id"]:
+            # Cut out of the text before the model's notation applies, so it stands for what it looks like. (One that
+            # the model also has, such as Gemma's runs of ▁, is written in the model's notation and was read above.)
+            table.tokens[added["id"]] = added["content"].encode()
+    return table
+
+
+def _steps(parts: Mapping[str, Any]) -> list[_Step]:
+    """What the tokenizer's decoder does to one token in the middle of a text."""
+    decoder = parts.get("decoder")
+    if decoder is not None:
+        flat = _flatten(decoder, "decoders")
+        steps = []
+        fused = False
+        for part in flat:
+            step = _decoder_step(part, fused)
+            if step is not None:
+                steps.append(step)
+            fused = fused or part["type"] in ("Fuse", "ByteLevel")
+        return steps
+    # Without a decoder, the notation is that of the step that cut the text.
+    for part in _flatten(parts.get("pre_tokenizer"), "pretokenizers"):
+        if part["type"] in ("ByteLevel", "Metaspace"):
+            step = _decoder_step(part, False)
+            return [step] if step is not None else []
+    raise VocabularyError(
+        "The tokenizer has no decoder, so it does not say what stands between two tokens.",
+        hint="Set tokenizer.backend_tokenizer.decoder, or build Vocabulary(tokens, eos=...) yourself.",
+    )
+
+
+def _flatten(part: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:
+    """The parts of a (nested) Sequence in order."""
+    if part is None:
+        return []
+    if part["type"] == "Sequence":
+        return [inner for item in part[key] for inner in _flatten(item, key)]
+    return [part]
+
+
+def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
+    """One decoder part as a function of one token; None when it does nothing in the middle of a text.
+
+    Args:
+        part: the serialised part.
+        fused: an earlier part has joined the tokens, so this one sees the whole text.
+    """
+    kind = part["type"]
+    if kind == "Fuse":
+        return None
+    if kind == "ByteLevel" and not fused:
+        alphabet = byte_alphabet()
+        return lambda piece: _from_alphabet(piece, alphabet)
+    if kind == "ByteFallback" and not fused:
+        return _from_byte_token
+    if kind == "Metaspace" and not fused:
+        replacement = part["replacement"]
+        return lambda piece: piece.replace(replacement, " ") if isinstance(piece, str) else piece
+    if kind == "Replace":
+        old, new = part["pattern"].get("String"), part["content"]
+        # On the whole text, one character is replaced where it stands; more might straddle two tokens.
+        if old is not None and (not fused or len(old) == 1):
+            return lambda piece: piece.replace(old, new) if isinstance(piece, str) else piece
+    if kind == "Strip":
+        content, start, stop = part["content"], part["start"], part["stop"]
+        if fused and stop == 0:
+            return None  # only the very beginning of a text
+        if not fused:
+            return lambda piece: _strip(piece, content, start, stop)
+    if kind == "WordPiece" and not fused:
+        prefix, cleanup = part["prefix"], part["cleanup"]
+        return lambda piece: _from_word_piece(piece, prefix, cleanup)
+    raise VocabularyError(
+        f"The tokenizer's decoder has the part {kind!r}{' after joining the tokens' if fused else ''}, "
+        "with which the bytes of a token depend on its neighbours.",
+        hint=_HINT,
+    )
+
+
+def _run(steps: Iterable[_Step], token: str) -> bytes:
+    piece: _Piece = token
+    for step in steps:
+        piece = step(piece)
+    return piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass")
+
+
+def _from_alphabet(piece: _Piece, alphabet: Mapping[str, int]) -> _Piece:
+    if isinstance(piece, bytes):
+        return piece
+    try:
+        return bytes([alphabet[character] for character in piece])
+    except KeyError:  # not in this notation at all (an added token): the decoder takes it as it is
+        return piece.encode()
+
+
+def _from_byte_token(piece: _Piece) -> _Piece:
+    if isinstance(piece, str) and _BYTE_TOKEN.fullmatch(piece):
+        return bytes([int(piece[3:5], 16)])
+    return piece
+
+
+def _strip(piece: _Piece, content: str, start: int, stop: int) -> _Piece:
+    if isinstance(piece, bytes):
+        return piece
+    for _ in range(start):
+        piece = piece[1:] if piece.startswith(content) else piece
+    for _ in range(stop):
+        piece = piece[:-1] if piece.endswith(content) else piece
+    return piece
+
+
+# What the WordPiece decoder's cleanup does, in its order. Source: huggingface/tokenizers, src/decoders/wordpiece.rs.
+_CLEANUP = (
+    (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
+    (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
+)  # fmt: skip
+
+
+def _from_word_piece(piece: _Piece, prefix: str, cleanup: bool) -> _Piece:
+    if isinstance(piece, bytes):
+        return piece
+    piece = piece[len(prefix) :] if piece.startswith(prefix) else " " + piece
+    for old, new in _CLEANUP if cleanup else ():
+        piece = piece.replace(old, new)
+    return piece
+
+
+def _read_slow(tokenizer: Any) -> TokenTable:
+    """Read a tokenizer written in Python, by the part that does its work."""
+    table = TokenTable()
+    added = tokenizer.added_tokens_decoder
+    model = getattr(tokenizer, "sp_model", None)
+    alphabet = getattr(tokenizer, "byte_decoder", None)
+    is_bytes = getattr(tokenizer, "_utf_vocab_size", None) == 256  # ByT5 and Perceiver: one token per byte
+    if model is None and alphabet is None and not is_bytes:
+        raise VocabularyError(
+            f"{type(tokenizer).__name__} is a tokenizer written in Python, whose parts do not say which bytes a token "
+            "stands for.",
+            hint="Use the fast version of the tokenizer, or build Vocabulary(tokens, eos=...) yourself.",
+        )
+    for token_id in range(len(tokenizer)):
+        if token_id in added:
+            table.tokens[token_id] = added[token_id].content.encode()
+            continue
+        token = tokenizer.convert_ids_to_tokens(token_id)
+        if token is None:
+            continue
+        if model is not None:
+            # By way of the piece, for some tokenizers number the pieces in their own way.
+            piece_id = model.piece_to_id(token)
+            if model.id_to_piece(piece_id) == token:
+                _add_sentencepiece(table, model, piece_id, token_id)
+        elif alphabet is not None:
+            table.tokens[token_id] = bytes([alphabet[character] for character in token])
+        elif len(token) == 1 and ord(token) < 256:
+            table.tokens[token_id] = bytes([ord(token)])
+    return table
+
+
+def _add_sentencepiece(table: TokenTable, model: Any, piece_id: int, token_id: int) -> None:
+    """Add one piece of a ``SentencePieceProcessor``, by its type."""
+    piece = model.id_to_piece(piece_id)
+    if model.IsControl(piece_id) or model.IsUnknown(piece_id):
+        table.special[piece] = token_id
+    elif model.IsByte(piece_id):
+        table.tokens[token_id] = bytes([int(piece[3:5], 16)])
+    elif not model.IsUnused(piece_id):
+        table.tokens[token_id] = piece.replace("\u2581", " ").encode()
+
+
+def _mark_special(table: TokenTable, tokenizer: Any) -> None:
+    """Set apart what a transformers tokenizer, beyond its parts, holds to be special, and its end of text."""
+    for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items():
+        if token.special:
+            table.special[token.content] = token_id
+    for token, token_id in zip(getattr(tokenizer, "all_special_tokens", ()), getattr(tokenizer, "all_special_ids", ())):
+        table.special[str(token)] = token_id
+    for token_id in table.special.values():
+        table.tokens.pop(token_id, None)
+    if getattr(tokenizer, "eos_token_id", None) is not None:
+        table.eos = {tokenizer.eos_token_id}
+
+
+def _check(table: TokenTable, encode: Callable[[str], list[int]], decode: Callable[[list[int]], str]) -> None:
+    """Hold the table against the tokenizer's own decoder.
+
+    Raises:
+        VocabularyError: they differ on some text, by more than one space at its beginning or spaces at its ends.
+    """
+    for probe in _PROBES:
+        ids = encode(probe)
+        if not all(token_id in table.tokens for token_id in ids):
+            continue  # has unknown tokens
+        read = b"".join(table.tokens[token_id] for token_id in ids).decode("utf-8", "replace")
+        if read.strip(" ") != decode(ids).strip(" "):
+            raise VocabularyError(
+                f"The tokenizer decodes its tokens for {probe!r} as {decode(ids)!r}, but its parts say {read!r}.",
+                hint=_HINT,
+            )
