@@ -1,0 +1,169 @@
+"""What all tests share: no network, quiet frameworks, `--slow`, Hypothesis profiles, and a wheel built once."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Before any framework is imported: no telemetry, no version check, no prompt, no model download, and nothing written
+# to the home folder.
+_STORAGE = tempfile.TemporaryDirectory(prefix="toolgrammar-tests-", ignore_cleanup_errors=True)
+os.environ.update(
+    CREWAI_DISABLE_TELEMETRY="true",
+    CREWAI_DISABLE_TRACKING="true",
+    CREWAI_DISABLE_VERSION_CHECK="true",
+    CREWAI_STORAGE_DIR=_STORAGE.name,
+    CREWAI_TESTING="true",
+    CREWAI_TRACING_ENABLED="false",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    HF_HUB_OFFLINE="1",
+    LANGCHAIN_TRACING_V2="false",
+    LANGSMITH_TRACING="false",
+    OTEL_SDK_DISABLED="true",
+    TOKENIZERS_PARALLELISM="false",
+    TRANSFORMERS_OFFLINE="1",
+)
+
+# Fixed examples in the ordinary run; many more, and new ones each time, with --slow.
+settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("slow", deadline=None, max_examples=1_000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--slow``."""
+    parser.addoption("--slow", action="store_true", help="also run the tests marked slow, with many more examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the Hypothesis profile."""
+    settings.load_profile("slow" if config.getoption("--slow") else "fast")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests unless asked for."""
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+def _is_local(family: int, address: Any) -> bool:
+    """Whether a socket address stays on this machine."""
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return True
+    host = str(address[0]).partition("%")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in ("", "localhost")
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail the test at the first connection or name look-up that would leave this machine.
+
+    The failure is not an `Exception`, so no code under test can catch it and go on.
+    """
+    connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def local_connect(self: socket.socket, address: Any) -> None:
+        if not _is_local(self.family, address):
+            pytest.fail(f"a test tried to connect to {address!r}")
+        connect(self, address)
+
+    def local_connect_ex(self: socket.socket, address: Any) -> int:
+        if not _is_local(self.family, address):
+            pytest.fail(f"a test tried to connect to {address!r}")
+        return connect_ex(self, address)
+
+    def local_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name is not None and not _is_local(socket.AF_INET, (name,)):
+            pytest.fail(f"a test tried to look up {name!r}")
+        return getaddrinfo(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket.socket, "connect", local_connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", local_connect_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", local_getaddrinfo)
+
+
+@dataclass(frozen=True)
+class BuiltWheel:
+    """A wheel built from this tree, and unpacked outside of it.
+
+    Attributes:
+        wheel: the wheel file.
+        installed: a folder with its content, to be put on ``sys.path``.
+        log: what the build printed.
+    """
+
+    wheel: Path
+    installed: Path
+    log: str
+
+    @property
+    def names(self) -> list[str]:
+        """The files in the wheel."""
+        with zipfile.ZipFile(self.wheel) as archive:
+            return archive.namelist()
+
+
+def _build(source: Path, folder: Path, **environment: str) -> BuiltWheel:
+    """Build the wheel of ``source`` with this environment's own setuptools and Cython."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    result = subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+    (wheel,) = folder.glob("*.whl")
+    installed = folder / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    return BuiltWheel(wheel, installed, result.stdout)
+
+
+@pytest.fixture(scope="session")
+def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean copy of what a build needs, so that building leaves nothing in the repository."""
+    import shutil
+
+    copy = tmp_path_factory.mktemp("source") / "toolgrammar"
+    copy.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.c")
+    for name in ("core", "tools", "adapters"):
+        shutil.copytree(ROOT / name, copy / name, ignore=unwanted)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def built_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWheel]:
+    """The ordinary wheel, with the compiled kernel where there is a C compiler."""
+    yield _build(source_tree, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def pure_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWheel]:
+    """The wheel of a machine without a C compiler."""
+    yield _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_NO_EXTENSIONS="1")

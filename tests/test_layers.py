@@ -1,0 +1,213 @@
+"""The arrows of the architecture point down: adapters > tools > core, and the layers inside core."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HOUSE = ("core", "tools", "adapters")
+
+# A module may import its own layer and those of a lower rank. The longest prefix decides.
+RANKS = {
+    "core.errors": 0,
+    "core.messages": 0,
+    "core.events": 1,
+    "core.params": 2,
+    "core.token_bytes": 3,
+    "core.vocabulary": 3,
+    "core.language": 3,
+    "core.schema": 4,
+    "core.automaton": 5,
+    "core.grammar": 6,
+    "core.repair": 6,
+    "core.models": 7,
+    "core.decoding": 7,
+    "core.testing": 8,
+    "core": 9,  # the front door: it may show everything below
+    "tools": 10,
+    "adapters": 11,
+}
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """One import of one module of the house by another.
+
+    Attributes:
+        source: the importing module, for example ``core.grammar``.
+        target: the imported module.
+        line: where.
+        typing_only: it stands under ``if TYPE_CHECKING``.
+    """
+
+    source: str
+    target: str
+    line: int
+    typing_only: bool
+
+
+def module_name(path: Path) -> str:
+    """``core/schema/regex.py`` -> ``core.schema.regex``; a package's ``__init__`` is the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources() -> list[Path]:
+    """Every module of the house."""
+    return sorted(path for folder in HOUSE for path in (ROOT / folder).rglob("*.py"))
+
+
+def rank(module: str) -> int:
+    """The layer of a module."""
+    parts = module.split(".")
+    for length in range(len(parts), 0, -1):
+        if (prefix := ".".join(parts[:length])) in RANKS:
+            if prefix == "core" and length < len(parts):
+                raise AssertionError(f"{module} has no layer: add it to RANKS")
+            return RANKS[prefix]
+    raise AssertionError(f"{module} has no layer: add it to RANKS")
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module of the house (not a value in one)."""
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def imports(path: Path) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Every import statement, wherever it stands, and whether only type checkers see it."""
+
+    def walk(node: ast.AST, typing_only: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node, typing_only
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for child in node.body:
+                yield from walk(child, True)
+            for child in node.orelse:
+                yield from walk(child, typing_only)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child, typing_only)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+def arrows(path: Path) -> Iterator[Arrow]:
+    """The imports of house modules in one module, relative or through ``toolgrammar``."""
+    source = module_name(path)
+    package = source.split(".") if path.name == "__init__.py" else source.split(".")[:-1]
+    for node, typing_only in imports(path):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names if alias.name.startswith("toolgrammar.")]
+            targets = [name.removeprefix("toolgrammar.") for name in targets]
+        else:
+            if node.level:
+                base = [*package[: len(package) - node.level + 1], *filter(None, (node.module or "").split("."))]
+            elif (node.module or "").split(".")[0] == "toolgrammar":
+                base = (node.module or "").split(".")[1:]
+            else:
+                continue
+            stem = ".".join(base)
+            names = [f"{stem}.{alias.name}" for alias in node.names]
+            targets = [name if is_module(name) else stem for name in names]
+        for target in targets:
+            yield Arrow(source, target, node.lineno, typing_only)
+
+
+ALL = [arrow for path in sources() for arrow in arrows(path)]
+
+
+def test_imports_point_down() -> None:
+    """No module imports a higher layer, not even inside a function."""
+    up = [
+        f"{arrow.source}:{arrow.line} imports {arrow.target}"
+        for arrow in ALL
+        if not arrow.typing_only and rank(arrow.target) > rank(arrow.source)
+    ]
+    assert up == []
+
+
+def test_upward_arrows_for_types_are_known() -> None:
+    """The few arrows that point up for type checkers only are listed here, so that a new one is a decision."""
+    up = {
+        (arrow.source, arrow.target) for arrow in ALL if arrow.typing_only and rank(arrow.target) > rank(arrow.source)
+    }
+    assert up == {
+        ("core.automaton.matcher", "core.grammar"),  # a Constraint shows the Grammar it was made from
+        ("core.params", "core.grammar"),  # GenerateParams may carry a Grammar
+    }
+
+
+def test_front_door_is_for_users() -> None:
+    """Modules of core import each other where they live, not through the package's front door."""
+    through = [
+        f"{arrow.source}:{arrow.line}" for arrow in ALL if arrow.target == "core" and arrow.source.startswith("core.")
+    ]
+    assert through == []
+
+
+def test_adapters_do_not_know_each_other() -> None:
+    """An adapter imports no other adapter; what they share lies in modules with a leading underscore."""
+    crossing = []
+    for arrow in ALL:
+        source, target = arrow.source.split("."), arrow.target.split(".")
+        if source[0] != "adapters" or target[0] != "adapters" or len(source) < 2 or len(target) < 2:
+            continue
+        if source[1] != target[1] and not target[1].startswith("_"):
+            crossing.append(f"{arrow.source}:{arrow.line} imports {arrow.target}")
+    assert crossing == []
+
+
+def test_no_second_copy_of_a_module() -> None:
+    """No module says ``import core``: at the repository root that would load a second copy of it."""
+    found = []
+    for path in sources():
+        for node, _ in imports(path):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            level = 0 if isinstance(node, ast.Import) else node.level
+            found += [
+                f"{module_name(path)}:{node.lineno} {name}"
+                for name in names
+                if not level and name.split(".")[0] in (*HOUSE, "tests")
+            ]
+    assert found == []
+
+
+def test_every_package_has_an_init() -> None:
+    """A folder with modules is a package with an ``__init__.py``: without one it would be missing from the wheel."""
+    folders = {path.parent for path in sources()}
+    assert [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
+def test_arrows_are_found() -> None:
+    """The walk sees relative imports, imports inside functions and imports for types: it is not vacuous."""
+    assert Arrow("core.params", "core.grammar", 14, True).target in {arrow.target for arrow in ALL}
+    assert any(arrow.source == "core.events" and arrow.target == "core.messages" for arrow in ALL)
+
+
+@pytest.mark.parametrize("package", HOUSE)
+def test_each_module_can_be_imported_first(package: str) -> None:
+    """Every module that needs no optional package can be the first one imported, without a warning."""
+    optional = ("adapters.langchain", "adapters.crewai", "adapters.autogen", "adapters.server")
+    modules = [module_name(path) for path in sources() if path.relative_to(ROOT).parts[0] == package]
+    modules = [f"toolgrammar.{name}" for name in modules if not name.startswith(optional) and "__main__" not in name]
+    # One process, but each module is imported into an empty table of our modules: circular imports show, and the
+    # third-party packages need not be loaded again for each.
+    program = (
+        "import sys, importlib, warnings\n"
+        f"for name in {modules!r}:\n"
+        "    for loaded in [m for m in sys.modules if m.startswith('toolgrammar.')]:\n"
+        "        del sys.modules[loaded]\n"
+        "    importlib.import_module(name)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
