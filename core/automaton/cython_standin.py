@@ -1,0 +1,35 @@
+"""What the interpreted kernel needs of the ``cython`` module when Cython is not installed: names that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+compiled = False
+
+
+def _unchanged(target: T) -> T:
+    return target
+
+
+cclass = cfunc = inline = ccall = _unchanged
+
+int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int  # noqa: A001
+void = None
+
+
+def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
+    """A decorator that does nothing."""
+    return _unchanged
+
+
+def declare(_: Any, value: T) -> T:
+    """The value itself."""
+    return value
+
+
+def cast(_: Any, value: T) -> T:
+    """The value itself."""
+    return value

@@ -1,0 +1,1106 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The hot part: states, steps, the vocabulary trie and the mask walk. Cython in pure-Python mode.
+
+The same file runs interpreted (correct, slow) or compiled; `COMPILED` says which. Three classes:
+
+`Automaton`  a lazily built deterministic automaton. A state is a small integer that stands for a set of *threads*
+             ``(atom, rest)``: a position inside an atomic language, and the grammar node that must follow it. Rows and
+             heads that are not known yet are faults: the Python side derives them, the walk goes on.
+`Trie`       a vocabulary as a byte trie in flat pre-order arrays (byte, depth, token, subtree size).
+`Masks`      for a state, the set of tokens that keep the output valid. ``mask(atom rest)`` splits into the tokens that
+             stay inside the atom, a set that does not depend on where the atom stands and is computed once, and those
+             that cross its end, found by walking ``rest`` from the trie nodes where the atom may end.
+
+An atom position is one 64-bit integer, its top bits a tag: ROW (a state of
+``toolgrammar.core.automaton.rows.Rows``), LITERAL (an offset into the pool of literals: literals are laid down whole,
+not as states), COUNTED (a JSON string with a character count that is computed, not unrolled), SPECIAL (a control token).
+"""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from . import cython_standin as cython  # type: ignore[no-redef]
+
+COMPILED: bool = bool(cython.compiled)
+
+DEAD = cython.declare(cython.longlong, -1)
+DONE = cython.declare(cython.longlong, 0)
+TAG = cython.declare(cython.int, 60)
+ROW = cython.declare(cython.longlong, 0)
+LITERAL = cython.declare(cython.longlong, 1)
+COUNTED = cython.declare(cython.longlong, 2)
+SPECIAL = cython.declare(cython.longlong, 3)
+POOL_END = cython.declare(cython.int, 256)
+LOCAL_DONE = cython.declare(cython.int, 127)
+LOCAL_BODY = cython.declare(cython.int, 1)
+UNBOUNDED = cython.declare(cython.longlong, 0xFFFFFFFF)
+# The 64-bit FNV-1a hash: offset basis and prime.
+FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
+FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
+
+
+def _grown(old, code: str, size: int):
+    """A copy of an array with room for ``size`` items, zero-filled."""
+    new = array(code, bytes(size * array(code).itemsize))
+    if old is not None:
+        new[: len(old)] = old
+    return new
+
+
+@cython.cclass
+class Automaton:
+    """A lazily built automaton over bytes (and control tokens).
+
+    Args:
+        source: derives what is not known yet. ``source.derive(row_state, known)`` gives the row of a row state and, for
+            the row states from number ``known`` on, whether the text may end there; ``source.heads(node)`` gives
+            ``(atoms, rests, nullable)``.
+        local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
+    """
+
+    source: object
+    # row states
+    rows_array: object
+    rows: cython.int[::1]
+    row_known: cython.uchar[::1]
+    row_null: cython.uchar[::1]
+    row_count: cython.int
+    row_room: cython.int
+    # the pool of literals
+    pool: cython.short[::1]
+    pool_array: object
+    pool_used: cython.int
+    # counted strings
+    local: cython.schar[::1]
+    least: cython.longlong[::1]
+    most: cython.longlong[::1]
+    counted_used: cython.int
+    # heads of nodes
+    head_at: cython.int[::1]
+    head_count: cython.int[::1]
+    node_null: cython.uchar[::1]
+    node_room: cython.int
+    head_atom: cython.longlong[::1]
+    head_rest: cython.int[::1]
+    head_atom_array: object
+    head_rest_array: object
+    head_at_array: object
+    head_count_array: object
+    node_null_array: object
+    head_used: cython.int
+    # states: hash-consed sets of threads
+    thread_atom: cython.longlong[::1]
+    thread_rest: cython.int[::1]
+    thread_atom_array: object
+    thread_rest_array: object
+    thread_used: cython.int
+    state_at: cython.int[::1]
+    state_count: cython.int[::1]
+    state_accepts: cython.uchar[::1]
+    state_at_array: object
+    state_count_array: object
+    state_accepts_array: object
+    state_used: cython.int
+    table: cython.int[::1]
+    # scratch
+    now_atom: cython.longlong[::1]
+    now_rest: cython.int[::1]
+    now_count: cython.int
+    now_accepts: cython.bint
+    next_atom: cython.longlong[::1]
+    next_rest: cython.int[::1]
+    next_count: cython.int
+    next_accepts: cython.bint
+    faults: cython.longlong
+    row_known_array: object
+    row_null_array: object
+
+    def __init__(self, source, local):
+        self.source = source
+        self.local = array("b", local)
+        self.row_room = 0
+        self.row_count = 0
+        self.rows_array = self.row_known_array = self.row_null_array = None
+        self._grow_rows(16)
+        self.pool_array = _grown(None, "h", 1024)
+        self.pool = self.pool_array
+        self.pool_used = 0
+        self.least = array("q", bytes(8 * 16))
+        self.most = array("q", bytes(8 * 16))
+        self.counted_used = 0
+        self.node_room = 0
+        self.head_at_array = self.head_count_array = self.node_null_array = None
+        self._grow_nodes(256)
+        self.head_atom_array = _grown(None, "q", 1024)
+        self.head_atom = self.head_atom_array
+        self.head_rest_array = _grown(None, "i", 1024)
+        self.head_rest = self.head_rest_array
+        self.head_used = 0
+        self.thread_atom_array = _grown(None, "q", 256)
+        self.thread_atom = self.thread_atom_array
+        self.thread_rest_array = _grown(None, "i", 256)
+        self.thread_rest = self.thread_rest_array
+        self.thread_used = 0
+        self.state_at_array = _grown(None, "i", 64)
+        self.state_at = self.state_at_array
+        self.state_count_array = _grown(None, "i", 64)
+        self.state_count = self.state_count_array
+        self.state_accepts_array = _grown(None, "B", 64)
+        self.state_accepts = self.state_accepts_array
+        self.state_used = 0
+        self.table = _grown(None, "i", 256)
+        self.now_atom = _grown(None, "q", 64)
+        self.now_rest = _grown(None, "i", 64)
+        self.next_atom = _grown(None, "q", 64)
+        self.next_rest = _grown(None, "i", 64)
+        self.now_count = 0
+        self.next_count = 0
+        self.now_accepts = False
+        self.next_accepts = False
+        self.faults = 0
+
+    # -- growth ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _grow_rows(self, needed: cython.int) -> object:
+        if needed > self.row_room:
+            room: cython.int = max(needed, 2 * self.row_room)
+            self.rows_array = _grown(self.rows_array, "i", room * 256)
+            self.rows = self.rows_array
+            self.row_known_array = _grown(self.row_known_array, "B", room)
+            self.row_known = self.row_known_array
+            self.row_null_array = _grown(self.row_null_array, "B", room)
+            self.row_null = self.row_null_array
+            self.row_room = room
+        return None
+
+    @cython.cfunc
+    def _grow_nodes(self, needed: cython.int) -> object:
+        if needed > self.node_room:
+            room: cython.int = max(needed, 2 * self.node_room)
+            old: cython.int = self.node_room
+            self.head_at_array = _grown(self.head_at_array, "i", room)
+            self.head_at = self.head_at_array
+            self.head_count_array = _grown(self.head_count_array, "i", room)
+            self.head_count = self.head_count_array
+            self.node_null_array = _grown(self.node_null_array, "B", room)
+            self.node_null = self.node_null_array
+            i: cython.int
+            for i in range(old, room):
+                self.head_at[i] = -1
+            self.node_room = room
+        return None
+
+    def lay(self, data: bytes) -> int:
+        """Put a literal into the pool; returns its atom position."""
+        size: cython.int = len(data)
+        if self.pool_used + size + 1 > len(self.pool_array):
+            self.pool_array = _grown(self.pool_array, "h", max(2 * len(self.pool_array), self.pool_used + size + 1))
+            self.pool = self.pool_array
+        at: cython.int = self.pool_used
+        i: cython.int
+        for i in range(size):
+            self.pool[at + i] = data[i]
+        self.pool[at + size] = POOL_END
+        self.pool_used = at + size + 1
+        return (LITERAL << TAG) | at
+
+    def count(self, least: int, most: int) -> int:
+        """Register a JSON string of so many characters (``most`` -1: no bound); returns its atom position."""
+        number: cython.int = self.counted_used
+        if number == len(self.least):
+            self.least = _grown(array("q", self.least), "q", 2 * number)
+            self.most = _grown(array("q", self.most), "q", 2 * number)
+        self.least[number] = least
+        self.most[number] = UNBOUNDED if most < 0 else most
+        self.counted_used = number + 1
+        return (COUNTED << TAG) | (cython.cast(cython.longlong, number) << 40)
+
+    # -- atoms -------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _row_fault(self, state: cython.int) -> object:
+        self.faults += 1
+        row, nulls = self.source.derive(state, self.row_count)
+        i: cython.int
+        total: cython.int = self.row_count + len(nulls)
+        self._grow_rows(max(total, state + 1))
+        for i in range(len(nulls)):
+            self.row_null[self.row_count + i] = nulls[i]
+        self.row_count = total
+        base: cython.int = state * 256
+        for i in range(256):
+            self.rows[base + i] = row[i]
+        self.row_known[state] = 1
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _step(self, atom: cython.longlong, byte: cython.int) -> cython.longlong:
+        """The atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
+        tag: cython.longlong = atom >> TAG
+        if tag == ROW:
+            state: cython.int = cython.cast(cython.int, atom)
+            if state >= self.row_room or not self.row_known[state]:
+                self._row_fault(state)
+            return self.rows[state * 256 + byte]
+        if tag == LITERAL:
+            at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            if self.pool[at] != byte:
+                return DEAD
+            return DONE if self.pool[at + 1] == POOL_END else atom + 1
+        if tag == COUNTED:
+            here: cython.int = cython.cast(cython.int, atom & 0xFF)
+            then: cython.int = self.local[here * 256 + byte]
+            if then == -1:
+                return DEAD
+            number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
+            written: cython.longlong = (atom >> 8) & 0xFFFFFFFF
+            if then == LOCAL_DONE:
+                return DONE if written >= self.least[number] else DEAD
+            if here == LOCAL_BODY:  # a character begins
+                if written >= self.most[number]:
+                    return DEAD
+            if then == LOCAL_BODY and here != 0:  # a character is complete
+                # Past the minimum of an unbounded string the count says nothing more: keep states few.
+                if self.most[number] != UNBOUNDED or written < self.least[number]:
+                    written += 1
+            return (COUNTED << TAG) | (cython.cast(cython.longlong, number) << 40) | (written << 8) | then
+        return DEAD
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _may_end(self, atom: cython.longlong) -> cython.bint:
+        return (atom >> TAG) == ROW and (atom == DONE or self.row_null[cython.cast(cython.int, atom)] != 0)
+
+    # -- nodes -------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _need_heads(self, node: cython.int) -> object:
+        """Make sure that the heads of a node are known."""
+        if node < self.node_room and self.head_at[node] >= 0:
+            return None
+        self.faults += 1
+        atoms, rests, nullable = self.source.heads(node)
+        self._grow_nodes(node + 1)
+        size: cython.int = len(atoms)
+        if self.head_used + size > len(self.head_atom_array):
+            room = max(2 * len(self.head_atom_array), self.head_used + size)
+            self.head_atom_array = _grown(self.head_atom_array, "q", room)
+            self.head_atom = self.head_atom_array
+            self.head_rest_array = _grown(self.head_rest_array, "i", room)
+            self.head_rest = self.head_rest_array
+        i: cython.int
+        for i in range(size):
+            self.head_atom[self.head_used + i] = atoms[i]
+            self.head_rest[self.head_used + i] = rests[i]
+        self.head_at[node] = self.head_used
+        self.head_count[node] = size
+        self.node_null[node] = nullable
+        self.head_used += size
+        return None
+
+    # -- states ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _push(self, atom: cython.longlong, rest: cython.int) -> object:
+        """Add a thread to the next set, once."""
+        i: cython.int
+        n: cython.int = self.next_count
+        if n <= 16:
+            for i in range(n):
+                if self.next_atom[i] == atom and self.next_rest[i] == rest:
+                    return None
+        if n == len(self.next_atom):
+            self.next_atom = _grown(array("q", self.next_atom), "q", 2 * n)
+            self.next_rest = _grown(array("i", self.next_rest), "i", 2 * n)
+        self.next_atom[n] = atom
+        self.next_rest[n] = rest
+        self.next_count = n + 1
+        return None
+
+    @cython.cfunc
+    def _enter_node(self, node: cython.int) -> object:
+        """Add all heads of a node to the next set."""
+        i: cython.int
+        self._need_heads(node)
+        if self.node_null[node]:
+            self.next_accepts = True
+        start: cython.int = self.head_at[node]
+        for i in range(start, start + self.head_count[node]):
+            self._push(self.head_atom[i], self.head_rest[i])
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _sort(self) -> cython.void:
+        """Sort the next set (shell sort: sets are small) and drop duplicates, so that equal sets look equal."""
+        n: cython.int = self.next_count
+        gap: cython.int = n // 2
+        i: cython.int
+        j: cython.int
+        atom: cython.longlong
+        rest: cython.int
+        while gap > 0:
+            for i in range(gap, n):
+                atom = self.next_atom[i]
+                rest = self.next_rest[i]
+                j = i
+                while j >= gap and (
+                    self.next_atom[j - gap] > atom
+                    or (self.next_atom[j - gap] == atom and self.next_rest[j - gap] > rest)
+                ):
+                    self.next_atom[j] = self.next_atom[j - gap]
+                    self.next_rest[j] = self.next_rest[j - gap]
+                    j -= gap
+                self.next_atom[j] = atom
+                self.next_rest[j] = rest
+            gap //= 2
+        if n > 1:
+            j = 1
+            for i in range(1, n):
+                if self.next_atom[i] != self.next_atom[j - 1] or self.next_rest[i] != self.next_rest[j - 1]:
+                    self.next_atom[j] = self.next_atom[i]
+                    self.next_rest[j] = self.next_rest[i]
+                    j += 1
+            self.next_count = j
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _intern(self) -> cython.int:
+        """The state of the next set."""
+        self._sort()
+        n: cython.int = self.next_count
+        i: cython.int
+        mixed: cython.ulonglong = FNV_BASIS + n + (1 if self.next_accepts else 0)
+        for i in range(n):
+            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_atom[i])) * FNV_PRIME
+            if not cython.compiled:
+                mixed &= 0xFFFFFFFFFFFFFFFF
+            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_rest[i])) * FNV_PRIME
+            if not cython.compiled:
+                mixed &= 0xFFFFFFFFFFFFFFFF
+            mixed ^= mixed >> 29
+        size: cython.ulonglong = len(self.table)
+        slot: cython.ulonglong = mixed & (size - 1)
+        found: cython.int
+        while True:
+            found = self.table[slot] - 1
+            if found < 0:
+                break
+            if self.state_count[found] == n and self.state_accepts[found] == (1 if self.next_accepts else 0):
+                at: cython.int = self.state_at[found]
+                same: cython.bint = True
+                for i in range(n):
+                    if self.thread_atom[at + i] != self.next_atom[i] or self.thread_rest[at + i] != self.next_rest[i]:
+                        same = False
+                        break
+                if same:
+                    return found
+            slot = (slot + 1) & (size - 1)
+        state: cython.int = self.state_used
+        if state == len(self.state_at_array):
+            self.state_at_array = _grown(self.state_at_array, "i", 2 * state)
+            self.state_at = self.state_at_array
+            self.state_count_array = _grown(self.state_count_array, "i", 2 * state)
+            self.state_count = self.state_count_array
+            self.state_accepts_array = _grown(self.state_accepts_array, "B", 2 * state)
+            self.state_accepts = self.state_accepts_array
+        if self.thread_used + n > len(self.thread_atom_array):
+            room = max(2 * len(self.thread_atom_array), self.thread_used + n)
+            self.thread_atom_array = _grown(self.thread_atom_array, "q", room)
+            self.thread_atom = self.thread_atom_array
+            self.thread_rest_array = _grown(self.thread_rest_array, "i", room)
+            self.thread_rest = self.thread_rest_array
+        for i in range(n):
+            self.thread_atom[self.thread_used + i] = self.next_atom[i]
+            self.thread_rest[self.thread_used + i] = self.next_rest[i]
+        self.state_at[state] = self.thread_used
+        self.state_count[state] = n
+        self.state_accepts[state] = 1 if self.next_accepts else 0
+        self.thread_used += n
+        self.state_used = state + 1
+        self.table[slot] = state + 1
+        if 2 * self.state_used > len(self.table):
+            self._rehash()
+        return state
+
+    @cython.cfunc
+    def _rehash(self) -> object:
+        size: cython.ulonglong = 2 * len(self.table)
+        table: cython.int[::1] = _grown(None, "i", size)
+        state: cython.int
+        i: cython.int
+        for state in range(self.state_used):
+            n: cython.int = self.state_count[state]
+            at: cython.int = self.state_at[state]
+            mixed: cython.ulonglong = FNV_BASIS + n + self.state_accepts[state]
+            for i in range(n):
+                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_atom[at + i])) * FNV_PRIME
+                if not cython.compiled:
+                    mixed &= 0xFFFFFFFFFFFFFFFF
+                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_rest[at + i])) * FNV_PRIME
+                if not cython.compiled:
+                    mixed &= 0xFFFFFFFFFFFFFFFF
+                mixed ^= mixed >> 29
+            slot: cython.ulonglong = mixed & (size - 1)
+            while table[slot] != 0:
+                slot = (slot + 1) & (size - 1)
+            table[slot] = state + 1
+        self.table = table
+        return None
+
+    @cython.cfunc
+    def _load(self, state: cython.int) -> object:
+        """Copy a state's threads into the current set."""
+        n: cython.int = self.state_count[state]
+        at: cython.int = self.state_at[state]
+        if n > len(self.now_atom):
+            self.now_atom = _grown(None, "q", 2 * n)
+            self.now_rest = _grown(None, "i", 2 * n)
+        i: cython.int
+        for i in range(n):
+            self.now_atom[i] = self.thread_atom[at + i]
+            self.now_rest[i] = self.thread_rest[at + i]
+        self.now_count = n
+        return None
+
+    @cython.cfunc
+    def _swap(self) -> object:
+        """The next set becomes the current one."""
+        self.now_atom, self.next_atom = self.next_atom, self.now_atom
+        self.now_rest, self.next_rest = self.next_rest, self.now_rest
+        self.now_count = self.next_count
+        self.now_accepts = self.next_accepts
+        return None
+
+    @cython.cfunc
+    def _advance(self, byte: cython.int) -> object:
+        """The next set from the current one, after a byte."""
+        i: cython.int
+        atom: cython.longlong
+        self.next_count = 0
+        self.next_accepts = False
+        for i in range(self.now_count):
+            atom = self._step(self.now_atom[i], byte)
+            if atom < 0:
+                continue
+            if atom != DONE:
+                self._push(atom, self.now_rest[i])
+            if self._may_end(atom):
+                self._enter_node(self.now_rest[i])
+        if self.next_count > 16:
+            self._sort()
+        return None
+
+    def start(self, node: int) -> int:
+        """The state before any text of ``node``."""
+        self.next_count = 0
+        self.next_accepts = False
+        self._enter_node(node)
+        return self._intern()
+
+    def advance(self, state: cython.int, data: bytes) -> int:
+        """The state after ``data``, or -1 if no text goes on so."""
+        i: cython.int
+        size: cython.int = len(data)
+        if size == 0:
+            return state
+        self._load(state)
+        for i in range(size):
+            self._advance(data[i])
+            if self.next_count == 0 and not self.next_accepts:
+                return -1
+            if i + 1 < size:
+                self._swap()
+        return self._intern()
+
+    def advance_special(self, state: cython.int, number: cython.int) -> int:
+        """The state after control token ``number``, or -1."""
+        i: cython.int
+        wanted: cython.longlong = (SPECIAL << TAG) | number
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = False
+        found: cython.bint = False
+        for i in range(self.now_count):
+            if self.now_atom[i] == wanted:
+                found = True
+                self._enter_node(self.now_rest[i])
+        return self._intern() if found else -1
+
+    def accepts(self, state: cython.int) -> bool:
+        """Whether the text may end here."""
+        return self.state_accepts[state] != 0
+
+    def thread_count(self, state: cython.int) -> int:
+        """How many threads a state has; 0 means that nothing can follow."""
+        return self.state_count[state]
+
+    def threads(self, state: cython.int) -> list:
+        """The threads of a state as ``(atom, rest)`` pairs."""
+        at: cython.int = self.state_at[state]
+        return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
+
+    def unpack(self, atom: cython.longlong) -> tuple:
+        """An atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
+        characters written, least)`` or ``("special", number)``."""
+        tag: cython.longlong = atom >> TAG
+        at: cython.int
+        if tag == ROW:
+            return ("row", atom)
+        if tag == LITERAL:
+            at = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            end: cython.int = at
+            while self.pool[end] != POOL_END:
+                end += 1
+            return ("literal", bytes([self.pool[i] for i in range(at, end)]))
+        if tag == COUNTED:
+            number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
+            return ("counted", atom & 0xFF, (atom >> 8) & 0xFFFFFFFF, self.least[number])
+        return ("special", atom & 0xFFFFFFFF)
+
+    def forced(self, state: cython.int, limit: cython.int) -> bytes:
+        """The bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
+        out = bytearray()
+        i: cython.int
+        byte: cython.int
+        choice: cython.int
+        atom: cython.longlong
+        self._load(state)
+        self.now_accepts = self.state_accepts[state] != 0
+        while len(out) < limit and not self.now_accepts and self.now_count > 0:
+            choice = -1
+            for i in range(self.now_count):
+                atom = self.now_atom[i]
+                if (atom >> TAG) == LITERAL:
+                    byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+                elif (atom >> TAG) == SPECIAL:
+                    byte = -2
+                else:
+                    byte = self._only_byte(atom)
+                if byte < 0 or (choice >= 0 and byte != choice):
+                    choice = -2
+                    break
+                choice = byte
+            if choice < 0:
+                break
+            self._advance(choice)
+            self._swap()
+            out.append(choice)
+        return bytes(out)
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _only_byte(self, atom: cython.longlong) -> cython.int:
+        """The only byte that an atom can go on with, or -2."""
+        byte: cython.int
+        only: cython.int = -2
+        for byte in range(256):
+            if self._step(atom, byte) >= 0:
+                if only >= 0:
+                    return -2
+                only = byte
+        return only
+
+    def counters(self) -> dict:
+        """Deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
+        size = sum(
+            each.itemsize * len(each)
+            for each in (
+                self.rows_array,
+                self.pool_array,
+                self.head_atom_array,
+                self.head_rest_array,
+                self.head_at_array,
+                self.head_count_array,
+                self.thread_atom_array,
+                self.thread_rest_array,
+                self.state_at_array,
+                self.state_count_array,
+            )
+        )
+        return {
+            "states": self.state_used,
+            "rows": self.row_count,
+            "threads": self.thread_used,
+            "faults": self.faults,
+            "bytes": size,
+        }
+
+
+@cython.cclass
+class Trie:
+    """A vocabulary as a byte trie in flat pre-order arrays.
+
+    Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
+    Empty tokens are left out: no mask ever allows them.
+
+    Args:
+        tokens: the bytes of each token id, None for ids that are not text.
+    """
+
+    byte: cython.uchar[::1]
+    depth: cython.ushort[::1]
+    size: cython.int[::1]
+    token: cython.int[::1]
+    same: cython.int[::1]
+    child: cython.int[::1]
+    nodes: cython.int
+    vocabulary: cython.int
+    longest: cython.int
+
+    def __init__(self, tokens):
+        order = sorted((data, number) for number, data in enumerate(tokens) if data)
+        self.vocabulary = len(tokens)
+        self.longest = max((len(data) for data, _ in order), default=0)
+        room: cython.int = 1 + sum(len(data) for data, _ in order)
+        self.byte = _grown(None, "B", room)
+        self.depth = _grown(None, "H", room)
+        self.size = _grown(None, "i", room)
+        self.token = _grown(None, "i", room)
+        self.same = array("i", [-1]) * max(1, len(tokens))
+        self.child = array("i", [-1]) * 256
+        path: cython.int[::1] = array("i", [0]) * (self.longest + 2)
+        self.token[0] = -1
+        nodes: cython.int = 1
+        open_depth: cython.int = 0
+        previous: bytes = b""
+        data: bytes
+        number: cython.int
+        common: cython.int
+        length: cython.int
+        i: cython.int
+        for data, number in order:
+            length = len(data)
+            common = 0
+            while common < open_depth and common < length and data[common] == previous[common]:
+                common += 1
+            while open_depth > common:
+                self.size[path[open_depth]] = nodes - path[open_depth]
+                open_depth -= 1
+            for i in range(common, length):
+                self.byte[nodes] = data[i]
+                self.depth[nodes] = i + 1
+                self.token[nodes] = -1
+                if i == 0:
+                    self.child[data[0]] = nodes
+                path[i + 1] = nodes
+                nodes += 1
+            open_depth = length
+            i = path[length]
+            if self.token[i] < 0:
+                self.token[i] = number
+            else:  # the same bytes again: chain
+                self.same[number] = self.same[self.token[i]]
+                self.same[self.token[i]] = number
+            previous = data
+        while open_depth > 0:
+            self.size[path[open_depth]] = nodes - path[open_depth]
+            open_depth -= 1
+        self.size[0] = nodes
+        self.nodes = nodes
+
+    def node_count(self) -> int:
+        """How many nodes the trie has, the root included."""
+        return self.nodes
+
+
+@cython.cclass
+class Table:
+    """What an atom position allows, wherever it stands: tokens that stay inside, and where it may end.
+
+    ``exit_node`` lists the children (sorted by byte; ``exit_at[b] .. exit_at[b + 1]``) of the trie nodes at which the
+    atom may end: from there on the bytes belong to what follows.
+    """
+
+    dense: cython.uint[::1]
+    ids: cython.int[::1]
+    count: cython.int
+    is_dense: cython.bint
+    exit_node: cython.int[::1]
+    exit_at: cython.int[::1]
+    exits: cython.int
+    size: cython.longlong
+
+    def allows(self) -> int:
+        """How many tokens stay inside."""
+        return self.count
+
+
+@cython.cclass
+class Mask:
+    """The allowed tokens of one state: the union of some tables and some single tokens."""
+
+    tables: list
+    ids: cython.int[::1]
+    count: cython.int
+    tick: cython.longlong
+    size: cython.longlong
+
+
+@cython.cclass
+class Masks:
+    """Masks of an automaton's states over a vocabulary, memoised under a memory bound.
+
+    Args:
+        automaton: the automaton.
+        trie: the vocabulary's trie.
+        finals: ids that are allowed where the text may end.
+        specials: token ids of the automaton's control tokens, by their number.
+        shared: tables that do not depend on the grammar, by the key that ``automaton.source.shared(row state)`` gives.
+        limit: bytes that memoised masks and tables may take.
+    """
+
+    automaton: Automaton
+    trie: Trie
+    finals: object
+    specials: object
+    shared: object
+    tables: dict
+    memo: list
+    clock: cython.longlong
+    held: cython.longlong
+    limit: cython.longlong
+    flushes: cython.longlong
+    built: cython.longlong
+    visited: cython.longlong
+    words: cython.int
+    out: cython.int[::1]
+    out_array: object
+    out_count: cython.int
+    stack: cython.longlong[::1]
+
+    def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
+        self.automaton = automaton
+        self.trie = trie
+        self.finals = tuple(finals)
+        self.specials = dict(specials)
+        self.shared = shared
+        self.tables = {}
+        self.memo = []
+        self.clock = 0
+        self.held = 0
+        self.limit = limit
+        self.flushes = 0
+        self.built = 0
+        self.visited = 0
+        self.words = (trie.vocabulary + 31) // 32
+        self.out_array = _grown(None, "i", 4096)
+        self.out = self.out_array
+        self.out_count = 0
+        self.stack = _grown(None, "q", trie.longest + 2)
+
+    def set_special(self, number: int, token: int) -> None:
+        """Say which token id a control token of the automaton has; before any mask that needs it."""
+        self.specials[number] = token
+
+    # -- the walk ----------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _emit(self, token: cython.int) -> object:
+        while token >= 0:
+            if self.out_count == len(self.out_array):
+                self.out_array = _grown(self.out_array, "i", 2 * self.out_count)
+                self.out = self.out_array
+            self.out[self.out_count] = token
+            self.out_count += 1
+            token = self.trie.same[token]
+        return None
+
+    @cython.cfunc
+    def _cross(self, node: cython.int, rest: cython.int) -> object:
+        """Emit the tokens below trie ``node`` that go on with ``rest``."""
+        if self.trie.size[node] == 1:
+            return None
+        automaton: Automaton = self.automaton
+        automaton._need_heads(rest)
+        at: cython.int = automaton.head_at[rest]
+        i: cython.int
+        for i in range(at, at + automaton.head_count[rest]):
+            self._walk(node, automaton.head_atom[i], automaton.head_rest[i])
+        return None
+
+    @cython.cfunc
+    def _walk(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Emit the tokens below trie ``node`` that go on with ``atom rest``."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        tag: cython.longlong = atom >> TAG
+        i: cython.int = node + 1
+        end: cython.int = node + trie.size[node]
+        if tag == SPECIAL:
+            return None
+        if tag == LITERAL:  # one path: no need to look at siblings
+            byte: cython.int = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            if node == 0:
+                i = trie.child[byte]
+                if i < 0:
+                    return None
+            else:
+                while i < end and trie.byte[i] < byte:
+                    i += trie.size[i]
+                if i >= end or trie.byte[i] != byte:
+                    return None
+            self._arrive(i, automaton._step(atom, byte), rest)
+            return None
+        base: cython.int = trie.depth[node]
+        depth: cython.int
+        then: cython.longlong
+        while i < end:
+            self.visited += 1
+            depth = trie.depth[i]
+            then = automaton._step(atom if depth == base + 1 else self.stack[depth - 1], trie.byte[i])
+            if then < 0:
+                i += trie.size[i]
+                continue
+            if trie.token[i] >= 0:
+                self._emit(trie.token[i])
+            if automaton._may_end(then):
+                self._cross(i, rest)
+                if then == DONE:
+                    i += trie.size[i]
+                    continue
+            self.stack[depth] = then
+            i += 1
+        return None
+
+    @cython.cfunc
+    def _arrive(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """A walk has just read trie ``node`` and is at ``atom``: emit its token and go on below."""
+        if atom < 0:
+            return None
+        if self.trie.token[node] >= 0:
+            self._emit(self.trie.token[node])
+        if self.automaton._may_end(atom):
+            self._cross(node, rest)
+        if atom != DONE and self.trie.size[node] > 1:
+            self._walk(node, atom, rest)
+        return None
+
+    # -- tables ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _table(self, atom: cython.longlong) -> Table:
+        found = self.tables.get(atom)
+        if found is not None:
+            return found
+        key = None
+        if (atom >> TAG) == ROW:
+            key = self.automaton.source.shared(atom)
+            if key is not None:
+                found = self.shared.get(key)
+        if found is None:
+            found = self._build_table(atom)
+            if key is not None:
+                self.shared[key] = found
+        if key is None:
+            self.held += cython.cast(Table, found).size
+        self.tables[atom] = found
+        return found
+
+    @cython.cfunc
+    def _build_table(self, atom: cython.longlong) -> Table:
+        """One walk of the whole trie, pruned at dead bytes."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        table: Table = Table.__new__(Table)
+        self.built += 1
+        saved: cython.int = self.out_count
+        exits: list = []
+        i: cython.int = 1
+        j: cython.int
+        end: cython.int = trie.nodes
+        depth: cython.int
+        then: cython.longlong
+        while i < end:
+            self.visited += 1
+            depth = trie.depth[i]
+            then = automaton._step(atom if depth == 1 else self.stack[depth - 1], trie.byte[i])
+            if then < 0:
+                i += trie.size[i]
+                continue
+            if trie.token[i] >= 0:
+                self._emit(trie.token[i])
+            if automaton._may_end(then):
+                j = i + 1
+                while j < i + trie.size[i]:
+                    exits.append((trie.byte[j], j))
+                    j += trie.size[j]
+                if then == DONE:
+                    i += trie.size[i]
+                    continue
+            self.stack[depth] = then
+            i += 1
+        count: cython.int = self.out_count - saved
+        table.count = count
+        table.is_dense = count > self.words
+        table.size = 400
+        if table.is_dense:
+            table.dense = _grown(None, "I", self.words)
+            for i in range(saved, self.out_count):
+                table.dense[self.out[i] >> 5] |= cython.cast(cython.uint, 1) << (self.out[i] & 31)
+            table.size += 4 * self.words
+        else:
+            table.ids = array("i", self.out_array[saved : self.out_count]) if count else array("i", [0])
+            table.size += 4 * count
+        self.out_count = saved
+        exits.sort()
+        table.exits = len(exits)
+        if exits:
+            table.exit_node = array("i", [node for _, node in exits])
+            at = array("i", [0]) * 257
+            for byte, _ in exits:
+                at[byte + 1] += 1
+            for i in range(256):
+                at[i + 1] += at[i]
+            table.exit_at = at
+            table.size += 4 * len(exits) + 1028
+        return table
+
+    @cython.cfunc
+    def _cross_table(self, table: Table, rest: cython.int) -> object:
+        """Emit the tokens that cross the end of a table's atom into ``rest``."""
+        automaton: Automaton = self.automaton
+        if table.exits == 0:
+            return None
+        automaton._need_heads(rest)
+        start: cython.int = automaton.head_at[rest]
+        h: cython.int
+        i: cython.int
+        byte: cython.int
+        low: cython.int
+        high: cython.int
+        atom: cython.longlong
+        then: cython.longlong
+        for h in range(start, start + automaton.head_count[rest]):
+            atom = automaton.head_atom[h]
+            low = 0
+            high = 256
+            if (atom >> TAG) == SPECIAL:
+                continue
+            if (atom >> TAG) == LITERAL:
+                low = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+                high = low + 1
+            for byte in range(low, high):
+                if table.exit_at[byte] == table.exit_at[byte + 1]:
+                    continue
+                then = automaton._step(atom, byte)
+                if then < 0:
+                    continue
+                for i in range(table.exit_at[byte], table.exit_at[byte + 1]):
+                    self._arrive(table.exit_node[i], then, automaton.head_rest[h])
+        return None
+
+    # -- masks -------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _mask(self, state: cython.int) -> Mask:
+        while len(self.memo) <= state:
+            self.memo.append(None)
+        found = self.memo[state]
+        if found is None:
+            if self.held > self.limit:
+                self._evict()
+            found = self._build_mask(state)
+            self.memo[state] = found
+            self.held += cython.cast(Mask, found).size
+        mask: Mask = found
+        self.clock += 1
+        mask.tick = self.clock
+        return mask
+
+    @cython.cfunc
+    def _build_mask(self, state: cython.int) -> Mask:
+        automaton: Automaton = self.automaton
+        mask: Mask = Mask.__new__(Mask)
+        mask.tables = []
+        self.out_count = 0
+        i: cython.int
+        atom: cython.longlong
+        rest: cython.int
+        table: Table
+        for i in range(automaton.state_count[state]):
+            atom = automaton.thread_atom[automaton.state_at[state] + i]
+            rest = automaton.thread_rest[automaton.state_at[state] + i]
+            if (atom >> TAG) == SPECIAL:
+                token = self.specials.get(atom & 0xFFFFFFFF)
+                if token is not None:
+                    self._emit(token)
+            elif (atom >> TAG) == LITERAL:
+                self._walk(0, atom, rest)
+            else:
+                table = self._table(atom)
+                if table.count:
+                    mask.tables.append(table)
+                self._cross_table(table, rest)
+        if automaton.state_accepts[state]:
+            for token in self.finals:
+                self._emit(token)
+        mask.count = self.out_count
+        mask.ids = array("i", self.out_array[: self.out_count]) if self.out_count else array("i", [0])
+        mask.size = 250 + 4 * mask.count
+        return mask
+
+    @cython.cfunc
+    def _evict(self) -> object:
+        """Forget the masks that were used least recently, half of them, and all tables that no mask holds."""
+        self.flushes += 1
+        ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
+        border = ticks[len(ticks) // 2] if ticks else 0
+        kept: dict = {}
+        self.held = 0
+        state: cython.int
+        for state in range(len(self.memo)):
+            each = self.memo[state]
+            if each is None:
+                continue
+            if cython.cast(Mask, each).tick <= border:
+                self.memo[state] = None
+                continue
+            self.held += cython.cast(Mask, each).size
+            for table in cython.cast(Mask, each).tables:
+                kept[id(table)] = table
+        self.tables = {atom: table for atom, table in self.tables.items() if id(table) in kept}
+        for table in self.tables.values():
+            self.held += cython.cast(Table, table).size
+        return None
+
+    def fill(self, state: cython.int, out: cython.uint[::1]) -> None:
+        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed."""
+        mask: Mask = self._mask(state)
+        table: Table
+        i: cython.int
+        first: cython.bint = True
+        words: cython.int = self.words
+        for each in mask.tables:
+            table = each
+            if table.is_dense:
+                if first:
+                    for i in range(words):
+                        out[i] = table.dense[i]
+                else:
+                    for i in range(words):
+                        out[i] |= table.dense[i]
+                first = False
+        if first:
+            for i in range(words):
+                out[i] = 0
+        for i in range(words, len(out)):
+            out[i] = 0
+        for each in mask.tables:
+            table = each
+            if not table.is_dense:
+                for i in range(table.count):
+                    out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
+        for i in range(mask.count):
+            out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
+
+    def counters(self) -> dict:
+        """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""
+        return {"tables": self.built, "visited": self.visited, "flushes": self.flushes, "bytes": self.held}

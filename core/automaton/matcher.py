@@ -1,0 +1,207 @@
+"""`Constraint`, a grammar bound to a vocabulary, and `Matcher`, one text being written under it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import GrammarError
+from ..vocabulary import Vocabulary
+from .kernel import Masks, Trie
+from .program import Program
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..grammar import Grammar
+
+#: Bytes that the memoised masks of one constraint may take.
+MASK_MEMORY = 64 * 2**20
+
+#: How many bytes one call of `Matcher.forced_bytes` looks ahead at most.
+FORCED_LIMIT = 4096
+
+_FINISHED = -2
+
+
+class Constraint:
+    """A grammar bound to a vocabulary: shared by any number of matchers and threads.
+
+    Args:
+        program: the grammar's automaton.
+        vocabulary: the model's tokens.
+        grammar: the grammar, for those who ask.
+        mask_memory: bytes that memoised masks may take.
+
+    Raises:
+        GrammarError: the grammar names a control token that the vocabulary does not have (raised when it is met).
+    """
+
+    def __init__(
+        self, program: Program, vocabulary: Vocabulary, grammar: Grammar, *, mask_memory: int = MASK_MEMORY
+    ) -> None:
+        self.program = program
+        self.vocabulary = vocabulary
+        self.grammar = grammar
+        with vocabulary.lock:
+            trie = vocabulary.cache.get("trie")
+            if trie is None:
+                trie = vocabulary.cache["trie"] = Trie(vocabulary.tokens)
+            shared = vocabulary.cache.setdefault("tables", {})
+        self._specials: dict[int, int] = {}
+        self.masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
+        self.words = (vocabulary.size + 31) // 32
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of a text."""
+        with self.program.lock:
+            return Matcher(self, self.program.start)
+
+    def special_number(self, token_id: int) -> int | None:
+        """The automaton's number of a control token, or None if the grammar has not met it."""
+        program = self.program
+        if len(self._specials) != len(program.specials):
+            for number, name in enumerate(program.specials):
+                known = self.vocabulary.special.get(name)
+                if known is None:
+                    raise GrammarError(
+                        f"the grammar needs the control token {name!r}, which the vocabulary does not have",
+                        hint="give it in Vocabulary(special={...}), or choose another format",
+                    )
+                self._specials[known] = number
+                self.masks.set_special(number, known)
+        return self._specials.get(token_id)
+
+    def counters(self) -> dict[str, int]:
+        """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
+        with self.program.lock:
+            automaton: dict[str, int] = self.program.automaton.counters()
+            masks: dict[str, int] = self.masks.counters()
+        return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
+
+
+class Matcher:
+    """One text being written, token by token. Not for several threads at once; `fork` instead.
+
+    Laws: token ``t`` is set in the mask iff ``accept(t)`` returns True; after ``accept``, some completion exists (there
+    are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
+    """
+
+    __slots__ = ("_automaton", "_constraint", "_history", "_state", "_tokens")
+
+    def __init__(self, constraint: Constraint, state: int, history: list[int] | None = None) -> None:
+        self._constraint = constraint
+        self._automaton = constraint.program.automaton
+        self._tokens = constraint.vocabulary.tokens
+        self._state = state
+        self._history: list[int] = history if history is not None else []
+
+    @property
+    def constraint(self) -> Constraint:
+        """What this matcher obeys."""
+        return self._constraint
+
+    def fill_mask(self, out: npt.NDArray[np.uint32]) -> None:
+        """Write the allowed tokens as bits: bit ``t % 32`` of word ``t // 32``; end-of-text ids when it may end here.
+
+        Args:
+            out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
+        """
+        if self._state == _FINISHED:
+            out[:] = 0
+            return
+        constraint = self._constraint
+        with constraint.program.lock:
+            constraint.special_number(-1)
+            constraint.masks.fill(self._state, out)
+
+    def allowed_tokens(self) -> list[int]:
+        """The allowed token ids, in order."""
+        out = np.zeros(self._constraint.words, dtype=np.uint32)
+        self.fill_mask(out)
+        bits = np.unpackbits(out.view(np.uint8), bitorder="little")
+        return [int(token) for token in np.flatnonzero(bits)]
+
+    def accept(self, token_id: int) -> bool:
+        """Advance by one token; False, and no change, if it is not allowed."""
+        state = self._next(token_id)
+        if state == -1:
+            return False
+        self._history.append(self._state)
+        self._state = state
+        return True
+
+    def _next(self, token_id: int) -> int:
+        if self._state == _FINISHED or not 0 <= token_id < len(self._tokens):
+            return -1
+        constraint = self._constraint
+        data = self._tokens[token_id]
+        with constraint.program.lock:
+            if data:
+                return self._automaton.advance(self._state, data)
+            if token_id in constraint.vocabulary.eos and self._automaton.accepts(self._state):
+                return _FINISHED
+            number = constraint.special_number(token_id)
+            return -1 if number is None else self._automaton.advance_special(self._state, number)
+
+    def accept_bytes(self, data: bytes) -> bool:
+        """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
+        if self._state == _FINISHED:
+            return False
+        with self._constraint.program.lock:
+            state = self._automaton.advance(self._state, data)
+        if state == -1:
+            return False
+        self._history.append(self._state)
+        self._state = state
+        return True
+
+    def rollback(self, count: int) -> None:
+        """Undo the last ``count`` accepted tokens.
+
+        Raises:
+            ValueError: fewer tokens were accepted.
+        """
+        if not 0 <= count <= len(self._history):
+            raise ValueError(f"cannot undo {count} steps: {len(self._history)} were taken")
+        if count:
+            self._state = self._history[-count]
+            del self._history[-count:]
+
+    def fork(self) -> Matcher:
+        """An independent copy in the same state."""
+        return Matcher(self._constraint, self._state, list(self._history))
+
+    def forced_bytes(self) -> bytes:
+        """The longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
+        if self._state == _FINISHED:
+            return b""
+        with self._constraint.program.lock:
+            return self._automaton.forced(self._state, FORCED_LIMIT)
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the text may end here."""
+        return self._state == _FINISHED or self._automaton.accepts(self._state)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the text is over: an end-of-text token was accepted, or nothing can follow."""
+        return self._state == _FINISHED or self._automaton.thread_count(self._state) == 0
+
+    def shortest_completion(self) -> bytes:
+        """The shortest bytes after which the text may end; control tokens on the way contribute none."""
+        if self._state == _FINISHED:
+            return b""
+        with self._constraint.program.lock:
+            return self._constraint.program.shortest_completion(self._state)
+
+    def describe(self) -> dict[str, Any]:
+        """What is known of the present state, for people who debug a grammar."""
+        return {
+            "accepting": self.is_accepting,
+            "finished": self.is_finished,
+            "allowed": len(self.allowed_tokens()),
+            "forced": self.forced_bytes(),
+        }

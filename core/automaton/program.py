@@ -1,0 +1,210 @@
+"""A grammar as the kernel sees it: derives rows and heads on demand, and knows shortest completions.
+
+One `Program` per grammar. It owns the stores (terms, nodes, rows) and the `Automaton` that is filled from them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+
+from ..language.nodes import ALT, COUNTED, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SPECIAL, TEXT, Nodes
+from ..language.terms import Terms
+from .kernel import Automaton
+from .rows import DEAD, DONE, Rows
+
+_LOCAL_DONE = 127
+
+
+def _local_rows() -> tuple[list[int], list[bytes]]:
+    """The automaton of the free JSON string, with local state 0 before the opening quote and 1 between characters,
+    and for each local state the shortest bytes that bring it between two characters."""
+    terms = Terms()
+    rows = Rows(terms)
+    number = {rows.start(terms.ALL, True): 0, rows.body(terms.ALL, True): 1}
+    queue = list(number)
+    table: list[int] = []
+    for state in queue:
+        for target in rows.row(state):
+            if target not in number and target not in (DEAD, DONE):
+                number[target] = len(number)
+                queue.append(target)
+            table.append(_LOCAL_DONE if target == DONE else DEAD if target == DEAD else number[target])
+    closing = [rows.shortest(state)[:-1] for state in queue]
+    return table, closing
+
+
+_LOCAL, _LOCAL_CLOSING = _local_rows()
+
+
+class Program:
+    """The lazily derived automaton of one grammar.
+
+    Args:
+        build: makes the root node in the program's node store; called once.
+
+    Attributes:
+        nodes: the node store.
+        automaton: the kernel's automaton; use it under `lock`.
+        lock: one derivation at a time.
+        specials: names of the control tokens met so far, by number.
+    """
+
+    def __init__(self, build: Callable[[Nodes], int]) -> None:
+        self.nodes = Nodes()
+        self.rows = Rows(self.nodes.terms)
+        self.automaton = Automaton(self, _LOCAL)
+        self.lock = threading.RLock()
+        self.specials: list[str] = []
+        self._atoms: dict[int, int] = {}
+        self._shortest: dict[int, bytes | None] = {}
+        self.root = build(self.nodes)
+        self.is_empty = self.nodes.is_empty(self.root)
+        self._start: int | None = None
+
+    @property
+    def start(self) -> int:
+        """The automaton's first state."""
+        if self._start is None:
+            self._start = self.automaton.start(self.root)
+        return self._start
+
+    # -- what the kernel asks ----------------------------------------------------------------------------------
+
+    def derive(self, state: int, known: int) -> tuple[list[int], list[bool]]:
+        """The row of a row state; whether the text may end, for the row states from number ``known`` on."""
+        row = self.rows.row(state)
+        return row, [self.rows.nullable(each) for each in range(known, len(self.rows))]
+
+    def heads(self, node: int) -> tuple[list[int], list[int], bool]:
+        """Atom positions and rests of a node's heads, and whether the empty text is in its language."""
+        heads = self.nodes.heads(node)
+        return [self._atom(head.atom) for head in heads], [head.rest for head in heads], self.nodes.nullable(node)
+
+    def shared(self, state: int) -> Hashable | None:
+        """A key that is the same in every grammar for row states that mean the same, or None."""
+        return self.rows.shared(state)
+
+    def _atom(self, node: int) -> int:
+        found = self._atoms.get(node)
+        if found is None:
+            kind, args = self.nodes.kind[node], self.nodes.args[node]
+            if kind == LITERAL:
+                found = self.automaton.lay(args[0])
+            elif kind == TEXT:
+                found = self.rows.start(args[0], args[1])
+            elif kind == COUNTED:
+                found = self.automaton.count(args[0], -1 if args[1] is None else args[1])
+            else:
+                assert kind == SPECIAL
+                found = (3 << 60) | len(self.specials)
+                self.specials.append(args[0])
+            self._atoms[node] = found
+        return found
+
+    # -- shortest completions ----------------------------------------------------------------------------------
+
+    def shortest_completion(self, state: int) -> bytes:
+        """The shortest bytes after which the text may end (control tokens contribute none)."""
+        if self.automaton.accepts(state):
+            return b""
+        best: bytes | None = None
+        for atom, rest in self.automaton.threads(state):
+            tail = self.shortest(rest)
+            if tail is None:
+                continue
+            whole = self._finish_atom(atom) + tail
+            if best is None or (len(whole), whole) < (len(best), best):
+                best = whole
+        if best is None:
+            raise AssertionError("a state from which the text cannot be finished")
+        return best
+
+    def _finish_atom(self, atom: int) -> bytes:
+        kind, *rest = self.automaton.unpack(atom)
+        if kind == "literal":
+            data: bytes = rest[0]
+            return data
+        if kind == "row":
+            return self.rows.shortest(rest[0])
+        if kind == "special":
+            return b""
+        local, written, least = rest
+        closing = _LOCAL_CLOSING[local]
+        if local > 1:  # in the middle of a character, which will count
+            written += 1
+        return closing + b"a" * max(0, least - written) + b'"'
+
+    def shortest(self, node: int) -> bytes | None:
+        """The shortest text of a node; None if it has none.
+
+        Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first: an alternative that cannot be shorter
+        than the best so far is not looked into, and a value that leaned on a rule in progress is not kept.
+        """
+        result, _ = self._search_shortest(node, {}, 0)
+        return result
+
+    def _search_shortest(self, node: int, open_at: dict[int, int], depth: int) -> tuple[bytes | None, int]:
+        """The shortest text, and the depth of the outermost rule in progress that it leaned on."""
+        if node in self._shortest:
+            return self._shortest[node], depth
+        if node in open_at:
+            return None, open_at[node]
+        nodes = self.nodes
+        kind, args = nodes.kind[node], nodes.args[node]
+        result: bytes | None
+        lowest = depth
+        if kind == EMPTY_KIND:
+            result = None
+        elif kind in (EPSILON_KIND, SPECIAL):
+            result = b""
+        elif kind == LITERAL:
+            result = args[0]
+        elif kind in (TEXT, COUNTED):
+            result = self._finish_atom(self._atom(node))
+        elif kind == REPEAT:
+            if args[1] == 0:
+                result = b""
+            else:
+                result, lowest = self._search_shortest(args[0], open_at, depth)
+                if result is not None:
+                    result *= args[1]
+        elif kind == SEQ:
+            result, lowest = self._search_shortest(args[0], open_at, depth)
+            if result is not None:
+                tail, low = self._search_shortest(args[1], open_at, depth)
+                lowest = min(lowest, low)
+                result = None if tail is None else result + tail
+        elif kind == LAZY:
+            open_at[node] = depth
+            result, lowest = self._search_shortest(nodes.expand(node), open_at, depth + 1)
+            del open_at[node]
+        else:
+            parts = args if kind == ALT else [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
+            result = None
+            for part in sorted(parts, key=self._least_length):
+                if result is not None and self._least_length(part) >= len(result):
+                    break
+                found, low = self._search_shortest(part, open_at, depth)
+                lowest = min(lowest, low)
+                if found is not None and (result is None or (len(found), found) < (len(result), result)):
+                    result = found
+        if lowest >= depth:
+            self._shortest[node] = result
+        return result, lowest
+
+    def _least_length(self, node: int) -> int:
+        """A lower bound of the length of a node's texts, without expanding anything."""
+        nodes = self.nodes
+        length = 0
+        while nodes.kind[node] == SEQ:
+            length += self._least_length(nodes.args[node][0])
+            node = nodes.args[node][1]
+        kind, args = nodes.kind[node], nodes.args[node]
+        if kind == LITERAL:
+            length += len(args[0])
+        elif kind == TEXT:
+            length += 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
+        elif kind == COUNTED:
+            length += 2 + args[0]
+        return length

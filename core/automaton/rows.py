@@ -1,0 +1,272 @@
+"""How decoded text is spelled in bytes: derivative rows of terms through UTF-8 and JSON escaping.
+
+A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
+text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
+(RFC 8259 section 7) may spell any character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
+escape is not a character. A row only ever leads to states from which the text can still be finished.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+
+from ..language.terms import END, Segments, Terms
+
+DEAD = -1
+
+#: The row state in which the text is complete and nothing can follow.
+DONE = 0
+
+_SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
+_HEX = tuple((ord(digit), int(digit, 16)) for digit in "0123456789abcdefABCDEF")
+
+
+class Rows:
+    """The store of row states.
+
+    States are keyed by what remains: ``("body", term, quoted)`` between two characters, ``("open", term)`` before
+    the opening quote, and, inside a character, the piecewise constant function from what its remaining bytes may
+    say to the body that follows (so that equal remainders meet, whatever the bytes before).
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._index: dict[Hashable, int] = {("done",): DONE}
+        self._key: list[tuple[object, ...]] = [("done",)]
+        self._row: list[list[int] | None] = [[DEAD] * 256]
+        self._path: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def _state(self, key: tuple[object, ...]) -> int:
+        found = self._index.get(key)
+        if found is None:
+            found = len(self._key)
+            self._index[key] = found
+            self._key.append(key)
+            self._row.append(None)
+        return found
+
+    def start(self, term: int, quoted: bool) -> int:
+        """The state before a text of ``term``, which is written as a JSON string if ``quoted``, else raw."""
+        return self._state(("open", term) if quoted else ("body", term, False))
+
+    def body(self, term: int, quoted: bool) -> int:
+        """The state between two characters."""
+        if not quoted and term == self.terms.EPSILON:
+            return DONE
+        return self._state(("body", term, quoted))
+
+    def nullable(self, state: int) -> bool:
+        """Whether the text may end in this state."""
+        key = self._key[state]
+        return state == DONE or (key[0] == "body" and not key[2] and self.terms.nullable(key[1]))  # type: ignore
+
+    def row(self, state: int) -> list[int]:
+        """The 256 successors of a state; derived once."""
+        known = self._row[state]
+        if known is None:
+            known = self._derive(state)
+            self._row[state] = known
+        return known
+
+    def shared(self, state: int) -> Hashable | None:
+        """A key that is the same in every store for states that mean the same, or None if there is none."""
+        key = self._key[state]
+        if key[0] in ("open", "body") and key[1] == self.terms.ALL:
+            return key
+        return None
+
+    def shortest(self, state: int) -> bytes:
+        """The shortest bytes that complete the text, the first such in byte order of their last steps."""
+        if self.nullable(state):
+            return b""
+        known = self._path.get(state)
+        if known is not None:
+            return known
+        parent: dict[int, tuple[int, int]] = {state: (-1, -1)}
+        queue = [state]
+        for current in queue:
+            row = self.row(current)
+            for byte, target in _preferred(row):
+                if target in parent:
+                    continue
+                parent[target] = (current, byte)
+                tail = b"" if self.nullable(target) else None
+                if tail is None:
+                    queue.append(target)
+                    continue
+                step, path = target, b""
+                while parent[step][0] != -1:
+                    step, code = parent[step]
+                    path = bytes((code,)) + path
+                    self._path[step] = path
+                return path
+        raise AssertionError("a row state from which the text cannot be finished")
+
+    # -- derivation --------------------------------------------------------------------------------------------
+
+    def _derive(self, state: int) -> list[int]:
+        key = self._key[state]
+        row = [DEAD] * 256
+        kind = key[0]
+        if kind == "open":
+            row[0x22] = self.body(key[1], True)  # type: ignore[arg-type]
+        elif kind == "body":
+            self._derive_body(row, key[1], bool(key[2]))  # type: ignore[arg-type]
+        elif kind == "escape":
+            self._derive_escape(row, key[1])  # type: ignore[arg-type]
+        elif kind == "utf8":
+            _, count, segments, quoted = key
+            size = 1 << (6 * (count - 1))  # type: ignore[operator]
+            for byte in range(64):
+                target = self._inside("utf8", count - 1, segments, byte * size, size, quoted)  # type: ignore
+                row[0x80 + byte] = target
+        elif kind == "hex":
+            _, count, segments = key
+            size = 1 << (4 * (count - 1))  # type: ignore[operator]
+            for byte, digit in _HEX:
+                row[byte] = self._inside("hex", count - 1, segments, digit * size, size, True)  # type: ignore
+        elif kind == "low":  # a high surrogate was written: `\uDC00` to `\uDFFF` must follow
+            row[0x5C] = self._state(("low u", key[1]))
+        elif kind == "low u":
+            row[0x75] = self._state(("hex", 4, _place(((0xDC00, key[1]),), 0xE000)))  # type: ignore[arg-type]
+        return row
+
+    def _bodies(self, term: int, quoted: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The derivative row of a term, with row states for targets and the dead ones pruned."""
+        starts, targets = self.terms.segments(term)
+        is_empty = self.terms.is_empty
+        memo: dict[int, int] = {}
+        states = []
+        for target in targets:
+            state = memo.get(target)
+            if state is None:
+                state = memo[target] = DEAD if is_empty(target) else self.body(target, quoted)
+            states.append(state)
+        return starts, tuple(states)
+
+    def _derive_body(self, row: list[int], term: int, quoted: bool) -> None:
+        starts, states = self._bodies(term, quoted)
+        for index, start in enumerate(starts):
+            if start > 0x7F:
+                break
+            end = min(starts[index + 1] if index + 1 < len(starts) else END, 0x80)
+            row[start:end] = [states[index]] * (end - start)
+        for low, high, first, count in ((0x80, 0x800, 0xC0, 1), (0x800, 0x10000, 0xE0, 2), (0x10000, END, 0xF0, 3)):
+            size = 1 << (6 * count)
+            for lead in range(first, first + (0x20 >> (count - 1))):
+                base = (lead - first) * size
+                if base + size <= low or base >= high:
+                    continue
+                row[lead] = self._lead(count, starts, states, base, size, low, min(high, END), quoted)
+        if quoted:
+            row[:0x20] = [DEAD] * 0x20
+            row[0x22] = DONE if self.terms.nullable(term) else DEAD
+            alive = any(state != DEAD for state in states)
+            row[0x5C] = self._state(("escape", term)) if alive else DEAD
+
+    def _lead(
+        self,
+        count: int,
+        starts: tuple[int, ...],
+        states: tuple[int, ...],
+        base: int,
+        size: int,
+        low: int,
+        high: int,
+        quoted: bool,
+    ) -> int:
+        """The state after the lead byte of a UTF-8 sequence with ``count`` more bytes, from code point ``base`` on."""
+        clipped = _slice(starts, states, base, size)
+        if base < low:  # overlong forms
+            clipped = _kill(clipped, 0, low - base, size)
+        if base + size > high:
+            clipped = _kill(clipped, high - base, size, size)
+        if base <= 0xD800 < base + size:  # surrogates have no UTF-8 form
+            clipped = _kill(clipped, 0xD800 - base, 0xE000 - base, size)
+        if clipped[1] == (DEAD,):
+            return DEAD
+        return self._state(("utf8", count, clipped, quoted))
+
+    def _inside(self, kind: str, count: int, segments: Segments, base: int, size: int, quoted: bool) -> int:
+        """The state after one more byte of a character: ``segments`` narrowed to ``[base, base + size)``."""
+        narrowed = _slice(segments[0], segments[1], base, size)
+        if narrowed[1] == (DEAD,):
+            return DEAD
+        if count == 0:
+            return narrowed[1][0]
+        return self._state((kind, count, narrowed, quoted) if kind == "utf8" else (kind, count, narrowed))
+
+    def _derive_escape(self, row: list[int], term: int) -> None:
+        starts, states = self._bodies(term, True)
+        for byte, code in _SHORT_ESCAPES.items():
+            row[byte] = states[bisect_right(starts, code) - 1]
+        # A high surrogate stands for 0x400 characters; what its low partner may be is what remains of them.
+        highs: list[tuple[int, Segments]] = []
+        bounds = {0x10000} | {start & ~0x3FF for start in starts if start > 0x10000}
+        bounds |= {(start + 0x3FF) & ~0x3FF for start in starts if start > 0x10000}
+        for bound in sorted(bounds):
+            if bound < END:
+                part = _slice(starts, states, bound, 0x400)
+                state = DEAD if part[1] == (DEAD,) else self._state(("low", part))
+                highs.append((0xD800 + ((bound - 0x10000) >> 10), ((0,), (state,))))
+        below = _slice(starts, states, 0, 0xD800)
+        above = _slice(starts, states, 0xE000, 0x2000)
+        dead: Segments = ((0,), (DEAD,))
+        segments = _place(((0, below), *highs, (0xDC00, dead), (0xE000, above)), None)
+        if segments[1] != (DEAD,):
+            row[0x75] = self._state(("hex", 4, segments))
+
+
+def _joined(starts: tuple[int, ...], states: tuple[int, ...]) -> Segments:
+    """Normal form: neighbours with equal targets are one."""
+    out_starts, out_states = [starts[0]], [states[0]]
+    for start, state in zip(starts[1:], states[1:]):
+        if start == out_starts[-1]:
+            out_states[-1] = state
+        elif state != out_states[-1]:
+            out_starts.append(start)
+            out_states.append(state)
+    return tuple(out_starts), tuple(out_states)
+
+
+def _slice(starts: tuple[int, ...], states: tuple[int, ...], base: int, size: int) -> Segments:
+    """The function on ``[base, base + size)``, counted from 0."""
+    first = bisect_right(starts, base) - 1
+    last = bisect_left(starts, base + size)
+    if last - first == 1:
+        return (0,), (states[first],)
+    return _joined((0, *(start - base for start in starts[first + 1 : last])), states[first:last])
+
+
+def _place(parts: tuple[tuple[int, Segments], ...], end: int | None) -> Segments:
+    """One function from several, each shifted to its offset; dead before the first, and from ``end`` on."""
+    starts: list[int] = [0]
+    states: list[int] = [DEAD]
+    for offset, segments in parts:
+        starts.extend(offset + start for start in segments[0])
+        states.extend(segments[1])
+    if end is not None:
+        starts.append(end)
+        states.append(DEAD)
+    return _joined(tuple(starts), tuple(states))
+
+
+def _kill(segments: Segments, low: int, high: int, size: int) -> Segments:
+    """The same function on ``[0, size)``, but dead on ``[low, high)``."""
+    parts = []
+    if low > 0:
+        parts.append((0, _slice(segments[0], segments[1], 0, low)))
+    parts.append((low, ((0,), (DEAD,))))
+    if high < size:
+        parts.append((high, _slice(segments[0], segments[1], high, size - high)))
+    return _place(tuple(parts), None)
+
+
+def _preferred(row: list[int]) -> list[tuple[int, int]]:
+    """The live bytes of a row, those that read best first: quote, digits, letters, then byte order."""
+    live = [(byte, target) for byte, target in enumerate(row) if target != DEAD]
+    return sorted(live, key=lambda item: (item[0] != 0x22, not chr(item[0]).isalnum() or item[0] > 0x7F, item[0]))

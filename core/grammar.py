@@ -1,0 +1,214 @@
+"""`Grammar`: an immutable description of a language, independent of any vocabulary."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .automaton.matcher import Constraint
+from .automaton.program import Program
+from .errors import GrammarError, LimitError, UnsatisfiableSchemaError
+from .language.nodes import Nodes
+from .params import Whitespace
+
+if TYPE_CHECKING:
+    from .vocabulary import Vocabulary
+
+
+class Grammar:
+    """A language: which texts may be written.
+
+    Made by the class methods below and combined with ``+`` (one after the other) and ``|`` (one or the other). Nothing
+    is computed until it is needed: `matches` and `bind` derive the automaton lazily, and share it.
+
+    Law: ``(a + b).matches(x)`` iff ``x`` splits into a text of ``a`` and a text of ``b``; ``(a | b).matches(x)`` iff
+    ``a.matches(x) or b.matches(x)``.
+    """
+
+    __slots__ = ("_build", "_key", "_lock", "_program")
+
+    def __init__(self, build: Callable[[Nodes], int], key: Hashable) -> None:
+        self._build = build
+        self._key = key
+        self._program: Program | None = None
+        self._lock = threading.Lock()
+
+    # -- making ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_json_schema(
+        cls, schema: Any, *, whitespace: Whitespace = "single", additional_properties: bool = True
+    ) -> Grammar:
+        """JSON texts that are valid under a schema.
+
+        Args:
+            schema: a JSON Schema (a dict, or a bool).
+            whitespace: ``"compact"`` writes none, ``"single"`` one space after ``,`` and ``:``, ``"flexible"`` accepts
+                bounded runs of whitespace wherever JSON does.
+            additional_properties: what an object that does not mention ``additionalProperties`` takes: True, as the
+                standard says, or False, as a function's arguments do.
+
+        Raises:
+            InvalidSchemaError: the schema is malformed.
+            UnsupportedSchemaError: a keyword cannot be enforced exactly; names its place.
+            UnsatisfiableSchemaError: nothing can be valid.
+        """
+        from .schema import SchemaOptions, compile_schema
+
+        compiled = compile_schema(
+            schema, SchemaOptions(whitespace=whitespace, additional_properties=additional_properties)
+        )
+        return cls(compiled.build, ("schema", compiled.key))
+
+    @classmethod
+    def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
+        """Any JSON text."""
+        return cls.from_json_schema(True, whitespace=whitespace)
+
+    @classmethod
+    def from_regex(cls, pattern: str) -> Grammar:
+        """Texts that match a regular expression as a whole (ECMA-262 with the ``u`` flag), written as UTF-8.
+
+        Raises:
+            PatternError: malformed, or not regular (back-references).
+        """
+        from .language.regex import regex_term
+
+        regex_term(Nodes().terms, pattern, whole=True)  # errors now, not at first use
+        return cls(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=True)), ("regex", pattern))
+
+    @classmethod
+    def literal(cls, text: str | bytes) -> Grammar:
+        """Exactly ``text``."""
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        return cls(lambda nodes: nodes.literal(data), ("literal", data))
+
+    @classmethod
+    def special(cls, name: str) -> Grammar:
+        """The control token called ``name`` in the vocabulary; text that spells the name does not count."""
+        return cls(lambda nodes: nodes.special(name), ("special", name))
+
+    @classmethod
+    def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
+        """Free text of at least ``min_chars`` characters that contains none of the strings of ``excluding``."""
+        words = _words(excluding)
+
+        def build(nodes: Nodes) -> int:
+            terms = nodes.terms
+            free = terms.not_(_containing(nodes, words)) if words else terms.ALL
+            return nodes.text(terms.and_([free, terms.repeat(terms.ANY, min_chars, None)]))
+
+        return cls(build, ("text", words, min_chars))
+
+    @classmethod
+    def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:
+        """Free text up to and including the first occurrence of ``marker``, with none of ``excluding`` before it."""
+        if not marker:
+            raise GrammarError("the marker of Grammar.until is empty", hint="give the text that ends the free part")
+        words = _words(excluding)
+
+        def build(nodes: Nodes) -> int:
+            terms = nodes.terms
+            # Σ* marker, of which no proper prefix already contains the marker.
+            ending = terms.seq(terms.ALL, terms.literal(marker))
+            before = terms.seq(terms.not_(_containing(nodes, (marker,))), terms.ANY)
+            parts = [ending, before]
+            if words:
+                parts.append(terms.not_(_containing(nodes, words)))
+            return nodes.text(terms.and_(parts))
+
+        return cls(build, ("until", marker, words))
+
+    @classmethod
+    def sequence(cls, *parts: Grammar) -> Grammar:
+        """The parts, one after the other."""
+        builds = [part._build for part in parts]
+        return cls(
+            lambda nodes: nodes.sequence([build(nodes) for build in builds]),
+            ("sequence", *(part._key for part in parts)),
+        )
+
+    @classmethod
+    def choice(cls, *parts: Grammar) -> Grammar:
+        """Any one of the parts."""
+        if not parts:
+            raise GrammarError("a choice of nothing", hint="give Grammar.choice at least one part")
+        builds = [part._build for part in parts]
+        return cls(
+            lambda nodes: nodes.alt([build(nodes) for build in builds]), ("choice", *(part._key for part in parts))
+        )
+
+    @classmethod
+    def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:  # noqa: A002 - the field's names
+        """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
+        if min < 0 or (max is not None and max < min):
+            raise GrammarError(f"a repetition between {min} and {max} times", hint="0 <= min <= max")
+        return cls(lambda nodes: nodes.repeat(part._build(nodes), min, max), ("repeat", part._key, min, max))
+
+    def __add__(self, other: Grammar) -> Grammar:
+        return Grammar.sequence(self, other)
+
+    def __or__(self, other: Grammar) -> Grammar:
+        return Grammar.choice(self, other)
+
+    # -- identity ----------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Grammar) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"Grammar.{self._key[0]}(...)" if isinstance(self._key, tuple) else "Grammar(...)"
+
+    # -- using -------------------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program:
+        """The grammar's automaton, shared by all that is bound to it.
+
+        Raises:
+            UnsatisfiableSchemaError: the language is empty.
+        """
+        with self._lock:
+            if self._program is None:
+                try:
+                    program = Program(self._build)
+                except RecursionError:
+                    raise LimitError(
+                        "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
+                    ) from None
+                if program.is_empty:
+                    raise UnsatisfiableSchemaError(
+                        "no text can satisfy the grammar", hint="look for constraints that contradict each other"
+                    )
+                self._program = program
+            return self._program
+
+    def matches(self, data: bytes | str) -> bool:
+        """Whether ``data`` is a text of the language (control tokens cannot be given as text)."""
+        program = self.program
+        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+        with program.lock:
+            state = program.automaton.advance(program.start, raw)
+            return state != -1 and program.automaton.accepts(state)
+
+    def bind(self, vocabulary: Vocabulary) -> Constraint:
+        """The grammar over a model's tokens: shared, thread-safe; make one `Matcher` per text from it."""
+        return Constraint(self.program, vocabulary, self)
+
+
+def _words(texts: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(texts, str):
+        raise GrammarError("excluding is a string, not a list of strings", hint=f"excluding=[{texts!r}]")
+    if "" in texts:
+        raise GrammarError("a text that does not contain the empty string", hint="leave out the empty string")
+    return tuple(texts)
+
+
+def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
+    """Every text that contains one of the words."""
+    terms = nodes.terms
+    return terms.sequence([terms.ALL, terms.words(words), terms.ALL])

@@ -1,0 +1,15 @@
+"""Languages as hash-consed values: regular languages of decoded text, and grammars of written text.
+
+`Terms` holds regular languages over Unicode code points with intersection and complement; `Nodes` holds lazily
+expanded grammars over bytes whose leaves are literals and terms. Both are stores: a language is a small integer in
+its store, so a state is an integer, equality is identity, and everything is memoised.
+
+Use this layer to write a new kind of grammar; to constrain a model, use `toolgrammar.core.Grammar`. It does not know
+tokens or vocabularies: that is ``toolgrammar.core.automaton``.
+"""
+
+from .charset import CharSet
+from .nodes import Head, Nodes
+from .terms import Terms
+
+__all__ = ["CharSet", "Head", "Nodes", "Terms"]

@@ -1,0 +1,50 @@
+"""Regular expressions as terms: ECMA-262 patterns lowered to the hash-consed store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import syntax
+from .ecma import parse
+from .search import search_language
+from .terms import Terms
+
+
+def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
+    """The strings that a pattern matches.
+
+    Args:
+        terms: where the term is made.
+        pattern: ECMA-262 with the ``u`` flag.
+        whole: the whole string must match (True), or some part of it, as JSON Schema's ``pattern`` says (False).
+
+    Raises:
+        PatternError: malformed, or not regular.
+    """
+    tree = parse(pattern)
+    if whole:
+        tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
+    return lower(terms, search_language(tree))
+
+
+def lower(terms: Terms, tree: syntax.Regex) -> int:
+    """The term of an anchored syntax tree."""
+
+    def combine(node: syntax.Regex, parts: Sequence[int]) -> int:
+        if isinstance(node, syntax.Empty):
+            return terms.EPSILON
+        if isinstance(node, syntax.Chars):
+            return terms.chars(node.charset)
+        if isinstance(node, syntax.Seq):
+            return terms.sequence(parts)
+        if isinstance(node, syntax.Alt):
+            return terms.alt(parts)
+        if isinstance(node, syntax.Repeat):
+            return terms.repeat(parts[0], node.min, node.max)
+        if isinstance(node, syntax.And):
+            return terms.and_(parts)
+        if isinstance(node, syntax.Not):
+            return terms.not_(parts[0])
+        raise TypeError(f"an assertion is left in an anchored language: {node}")
+
+    return syntax.fold(tree, combine)

@@ -1,0 +1,376 @@
+"""Regular languages of *decoded* text: hash-consed terms over Unicode code points, with derivatives.
+
+A term is a small integer; equal terms are the same integer, so a derivative automaton closes by itself
+(Brzozowski 1964; Owens, Reppy, Turon 2009, "Regular-expression derivatives re-examined"). Intersection and
+complement are first-class. How a term is spelled in bytes (UTF-8, JSON escapes) is not decided here: see
+``toolgrammar.core.automaton.rows``.
+
+A whole derivative row at once is a `Segments` value: a piecewise constant function from code points to terms.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from ..errors import LimitError
+from .charset import CharSet
+
+#: A piecewise constant function: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``.
+Segments = tuple[tuple[int, ...], tuple[int, ...]]
+
+END = 0x110000
+SURROGATES = (0xD800, 0xDFFF)
+
+#: How many distinct terms one store may hold: about 100 MB.
+MAX_TERMS = 400_000
+
+_EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS = range(9)
+
+
+class Terms:
+    """The hash-consing store of terms.
+
+    Laws (all property-tested): `alt` is union, `and_` intersection, `not_` complement relative to all strings,
+    `seq` concatenation, `repeat` bounded repetition; ``nullable(derivative(t, c))`` iff the one-character string
+    ``c`` is in ``t``; `is_empty` is exact.
+
+    Attributes:
+        EMPTY: the empty language.
+        EPSILON: the language of the empty string.
+        ALL: every string.
+        ANY: every string of one character.
+    """
+
+    def __init__(self) -> None:
+        self._index: dict[tuple[object, ...], int] = {}
+        self._kind: list[int] = []
+        self._args: list[tuple[object, ...]] = []
+        self._nullable: list[bool] = []
+        self._segments: list[Segments | None] = []
+        self._live: list[bool | None] = []
+        self._regular: list[bool] = []
+        self.EMPTY = self._make(_EMPTY, (), False, True)
+        self._live[self.EMPTY] = False
+        self.EPSILON = self._make(_EPSILON, (), True, True)
+        self.ANY = self.chars(CharSet.full())
+        self.ALL = self._make(_REPEAT, (self.ANY, 0, None), True, True)
+
+    def __len__(self) -> int:
+        return len(self._kind)
+
+    # -- construction ------------------------------------------------------------------------------------------
+
+    def _make(self, kind: int, args: tuple[object, ...], nullable: bool, simple: bool) -> int:
+        """``simple``: built without intersection or complement, hence never empty unless it is `EMPTY`."""
+        key = (kind, *args)
+        found = self._index.get(key)
+        if found is not None:
+            return found
+        number = len(self._kind)
+        if number >= MAX_TERMS:
+            raise LimitError(
+                f"a pattern or enumeration needs more than {MAX_TERMS:,} automaton states",
+                hint="simplify the pattern, or bound its repetitions",
+            )
+        self._index[key] = number
+        self._kind.append(kind)
+        self._args.append(args)
+        self._nullable.append(nullable)
+        self._segments.append(None)
+        self._live.append(True if simple or nullable else None)
+        self._regular.append(simple)
+        return number
+
+    def chars(self, charset: CharSet) -> int:
+        """Every one-character string whose character is in ``charset``."""
+        if not charset:
+            return self.EMPTY
+        return self._make(_CHARS, (charset.ranges,), False, True)
+
+    def literal(self, text: str) -> int:
+        """Exactly ``text``."""
+        return self.words((text,))
+
+    def words(self, texts: Iterable[str]) -> int:
+        """Exactly these strings."""
+        ordered = tuple(sorted(set(texts)))
+        return self._words(ordered, 0) if ordered else self.EMPTY
+
+    def _words(self, ordered: tuple[str, ...], depth: int) -> int:
+        if len(ordered) == 1 and len(ordered[0]) == depth:
+            return self.EPSILON
+        suffixes = ordered if depth == 0 else tuple(word[depth:] for word in ordered)
+        return self._make(_WORDS, (suffixes,), not suffixes[0], True)
+
+    def seq(self, left: int, right: int) -> int:
+        """Concatenation."""
+        if left == self.EMPTY or right == self.EMPTY:
+            return self.EMPTY
+        if left == self.EPSILON:
+            return right
+        if right == self.EPSILON:
+            return left
+        if self._kind[left] == _SEQ:  # right-associated, so that equal languages meet
+            first, second = self._args[left]
+            return self.seq(first, self.seq(second, right))  # type: ignore[arg-type]
+        if left == self.ALL and right == self.ALL:
+            return self.ALL
+        return self._make(
+            _SEQ,
+            (left, right),
+            self._nullable[left] and self._nullable[right],
+            self._regular[left] and self._regular[right],
+        )
+
+    def sequence(self, parts: Sequence[int]) -> int:
+        """Concatenation of many."""
+        result = self.EPSILON
+        for part in reversed(parts):
+            result = self.seq(part, result)
+        return result
+
+    def alt(self, parts: Iterable[int]) -> int:
+        """Union."""
+        flat: set[int] = set()
+        ranges: list[CharSet] = []
+        for part in parts:
+            kind = self._kind[part]
+            if kind == _ALT:
+                flat.update(self._args[part])  # type: ignore[arg-type]
+            elif kind == _CHARS:
+                ranges.append(CharSet(self._args[part][0]))  # type: ignore[arg-type]
+                flat.add(part)
+            else:
+                flat.add(part)
+        flat.discard(self.EMPTY)
+        if self.ALL in flat:
+            return self.ALL
+        if len(ranges) > 1:  # [a] | [b] is [ab]
+            flat -= {self.chars(each) for each in ranges}
+            merged = ranges[0]
+            for each in ranges[1:]:
+                merged = merged | each
+            flat.add(self.chars(merged))
+        if self.EPSILON in flat and any(self._nullable[part] for part in flat if part != self.EPSILON):
+            flat.discard(self.EPSILON)
+        if not flat:
+            return self.EMPTY
+        if len(flat) == 1:
+            return next(iter(flat))
+        ordered = tuple(sorted(flat))
+        return self._make(
+            _ALT, ordered, any(self._nullable[p] for p in ordered), all(self._regular[p] for p in ordered)
+        )
+
+    def and_(self, parts: Iterable[int]) -> int:
+        """Intersection."""
+        flat: set[int] = set()
+        for part in parts:
+            if self._kind[part] == _AND:
+                flat.update(self._args[part])  # type: ignore[arg-type]
+            else:
+                flat.add(part)
+        flat.discard(self.ALL)
+        if self.EMPTY in flat:
+            return self.EMPTY
+        if not flat:
+            return self.ALL
+        if len(flat) == 1:
+            return next(iter(flat))
+        if self.EPSILON in flat:
+            return self.EPSILON if all(self._nullable[part] for part in flat) else self.EMPTY
+        for part in flat:
+            if self._kind[part] == _NOT and self._args[part][0] in flat:
+                return self.EMPTY
+        ordered = tuple(sorted(flat))
+        return self._make(_AND, ordered, all(self._nullable[p] for p in ordered), False)
+
+    def not_(self, part: int) -> int:
+        """Complement, relative to all strings."""
+        if part == self.EMPTY:
+            return self.ALL
+        if part == self.ALL:
+            return self.EMPTY
+        if self._kind[part] == _NOT:
+            return self._args[part][0]  # type: ignore[return-value]
+        return self._make(_NOT, (part,), not self._nullable[part], False)
+
+    def repeat(self, part: int, least: int, most: int | None) -> int:
+        """Between ``least`` and ``most`` copies (None: no upper bound)."""
+        if most is not None and most < least:
+            return self.EMPTY
+        if most == 0:
+            return self.EPSILON
+        if part == self.EMPTY:
+            return self.EPSILON if least == 0 else self.EMPTY
+        if part == self.EPSILON:
+            return self.EPSILON
+        if self._nullable[part]:
+            least = 0
+        if least == 1 and most == 1:
+            return part
+        if part == self.ALL:
+            return self.ALL
+        if self._kind[part] == _REPEAT and least <= 1 and most is None:
+            inner, low, high = self._args[part]
+            if high is None and low <= 1:  # type: ignore[operator]
+                return self.repeat(inner, min(least, low), None)  # type: ignore[arg-type, type-var]
+        return self._make(_REPEAT, (part, least, most), least == 0, self._regular[part])
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def nullable(self, term: int) -> bool:
+        """Whether the empty string is in the language."""
+        return self._nullable[term]
+
+    def length_bounds(self, term: int) -> tuple[int, int | None] | None:
+        """``(least, most)`` when the language is "every string of so many characters", else None."""
+        if term == self.ANY:
+            return 1, 1
+        if self._kind[term] == _REPEAT and self._args[term][0] == self.ANY:
+            return self._args[term][1], self._args[term][2]  # type: ignore[return-value]
+        return None
+
+    def derivative(self, term: int, code_point: int) -> int:
+        """What may follow after one character."""
+        starts, targets = self.segments(term)
+        return targets[bisect_right(starts, code_point) - 1]
+
+    def segments(self, term: int) -> Segments:
+        """The whole derivative row of ``term``."""
+        known = self._segments[term]
+        if known is None:
+            known = self._derive(term)
+            self._segments[term] = known
+        return known
+
+    def matches(self, term: int, text: str) -> bool:
+        """Whether ``text`` is in the language."""
+        for char in text:
+            term = self.derivative(term, ord(char))
+            if term == self.EMPTY:
+                return False
+        return self._nullable[term]
+
+    def is_empty(self, term: int) -> bool:
+        """Whether no string is in the language. Exact, also under intersection and complement."""
+        live = self._live[term]
+        if live is None:
+            live = self._search_live(term)
+        return not live
+
+    def _search_live(self, term: int) -> bool:
+        """Breadth-first search for a nullable derivative; marks what it learns on the way."""
+        parent: dict[int, int] = {term: -1}
+        queue = [term]
+        for state in queue:
+            for target in dict.fromkeys(self.segments(state)[1]):
+                live = self._live[target]
+                if live is False:
+                    continue
+                if live:
+                    step = state
+                    while step != -1:
+                        self._live[step] = True
+                        step = parent[step]
+                    return True
+                if target not in parent:
+                    parent[target] = state
+                    queue.append(target)
+        for state in queue:
+            self._live[state] = False
+        return False
+
+    # -- derivatives -------------------------------------------------------------------------------------------
+
+    def _derive(self, term: int) -> Segments:
+        kind, args = self._kind[term], self._args[term]
+        empty = self.EMPTY
+        if kind in (_EMPTY, _EPSILON):
+            return (0,), (empty,)
+        if kind == _CHARS:
+            starts, targets = [0], [empty]
+            for low, high in args[0]:  # type: ignore[attr-defined]
+                if low == starts[-1]:
+                    targets[-1] = self.EPSILON
+                else:
+                    starts.append(low)
+                    targets.append(self.EPSILON)
+                if high + 1 < END:
+                    starts.append(high + 1)
+                    targets.append(empty)
+            return tuple(starts), tuple(targets)
+        if kind == _WORDS:
+            return self._derive_words(args[0])  # type: ignore[arg-type]
+        if kind == _SEQ:
+            left, right = args
+            starts, targets = self.segments(left)  # type: ignore[arg-type, assignment]
+            row = _normal(starts, [self.seq(each, right) for each in targets])  # type: ignore[arg-type]
+            if not self._nullable[left]:  # type: ignore[index]
+                return row
+            return self._merge([row, self.segments(right)], self.alt)  # type: ignore[arg-type]
+        if kind == _REPEAT:
+            part, least, most = args
+            rest = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)  # type: ignore
+            starts, targets = self.segments(part)  # type: ignore[arg-type, assignment]
+            return _normal(starts, [self.seq(each, rest) for each in targets])  # type: ignore[arg-type]
+        if kind == _NOT:
+            starts, targets = self.segments(args[0])  # type: ignore[arg-type, assignment]
+            return _normal(starts, [self.not_(each) for each in targets])  # type: ignore[arg-type]
+        rows = [self.segments(part) for part in args]  # type: ignore[arg-type]
+        return self._merge(rows, self.alt if kind == _ALT else self.and_)
+
+    def _derive_words(self, suffixes: tuple[str, ...]) -> Segments:
+        starts, targets = [0], [self.EMPTY]
+        index = 1 if not suffixes[0] else 0
+        while index < len(suffixes):
+            first = suffixes[index][0]
+            end = index + 1
+            while end < len(suffixes) and suffixes[end][0] == first:
+                end += 1
+            code = ord(first)
+            target = self._words(tuple(word[1:] for word in suffixes[index:end]), 0)
+            if end - index == 1 and len(suffixes[index]) == 1:
+                target = self.EPSILON
+            if starts[-1] == code:
+                targets[-1] = target
+            else:
+                starts.append(code)
+                targets.append(target)
+            starts.append(code + 1)
+            targets.append(self.EMPTY)
+            index = end
+        return _normal(tuple(starts), targets)
+
+    def _merge(self, rows: Sequence[Segments], combine: object) -> Segments:
+        """Pointwise ``combine`` of several rows, by one sweep over all their boundaries."""
+        bounds = sorted({start for starts, _ in rows for start in starts})
+        cursors = [0] * len(rows)
+        targets = []
+        memo: dict[tuple[int, ...], int] = {}
+        for bound in bounds:
+            current = []
+            for which, (starts, values) in enumerate(rows):
+                cursor = cursors[which]
+                while cursor + 1 < len(starts) and starts[cursor + 1] <= bound:
+                    cursor += 1
+                cursors[which] = cursor
+                current.append(values[cursor])
+            key = tuple(current)
+            value = memo.get(key)
+            if value is None:
+                value = memo[key] = combine(key)  # type: ignore[operator]
+            targets.append(value)
+        return _normal(tuple(bounds), targets)
+
+
+def _normal(starts: Sequence[int], targets: Sequence[int]) -> Segments:
+    """Join neighbouring segments with the same target."""
+    out_starts = [starts[0]]
+    out_targets = [targets[0]]
+    for start, target in zip(starts[1:], targets[1:]):
+        if target != out_targets[-1]:
+            out_starts.append(start)
+            out_targets.append(target)
+    return tuple(out_starts), tuple(out_targets)
