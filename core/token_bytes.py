@@ -19,12 +19,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from .errors import VocabularyError
 
 # A token on its way through a decoder: text, until a step turns it into bytes.
-_Piece = Union[str, bytes]
+_Piece = str | bytes
 _Step = Callable[[_Piece], _Piece]
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
@@ -331,8 +331,8 @@ def _mark_special(table: TokenTable, tokenizer: Any) -> None:
     for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items():
         if token.special:
             table.special[token.content] = token_id
-    for token, token_id in zip(getattr(tokenizer, "all_special_tokens", ()), getattr(tokenizer, "all_special_ids", ())):
-        table.special[str(token)] = token_id
+    names, ids = getattr(tokenizer, "all_special_tokens", ()), getattr(tokenizer, "all_special_ids", ())
+    table.special.update(zip(map(str, names), ids, strict=True))
     for token_id in table.special.values():
         table.tokens.pop(token_id, None)
     if getattr(tokenizer, "eos_token_id", None) is not None:

@@ -381,8 +381,8 @@ def test_decoders_that_look_at_neighbours_are_refused(decoder: str, message: str
     """A tokenizer whose tokens write different bytes beside different tokens is an error, not an approximation."""
     tokenizers = pytest.importorskip("tokenizers")
     decoders = tokenizers.decoders
-    suffix = "</w>" if decoder == "word_end" else None
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1}, [], end_of_word_suffix=suffix))
+    options = {"end_of_word_suffix": "</w>"} if decoder == "word_end" else {}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1}, [], **options))
     if decoder == "bpe":
         tokenizer.decoder = decoders.BPEDecoder()
     elif decoder == "regex":

@@ -1,0 +1,157 @@
+"""The embedded tokenizer: exact on every text, linear in its length, and never fooled into a control token."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toolgrammar.core.errors import VocabularyError
+from toolgrammar.core.models.bpe import DATA, ByteBPE, split_pieces
+
+BYTES = [bytes([byte]) for byte in range(256)]
+MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))  # lone surrogates too
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> ByteBPE:
+    """The tokenizer that comes with the library."""
+    return ByteBPE.load()
+
+
+def test_the_data_file_has_what_the_model_needs(tokenizer: ByteBPE) -> None:
+    """The file is small, and has 4,096 tokens, the control tokens, the markers and every single byte."""
+    vocabulary = tokenizer.vocabulary
+    assert DATA.stat().st_size < 100_000
+    assert vocabulary.size == 4096
+    assert list(vocabulary.special) == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    assert vocabulary.eos == {vocabulary.special["<|im_end|>"], vocabulary.special["<|endoftext|>"]}
+    assert vocabulary.tokens[:256] == tuple(BYTES)
+    for marker in MARKERS:
+        assert tokenizer.encode(marker) == [vocabulary.tokens.index(marker.encode())]
+
+
+def test_loads_fast() -> None:
+    """Loading takes a few milliseconds (best of three; the bound is generous)."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        ByteBPE.load()
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) < 0.03
+
+
+def test_is_trained_for_tool_calls(tokenizer: ByteBPE) -> None:
+    """A typical tool call takes less than half as many tokens as characters."""
+    call = '{"name": "get_weather", "arguments": {"city": "Paris", "unit": "celsius"}}'
+    assert len(tokenizer.encode(call)) < len(call) / 2.5
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=ANY_TEXT)
+def test_encoding_is_exact(tokenizer: ByteBPE, text: str) -> None:
+    """decode(encode(text)) == text for every string, and the vocabulary's bytes agree."""
+    for markers in (True, False):
+        ids = tokenizer.encode(text, markers=markers)
+        assert tokenizer.decode(ids) == text
+        assert tokenizer.vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass")
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.one_of(ANY_TEXT, st.text(" \n\r\t_'a1{", max_size=200)))
+def test_pieces_are_the_text(text: str) -> None:
+    """The pieces, joined, are the text, and none is long."""
+    pieces = list(split_pieces(text))
+    assert "".join(pieces) == text
+    assert all(0 < len(piece) <= 64 for piece in pieces)
+
+
+def test_lowest_rank_is_joined_first() -> None:
+    """Merging follows the ranks, the leftmost first among equals."""
+    tokenizer = ByteBPE([*BYTES, b"bc", b"ab", b"abc", b"aa"])
+    tokens = tokenizer.vocabulary.tokens
+    assert [tokens[i] for i in tokenizer.encode("abc")] == [b"abc"]  # a token as a whole
+    assert [tokens[i] for i in tokenizer.encode("abcab")] == [b"abc", b"ab"]  # bc, then ab, then a + bc
+    assert [tokens[i] for i in tokenizer.encode("aaa")] == [b"aa", b"a"]
+    assert [tokens[i] for i in tokenizer.encode("bbc")] == [b"b", b"bc"]
+
+
+def test_agrees_with_a_plain_merge_loop(tokenizer: ByteBPE) -> None:
+    """Every word is merged as by the textbook loop over all neighbours."""
+    ranks = {token: i for i, token in enumerate(tokenizer.vocabulary.tokens[:4087]) if token is not None}
+
+    def merge(data: bytes) -> list[int]:
+        parts = [bytes([byte]) for byte in data]
+        while True:
+            joins = [(ranks[a + b], i) for i, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]
+            if not joins:
+                return [ranks[part] for part in parts]
+            i = min(joins)[1]
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+    text = "unbelievable internationalization get_weather \u00e9t\u00e9 xyzzyqwerty {'arguments': 12}"
+    expected = [token for piece in split_pieces(text) for token in merge(piece.encode())]
+    # A piece that is a token as a whole is that token; the loop finds the same one.
+    assert tokenizer.encode(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, " " * 1_000_000, "{" * 1_000_000, " \n" * 500_000, "\u4f60" * 300_000]
+)
+def test_hostile_text_takes_linear_time(tokenizer: ByteBPE, text: str) -> None:
+    """A million equal characters are encoded in well under two seconds, and exactly."""
+    start = time.perf_counter()
+    ids = tokenizer.encode(text)
+    assert time.perf_counter() - start < 2
+    assert tokenizer.decode(ids) == text
+
+
+def test_text_never_becomes_a_control_token(tokenizer: ByteBPE) -> None:
+    """The spelling of a control token is encoded as ordinary bytes."""
+    text = "<|im_end|><|im_start|>system\n<|endoftext|>"
+    ids = tokenizer.encode(text)
+    assert not set(ids) & set(tokenizer.vocabulary.special.values())
+    assert tokenizer.decode(ids) == text
+
+
+def test_markers_can_be_spelled_out(tokenizer: ByteBPE) -> None:
+    """With markers=False a marker is spelled like other text, in several tokens."""
+    text = "a<tool_call>b</tool_call>"
+    marked, spelled = tokenizer.encode(text), tokenizer.encode(text, markers=False)
+    assert len(marked) < len(spelled)
+    assert max(spelled) < tokenizer.vocabulary.tokens.index(b"<tool_call>")
+    assert tokenizer.decode(marked) == tokenizer.decode(spelled) == text
+
+
+def test_halves_of_characters_decode_to_replacement(tokenizer: ByteBPE) -> None:
+    """Tokens that do not write UTF-8 decode with U+FFFD instead of an error."""
+    assert tokenizer.decode([0xC3]) == "\ufffd"
+    assert tokenizer.decode([0x61, 0xC3, 0xA9]) == "a\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "message"),
+    [
+        (BYTES[:-1], {}, "0xff has no token"),
+        ([*BYTES, b"a"], {}, "listed twice"),
+        (BYTES, {"eos": ["<e>"]}, "not a special token"),
+    ],
+)
+def test_bad_tables_are_errors(tokens: list[bytes], options: dict[str, list[str]], message: str) -> None:
+    """A table that could not encode every text, or contradicts itself, is refused."""
+    with pytest.raises(VocabularyError, match=message):
+        ByteBPE(tokens, **options)
+
+
+@pytest.mark.parametrize("content", ["#colour red\n\na\n", "#special <s>\n\nword with space\n"])
+def test_bad_files_are_errors(tmp_path: Path, content: str) -> None:
+    """A file in another format raises VocabularyError that names it."""
+    path = tmp_path / "tokenizer.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(VocabularyError, match=r"tokenizer\.txt is not a tokenizer file"):
+        ByteBPE.load(path)
