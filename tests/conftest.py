@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,8 +145,6 @@ def _build(source: Path, folder: Path, **environment: str) -> BuiltWheel:
 @pytest.fixture(scope="session")
 def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean copy of what a build needs, so that building leaves nothing in the repository."""
-    import shutil
-
     copy = tmp_path_factory.mktemp("source") / "toolgrammar"
     copy.mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
@@ -158,12 +156,12 @@ def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWheel]:
+def built_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltWheel:
     """The ordinary wheel, with the compiled kernel where there is a C compiler."""
-    yield _build(source_tree, tmp_path_factory.mktemp("wheel"))
+    return _build(source_tree, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
-def pure_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWheel]:
+def pure_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltWheel:
     """The wheel of a machine without a C compiler."""
-    yield _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_NO_EXTENSIONS="1")
+    return _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_NO_EXTENSIONS="1")

@@ -1,0 +1,116 @@
+"""A light front door: what an import pulls in, and what it does not."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+# Installed beside us, and heavy, or a framework that not every user has.
+HEAVY = {"torch", "transformers", "langchain", "langchain_core", "crewai", "autogen_core", "autogen_agentchat"}
+COMMAND_LINE = {"typer", "rich", "click"}
+NETWORK = {"httpx", "requests", "aiohttp", "huggingface_hub"}
+
+# What `toolgrammar.core` may load once its names are used: the base dependencies and what they load themselves.
+BASE = {
+    "annotated_types",
+    "attr",
+    "attrs",
+    "charset_normalizer",  # jsonschema's optional format checkers look for requests' helpers
+    "docstring_parser",
+    "idna",
+    "jsonpointer",
+    "jsonschema",
+    "jsonschema_specifications",
+    "numpy",
+    "pydantic",
+    "pydantic_core",
+    "referencing",
+    "rpds",
+    "typing_extensions",
+    "typing_inspection",
+}
+
+PROGRAM = """
+import json, sys, time
+before = set(sys.modules)
+start = time.perf_counter()
+exec(sys.argv[1])
+seconds = time.perf_counter() - start
+names = {name.partition(".")[0] for name in set(sys.modules) - before}
+ours = {"toolgrammar", "__mp_main__", "cython_runtime", "__editable__"}
+third = sorted(
+    name for name in names
+    if name not in sys.stdlib_module_names and name not in ours and not name.startswith(("_", "__editable__"))
+)
+print(json.dumps([seconds, third]))
+"""
+
+
+def load(code: str) -> tuple[float, set[str]]:
+    """Seconds and third-party packages that running ``code`` costs in a fresh process."""
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, code], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    seconds, names = json.loads(result.stdout.splitlines()[-1])
+    return seconds, set(names)
+
+
+def test_importing_core_loads_no_third_party_package(record_property: Callable[[str, object], None]) -> None:
+    """``import toolgrammar.core`` loads nothing but the standard library, in well under a second."""
+    seconds, names = load("import toolgrammar.core")
+    record_property("seconds", round(seconds, 3))
+    assert names == set()
+    assert seconds < 1  # 0.01 s where it was written; the bound only catches a heavy import that slips in
+
+
+def test_using_core_loads_base_dependencies_only() -> None:
+    """Every public name of core together loads base dependencies only: no model library, framework or command line."""
+    _, names = load("import toolgrammar.core as core\nfor name in core.__all__: getattr(core, name)")
+    assert names <= BASE
+
+
+def test_making_a_grammar_is_light() -> None:
+    """A grammar from a schema needs no model library, no framework, no command line and no network client."""
+    _, names = load("from toolgrammar.core import Grammar\nGrammar.from_json_schema({'type': 'integer'}).matches('1')")
+    assert names & (HEAVY | COMMAND_LINE | NETWORK) == set()
+
+
+def test_importing_tools_is_light() -> None:
+    """``import toolgrammar.tools`` loads base dependencies only."""
+    _, names = load("import toolgrammar.tools")
+    assert names <= BASE
+
+
+def test_importing_adapters_loads_no_framework() -> None:
+    """``import toolgrammar.adapters`` loads no framework: each adapter is imported by its own name."""
+    _, names = load("import toolgrammar.adapters")
+    assert names == set()
+
+
+def test_command_line_loads_no_framework() -> None:
+    """The command line loads neither a framework nor a model library."""
+    _, names = load("import toolgrammar.adapters.cli")
+    assert names & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "framework", "others"),
+    [
+        ("langchain", "langchain_core", {"crewai", "autogen_core", "torch"}),
+        ("crewai", "crewai", {"langchain_core", "autogen_core", "torch"}),
+        ("autogen", "autogen_core", {"langchain_core", "crewai", "torch"}),
+    ],
+)
+def test_adapter_loads_only_its_own_framework(adapter: str, framework: str, others: set[str]) -> None:
+    """Importing one adapter loads its framework and no other, and no model library."""
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    _, names = load(f"import toolgrammar.adapters.{adapter}")
+    assert framework in names
+    assert names & others == set()

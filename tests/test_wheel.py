@@ -1,0 +1,128 @@
+"""What users install is what the tree holds: packages, data, type markers, and the compiled kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HOUSE = ("core", "tools", "adapters")
+KERNEL = "toolgrammar/core/automaton/kernel"
+
+# Work that goes through the whole engine, run in a process that sees the unpacked wheel and not this tree.
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import toolgrammar.core
+assert toolgrammar.core.__file__.startswith(sys.argv[1]), toolgrammar.core.__file__
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.automaton import COMPILED
+vocabulary = Vocabulary([b"{", b"}", b'"n": ', b"1", b"23", b"x", None], eos=[6])
+schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
+steps = []
+for token in (0, 2, 4, 1, 6):
+    steps.append(matcher.allowed_tokens())
+    assert matcher.accept(token)
+assert matcher.is_finished
+print(COMPILED, steps)
+"""
+
+
+def has_compiler() -> bool:
+    """Whether this machine has what an extension needs; asked apart from setup.py, which must find the same."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return shutil.which(compiler) is not None and Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
+def expected_files() -> set[str]:
+    """What the wheel must hold of the tree: modules, stubs, markers and data."""
+    wanted = set()
+    for folder in HOUSE:
+        for path in (ROOT / folder).rglob("*"):
+            relative = path.relative_to(ROOT)
+            if not path.is_file() or "__pycache__" in relative.parts:
+                continue
+            if path.suffix in (".py", ".pyi") or path.name == "py.typed" or "data" in relative.parts:
+                wanted.add(f"toolgrammar/{relative.as_posix()}")
+    return wanted
+
+
+def run_installed(wheel: Any) -> str:
+    """Run `PROGRAM` on an unpacked wheel and return what it printed."""
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, str(wheel.installed)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=wheel.installed.parent,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_wheel_holds_the_tree(built_wheel: Any) -> None:
+    """The wheel has every module, marker and data file of the tree, and nothing else but the compiled modules."""
+    names = {name for name in built_wheel.names if ".dist-info/" not in name}
+    compiled = {name for name in names if name.endswith((".so", ".pyd"))}
+    assert names - compiled == expected_files()
+    assert {re.sub(r"\..*", "", name) for name in compiled} <= {KERNEL}
+
+
+def test_each_front_package_is_marked_typed(built_wheel: Any) -> None:
+    """``py.typed`` is in each of the three packages: `toolgrammar` itself is a namespace and cannot carry one."""
+    assert {f"toolgrammar/{folder}/py.typed" for folder in HOUSE} <= set(built_wheel.names)
+
+
+def test_metadata_names_licence_and_command(built_wheel: Any) -> None:
+    """The wheel carries the MIT licence text and installs the ``toolgrammar`` command."""
+    info = next(built_wheel.installed.glob("*.dist-info"))
+    assert "License-Expression: MIT" in (info / "METADATA").read_text(encoding="utf-8")
+    assert "MIT License" in (info / "licenses" / "LICENSE").read_text(encoding="utf-8")
+    assert "toolgrammar = toolgrammar.adapters.cli:main" in (info / "entry_points.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not has_compiler(), reason="needs a C compiler and Python's headers")
+def test_kernel_is_compiled_where_a_compiler_is(built_wheel: Any) -> None:
+    """With a C compiler the wheel has the compiled kernel, and the engine runs on it: no silent fallback."""
+    assert [name for name in built_wheel.names if name.startswith(KERNEL) and name.endswith((".so", ".pyd"))]
+    assert run_installed(built_wheel).startswith("True ")
+
+
+def test_wheel_without_compiler_is_pure(pure_wheel: Any) -> None:
+    """Without extensions the wheel is tagged as pure Python and holds no binary."""
+    assert pure_wheel.wheel.name.endswith("-py3-none-any.whl")
+    assert not [name for name in pure_wheel.names if name.endswith((".so", ".pyd"))]
+
+
+def test_pure_wheel_gives_the_same_masks(built_wheel: Any, pure_wheel: Any) -> None:
+    """The interpreted kernel of the pure wheel allows the same tokens as the ordinary wheel."""
+    interpreted, ordinary = run_installed(pure_wheel), run_installed(built_wheel)
+    assert interpreted.startswith("False ")
+    assert interpreted.split(" ", 1)[1] == ordinary.split(" ", 1)[1]
+
+
+def test_build_survives_a_broken_compiler(source_tree: Path, tmp_path: Path) -> None:
+    """Where the C compiler is missing, the build says so and gives a pure wheel."""
+    environment = {**os.environ, "CC": str(tmp_path / "no-such-compiler"), "CXX": str(tmp_path / "no-such-compiler")}
+    result = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source_tree)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "no working C compiler" in result.stdout + result.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
