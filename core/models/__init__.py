@@ -1,0 +1,1 @@
+"""Models: what a model must show (`protocol`), and the backends that show it."""

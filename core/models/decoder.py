@@ -1,0 +1,323 @@
+"""A llama-shaped transformer decoder in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+
+Small models only: there is no batching, no quantisation and no accelerator. `Network` holds the weights and may be
+shared; `DecoderSession` is one sequence with its key/value cache.
+
+Weights are named arrays; a matrix maps row vectors, ``y = x @ w``:
+
+===========================  ==============================================================
+``embedding``                ``[vocabulary, dim]``
+``layers.N.attention_norm``  ``[dim]``
+``layers.N.query``           ``[dim, heads * head_dim]``
+``layers.N.key``             ``[dim, kv_heads * head_dim]``, and ``layers.N.value`` likewise
+``layers.N.output``          ``[heads * head_dim, dim]``
+``layers.N.mlp_norm``        ``[dim]``
+``layers.N.gate``            ``[dim, hidden]``, and ``layers.N.up`` likewise
+``layers.N.down``            ``[hidden, dim]``
+``norm``                     ``[dim]``
+``head``                     ``[dim, vocabulary]``; when absent, the embedding transposed
+===========================  ==============================================================
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ContextOverflowError, ModelError
+
+Floats = npt.NDArray[np.float32]
+
+_FIRST_CAPACITY = 64
+# Tokens per forward pass of a long prompt: attention scores take heads * chunk * length floats.
+_PREFILL_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """The shape of a decoder.
+
+    Attributes:
+        vocabulary: number of tokens.
+        dim: width of the residual stream.
+        layers: number of blocks.
+        heads: query heads; they divide ``dim``.
+        kv_heads: key/value heads; they divide ``heads``.
+        hidden: width of the feed-forward layers.
+        rope_base: base of the rotary frequencies.
+        epsilon: added to the mean square in RMSNorm.
+    """
+
+    vocabulary: int
+    dim: int = 128
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 2
+    hidden: int = 352
+    rope_base: float = 10_000.0
+    epsilon: float = 1e-5
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one head."""
+        return self.dim // self.heads
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each array but ``head``, by name."""
+        key_width = self.kv_heads * self.head_dim
+        block = {
+            "attention_norm": (self.dim,),
+            "query": (self.dim, self.dim),
+            "key": (self.dim, key_width),
+            "value": (self.dim, key_width),
+            "output": (self.dim, self.dim),
+            "mlp_norm": (self.dim,),
+            "gate": (self.dim, self.hidden),
+            "up": (self.dim, self.hidden),
+            "down": (self.hidden, self.dim),
+        }
+        shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocabulary, self.dim), "norm": (self.dim,)}
+        for layer in range(self.layers):
+            shapes |= {f"layers.{layer}.{name}": shape for name, shape in block.items()}
+        return shapes
+
+
+def noise_weights(config: DecoderConfig, seed: int) -> dict[str, Floats]:
+    """Weights drawn at random, the same for the same seed, scaled so that the logits have a spread of about 1.5.
+
+    Queries and keys are twice as large as usual, so that attention picks some tokens out of many and the logits keep
+    depending on the whole sequence. The head is not tied to the embedding, or the model would repeat its last token.
+    """
+    random = np.random.default_rng(seed)
+    weights: dict[str, Floats] = {}
+    for name, shape in config.shapes().items():
+        if len(shape) == 1:
+            weights[name] = np.ones(shape, np.float32)
+            continue
+        scale = 1.0 if name == "embedding" else shape[0] ** -0.5
+        if name.endswith(("query", "key")):
+            scale *= 2.0
+        weights[name] = random.standard_normal(shape, np.float32) * np.float32(scale)
+    head = random.standard_normal((config.dim, config.vocabulary), np.float32)
+    weights["head"] = head * np.float32(1.5 * config.dim**-0.5)
+    return weights
+
+
+class Network:
+    """The weights of a decoder, and what can be computed from them alone. Immutable.
+
+    Args:
+        config: its shape.
+        weights: the named arrays (see the module's text); converted to float32.
+        context_window: the longest sequence.
+
+    Raises:
+        ModelError: the shape is contradictory, or an array is missing, unknown or of another shape.
+    """
+
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]], context_window: int) -> None:
+        _check_shape(config, weights)
+        if context_window < 1:
+            raise ModelError(f"The context window must be at least 1, not {context_window}.")
+        self.config = config
+        self.context_window = context_window
+        arrays = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
+        self.parameters = sum(array.size for array in arrays.values())
+        self.embedding = arrays["embedding"]
+        self.norm = arrays["norm"]
+        self.head = arrays.get("head", self.embedding.T)
+        self.layers = [_Layer(arrays, f"layers.{layer}.") for layer in range(config.layers)]
+        half = config.head_dim // 2
+        frequencies = config.rope_base ** (-np.arange(half) / half)
+        angles = np.outer(np.arange(context_window), frequencies)
+        self.cosine = np.cos(angles).astype(np.float32)
+        self.sine = np.sin(angles).astype(np.float32)
+
+    @classmethod
+    def load(cls, path: Path, vocabulary: int, context_window: int) -> Network:
+        """Read trained weights: ``path`` is an ``.npz`` of the named arrays, and beside it lies a ``.json`` with the
+        fields of `DecoderConfig`.
+
+        Raises:
+            ModelError: a file is missing or broken, or the weights are for another vocabulary.
+        """
+        try:
+            fields_given = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            if not zipfile.is_zipfile(path):
+                raise ValueError("it is not an .npz archive")
+            with np.load(path, allow_pickle=False) as archive:
+                weights = dict(archive)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ModelError(f"The weights at {path} cannot be read: {error}") from error
+        known = {field.name for field in fields(DecoderConfig)}
+        if not isinstance(fields_given, dict) or set(fields_given) - known:
+            raise ModelError(f"{path.with_suffix('.json')} is not the configuration of a decoder.")
+        config = DecoderConfig(**{"vocabulary": vocabulary, **fields_given})
+        if config.vocabulary != vocabulary:
+            raise ModelError(f"The weights at {path} have {config.vocabulary} tokens, the tokenizer has {vocabulary}.")
+        return cls(config, weights, context_window)
+
+    def rotate(self, heads: Floats, start: int) -> Floats:
+        """Turn queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions from ``start`` on."""
+        stop = start + heads.shape[1]
+        cosine, sine = self.cosine[start:stop], self.sine[start:stop]
+        half = heads.shape[2] // 2
+        left, right = heads[..., :half], heads[..., half:]
+        return np.concatenate((left * cosine - right * sine, right * cosine + left * sine), axis=-1)
+
+
+class _Layer:
+    """The arrays of one block; those that are applied to the same input lie side by side, for one product."""
+
+    def __init__(self, arrays: Mapping[str, Floats], prefix: str) -> None:
+        self.attention_norm = arrays[prefix + "attention_norm"]
+        self.query_key_value = np.concatenate([arrays[prefix + name] for name in ("query", "key", "value")], axis=1)
+        self.output = arrays[prefix + "output"]
+        self.mlp_norm = arrays[prefix + "mlp_norm"]
+        self.gate_up = np.concatenate([arrays[prefix + "gate"], arrays[prefix + "up"]], axis=1)
+        self.down = arrays[prefix + "down"]
+
+
+class DecoderSession:
+    """One sequence and its key/value cache; implements `Session`. Not for several threads at once."""
+
+    def __init__(self, network: Network) -> None:
+        self._network: Network | None = network
+        self._length = 0
+        self._reserve(min(_FIRST_CAPACITY, network.context_window))
+
+    @property
+    def length(self) -> int:
+        """How many tokens the sequence has."""
+        return self._length
+
+    def extend(self, token_ids: Sequence[int]) -> Floats:
+        """Append tokens; return the logits after the last. An error leaves the sequence as it was.
+
+        Raises:
+            ContextOverflowError: they do not fit in the context window.
+            ModelError: there are none, one is out of range, or the session is closed.
+        """
+        network = self._open()
+        ids = np.asarray(token_ids, dtype=np.int64)
+        if ids.size == 0:
+            raise ModelError("A forward pass needs at least one token.")
+        if ids.min() < 0 or ids.max() >= network.config.vocabulary:
+            raise ModelError(f"A token id is not one of 0..{network.config.vocabulary - 1}.")
+        total = self._length + ids.size
+        if total > network.context_window:
+            raise ContextOverflowError(
+                f"{total} tokens do not fit in the context window of {network.context_window}.",
+                hint="Shorten the prompt, or load the model with a larger context_window.",
+            )
+        if total > self._keys.shape[2]:
+            self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
+        for start in range(0, ids.size, _PREFILL_CHUNK):
+            last = self._forward(network, ids[start : start + _PREFILL_CHUNK])
+        logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
+        return logits
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens after the first ``length``.
+
+        Raises:
+            ModelError: the sequence is not that long, or the session is closed.
+        """
+        self._open()
+        if not 0 <= length <= self._length:
+            raise ModelError(f"A sequence of {self._length} tokens cannot be cropped to {length}.")
+        self._length = length
+
+    def close(self) -> None:
+        """Free the cache; closing twice is allowed."""
+        self._network = None
+        self._keys = self._values = np.empty((0, 0, 0, 0), np.float32)
+        self._length = 0
+
+    def _open(self) -> Network:
+        if self._network is None:
+            raise ModelError("The session is closed.")
+        return self._network
+
+    def _reserve(self, capacity: int) -> None:
+        """Make room for ``capacity`` tokens in all, keeping those that are there."""
+        config = self._open().config
+        keys = np.empty((config.layers, config.kv_heads, capacity, config.head_dim), np.float32)
+        values = np.empty_like(keys)
+        if self._length:
+            keys[:, :, : self._length] = self._keys[:, :, : self._length]
+            values[:, :, : self._length] = self._values[:, :, : self._length]
+        self._keys, self._values = keys, values
+
+    def _forward(self, network: Network, ids: npt.NDArray[np.int64]) -> Floats:
+        """Run one chunk through all blocks; return the residual stream at its last token."""
+        epsilon = network.config.epsilon
+        stream = network.embedding[ids]
+        for index, layer in enumerate(network.layers):
+            stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon))
+            gate, up = np.split(_normed(stream, layer.mlp_norm, epsilon) @ layer.gate_up, 2, axis=1)
+            # SiLU by way of tanh, which cannot overflow.
+            stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
+        self._length += len(ids)
+        last: Floats = stream[-1]
+        return last
+
+    def _attend(self, network: Network, index: int, inputs: Floats) -> Floats:
+        """Attention of one block; writes the keys and values of ``inputs`` into the cache."""
+        config, layer = network.config, network.layers[index]
+        count, heads, width = len(inputs), config.kv_heads, config.head_dim
+        start, stop = self._length, self._length + len(inputs)
+        joined = (inputs @ layer.query_key_value).reshape(count, -1, width).transpose(1, 0, 2)
+        turned = network.rotate(joined[: config.heads + heads], start)
+        self._keys[index, :, start:stop] = turned[config.heads :]
+        self._values[index, :, start:stop] = joined[config.heads + heads :]
+        # Query heads that share keys and values are laid end to end: one product per key/value head.
+        queries = turned[: config.heads].reshape(heads, -1, width)
+        scores: Floats = (queries * np.float32(width**-0.5)) @ self._keys[index, :, :stop].transpose(0, 2, 1)
+        if count > 1:
+            later = np.arange(stop) > np.arange(start, stop)[:, None]
+            scores.reshape(heads, -1, count, stop)[..., later] = -np.inf
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        mixed: Floats = (scores @ self._values[index, :, :stop]).reshape(config.heads, count, width)
+        result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1) @ layer.output
+        return result
+
+
+def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
+    """RMSNorm over the last axis."""
+    mean_square: Floats = np.mean(stream * stream, axis=-1, keepdims=True)
+    result: Floats = stream * (weight / np.sqrt(mean_square + np.float32(epsilon)))
+    return result
+
+
+def _check_shape(config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise ModelError unless ``weights`` are exactly those of a decoder of this shape."""
+    for name, size in asdict(config).items():
+        kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
+        if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
+            raise ModelError(f"The decoder's {name} must be a positive number, not {size!r}.")
+    if config.dim % config.heads or config.heads % config.kv_heads or config.head_dim % 2:
+        raise ModelError(
+            f"{config.heads} heads and {config.kv_heads} key/value heads do not divide a width of {config.dim} evenly."
+        )
+    expected = config.shapes()
+    for name, shape in expected.items():
+        if name not in weights:
+            raise ModelError(f"The weights have no array {name!r}.")
+        if weights[name].shape != shape:
+            raise ModelError(f"The array {name!r} has the shape {weights[name].shape}, not {shape}.")
+    head_shape = (config.dim, config.vocabulary)
+    if "head" in weights and weights["head"].shape != head_shape:
+        raise ModelError(f"The array 'head' has the shape {weights['head'].shape}, not {head_shape}.")
+    unknown = set(weights) - set(expected) - {"head"}
+    if unknown:
+        raise ModelError(f"The weights have an unknown array {min(unknown)!r}.")
