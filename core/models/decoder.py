@@ -280,7 +280,8 @@ class DecoderSession:
         self._values[index, :, start:stop] = joined[config.heads + heads :]
         # Query heads that share keys and values are laid end to end: one product per key/value head.
         queries = turned[: config.heads].reshape(heads, -1, width)
-        scores: Floats = (queries * np.float32(width**-0.5)) @ self._keys[index, :, :stop].transpose(0, 2, 1)
+        queries *= np.float32(width**-0.5)
+        scores: Floats = queries @ self._keys[index, :, :stop].transpose(0, 2, 1)
         if count > 1:
             later = np.arange(stop) > np.arange(start, stop)[:, None]
             scores.reshape(heads, -1, count, stop)[..., later] = -np.inf
