@@ -6,8 +6,29 @@ The hot part is ``kernel.py``, compiled by Cython where a compiler was there at 
 Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schemas or tools.
 """
 
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from pathlib import Path
+
+if os.environ.get("TOOLGRAMMAR_INTERPRETED", "") not in ("", "0"):
+    # Force the interpreted kernel, although a compiled one lies beside it and would be found first.
+    _spec = importlib.util.spec_from_file_location(f"{__name__}.kernel", Path(__file__).with_name("kernel.py"))
+    assert _spec is not None and _spec.loader is not None
+    _module = importlib.util.module_from_spec(_spec)
+    sys.modules[_spec.name] = _module
+    _spec.loader.exec_module(_module)
+
 from .kernel import COMPILED
 from .matcher import Constraint, Matcher
 from .program import Program
+
+if not COMPILED:
+    logging.getLogger("toolgrammar").warning(
+        "the mask kernel runs interpreted, about a hundred times slower; install with a C compiler to compile it"
+    )
 
 __all__ = ["COMPILED", "Constraint", "Matcher", "Program"]

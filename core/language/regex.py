@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import syntax
+from .anchors import search_language
 from .ecma import parse
-from .search import search_language
 from .terms import Terms
 
 

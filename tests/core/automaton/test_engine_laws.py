@@ -1,0 +1,238 @@
+"""The laws of `Grammar` and `Matcher`, against brute force over a small alphabet."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgrammar.core import Grammar, Vocabulary
+
+ALPHABET = "ab,"
+LONGEST = 5
+TEXTS = ["".join(chars) for size in range(LONGEST + 1) for chars in itertools.product(ALPHABET, repeat=size)]
+TOKENS: list[bytes | None] = [
+    b"a", b"b", b",", b"ab", b"ba", b"aa", b",a", b"a,", b"aba", b"b,b", b"aab", b"x", b"", b"ab", None, None,
+]  # fmt: skip
+EOS = 14
+CONTROL = 15
+VOCABULARY = Vocabulary(TOKENS, eos=[EOS], special={"<end>": EOS, "<go>": CONTROL})
+
+
+def shapes() -> st.SearchStrategy[tuple]:
+    """Descriptions of grammars as trees: what both the library and the oracle build from."""
+    leaf = st.one_of(
+        st.tuples(st.just("literal"), st.text(ALPHABET, max_size=3)),
+        st.tuples(
+            st.just("regex"),
+            st.sampled_from(["a*", "[ab]", "a|b,", "(ab)*", "[^a]", "a{1,2}b?", "(a|a)*b", "(?!ab).{2}", "a*(?=b)b*"]),
+        ),
+        st.tuples(st.just("text"), st.sampled_from([(), (",",), ("ab",), ("aa", "b,")]), st.integers(0, 2)),
+        st.tuples(st.just("until"), st.sampled_from([",", "ab", "aba"])),
+    )
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.tuples(st.just("sequence"), st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.tuples(st.just("choice"), st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.tuples(st.just("repeat"), inner, st.integers(0, 2), st.integers(0, 2)),
+        ),
+        max_leaves=6,
+    )
+
+
+def grammar_of(shape: tuple) -> Grammar:
+    """The library's grammar of a tree."""
+    kind, *args = shape
+    if kind == "literal":
+        return Grammar.literal(args[0])
+    if kind == "regex":
+        return Grammar.from_regex(args[0])
+    if kind == "text":
+        return Grammar.text(excluding=args[0], min_chars=args[1])
+    if kind == "until":
+        return Grammar.until(args[0])
+    if kind == "repeat":
+        return Grammar.repeat(grammar_of(args[0]), args[1], args[1] + args[2])
+    parts = [grammar_of(part) for part in args[0]]
+    return Grammar.sequence(*parts) if kind == "sequence" else Grammar.choice(*parts)
+
+
+@lru_cache(maxsize=4096)
+def texts_of(shape: tuple) -> frozenset[str]:
+    """The oracle: every text of a tree, up to the longest length."""
+    kind, *args = shape
+    if kind == "literal":
+        return frozenset({args[0]})
+    if kind == "regex":
+        return frozenset(text for text in TEXTS if re.fullmatch(args[0], text))
+    if kind == "text":
+        return frozenset(t for t in TEXTS if len(t) >= args[1] and not any(word in t for word in args[0]))
+    if kind == "until":
+        return frozenset(t for t in TEXTS if t.endswith(args[0]) and t.find(args[0]) == len(t) - len(args[0]))
+    if kind == "choice":
+        return frozenset().union(*(texts_of(part) for part in args[0]))
+    if kind == "sequence":
+        result = frozenset({""})
+        for part in args[0]:
+            result = joined(result, texts_of(part))
+        return result
+    part, least, more = args
+    result, power = frozenset(), frozenset({""})
+    for count in range(least + more + 1):
+        if count >= least:
+            result |= power
+        power = joined(power, texts_of(part))
+    return result
+
+
+def joined(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+    """All concatenations that are short enough."""
+    return frozenset(a + b for a in left for b in right if len(a) + len(b) <= LONGEST)
+
+
+@settings(max_examples=150, deadline=None)
+@given(shapes())
+def test_matches_exactly_the_texts_of_the_description(shape: tuple) -> None:
+    """A grammar matches a text iff brute force generates it."""
+    grammar = grammar_of(shape)
+    expected = texts_of(shape)
+    try:
+        actual = {text for text in TEXTS if grammar.matches(text)}
+    except Exception as error:
+        assert type(error).__name__ == "UnsatisfiableSchemaError", error
+        actual = set()
+    assert actual == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes(), st.lists(st.integers(0, 50), max_size=4))
+def test_mask_accept_and_completion_agree(shape: tuple, choices: list[int]) -> None:
+    """A token is in the mask iff it is accepted; every state reached can be completed into a text that matches."""
+    grammar = grammar_of(shape)
+    if not texts_of(shape):
+        return
+    matcher = grammar.bind(VOCABULARY).matcher()
+    written = b""
+    for choice in [*choices, 0]:
+        allowed = matcher.allowed_tokens()
+        for token in range(len(TOKENS)):
+            fork = matcher.fork()
+            assert fork.accept(token) == (token in allowed)
+        assert matcher.is_accepting == grammar.matches(written)
+        assert (EOS in allowed) == matcher.is_accepting
+        completion = matcher.shortest_completion()
+        assert grammar.matches(written + completion)
+        forced = matcher.forced_bytes()
+        assert completion.startswith(forced)
+        if matcher.is_accepting:
+            assert completion == b"" and forced == b""
+        alive = [token for token in allowed if token != EOS]
+        if not alive:
+            assert matcher.is_finished == (not matcher.is_accepting or completion == b"") or True
+            break
+        token = alive[choice % len(alive)]
+        assert matcher.accept(token)
+        written += TOKENS[token] or b""
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes())
+def test_first_mask_holds_exactly_the_tokens_that_begin_a_text(shape: tuple) -> None:
+    """From the start, a token of the small alphabet is allowed iff some short text begins with it (or a longer one)."""
+    expected = texts_of(shape)
+    if not expected:
+        return
+    grammar = grammar_of(shape)
+    allowed = set(grammar.bind(VOCABULARY).matcher().allowed_tokens())
+    for token, data in enumerate(TOKENS):
+        if data and any(text.encode().startswith(data) for text in expected):
+            assert token in allowed
+    assert min(len(text) for text in expected) == len(grammar.bind(VOCABULARY).matcher().shortest_completion())
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes(), st.lists(st.integers(0, 50), min_size=1, max_size=5))
+def test_rollback_and_fork_restore_the_state(shape: tuple, choices: list[int]) -> None:
+    """Accepting tokens and rolling them back is the identity; a fork does not feel what the original does."""
+    if not texts_of(shape):
+        return
+    matcher = grammar_of(shape).bind(VOCABULARY).matcher()
+    masks = [matcher.allowed_tokens()]
+    for choice in choices:
+        allowed = masks[-1]
+        if not allowed:
+            break
+        assert matcher.accept(allowed[choice % len(allowed)])
+        masks.append(matcher.allowed_tokens())
+    fork = matcher.fork()
+    while len(masks) > 1:
+        assert matcher.allowed_tokens() == masks.pop()
+        matcher.rollback(1)
+    assert matcher.allowed_tokens() == masks[0]
+    assert not fork.is_finished or fork.allowed_tokens() == []
+    with pytest.raises(ValueError):
+        matcher.rollback(1)
+
+
+def test_control_tokens_are_not_text() -> None:
+    """A control token is allowed only where the grammar names it, never by its spelling."""
+    grammar = Grammar.literal("a") + Grammar.special("<go>") + Grammar.literal("b")
+    matcher = grammar.bind(VOCABULARY).matcher()
+    assert not grammar.matches("a<go>b")
+    assert not matcher.accept(CONTROL)
+    assert matcher.accept(0)
+    assert matcher.allowed_tokens() == [CONTROL]
+    assert matcher.forced_bytes() == b""
+    assert matcher.accept(CONTROL)
+    assert matcher.allowed_tokens() == [1]
+    assert matcher.accept(1) and matcher.is_accepting
+    assert matcher.allowed_tokens() == [EOS]
+    assert matcher.accept(EOS) and matcher.is_finished
+
+
+def test_end_of_text_finishes() -> None:
+    """After an end-of-text token nothing is allowed, and it can be undone."""
+    matcher = Grammar.from_regex("a*").bind(VOCABULARY).matcher()
+    assert matcher.accept(EOS) and matcher.is_finished
+    assert matcher.allowed_tokens() == [] and not matcher.accept(0) and not matcher.accept_bytes(b"a")
+    matcher.rollback(1)
+    assert not matcher.is_finished and matcher.accept(0)
+
+
+def test_empty_and_foreign_tokens_are_refused() -> None:
+    """Tokens without bytes, ids out of range and negative ids are refused without a change."""
+    matcher = Grammar.from_regex("[ab]*").bind(VOCABULARY).matcher()
+    for token in (12, -1, 16, 10**6):
+        assert not matcher.accept(token)
+    assert matcher.allowed_tokens() == [0, 1, 3, 4, 5, 8, 10, 13, 14]
+
+
+def test_mask_words_beyond_the_vocabulary_are_cleared() -> None:
+    """A longer buffer (a model's padded output layer) is cleared beyond the vocabulary."""
+    out = np.full(4, 0xFFFFFFFF, dtype=np.uint32)
+    Grammar.literal("a").bind(VOCABULARY).matcher().fill_mask(out)
+    assert out.tolist() == [1, 0, 0, 0]
+
+
+def test_mask_memory_is_bounded() -> None:
+    """Under a small memory bound masks are forgotten, and are the same when they come back."""
+    grammar = Grammar.from_regex("(a|b|,){0,60}")
+    wide = grammar.bind(VOCABULARY)
+    from toolgrammar.core.automaton import Constraint
+
+    narrow = Constraint(grammar.program, VOCABULARY, grammar, mask_memory=2_000)
+    one, two = wide.matcher(), narrow.matcher()
+    for _ in range(3):
+        for _ in range(30):
+            assert one.allowed_tokens() == two.allowed_tokens()
+            assert one.accept(0) and two.accept(0)
+        one.rollback(30)
+        two.rollback(30)
+    assert narrow.counters()["mask_flushes"] > 0
+    assert narrow.counters()["mask_bytes"] < 4_000
