@@ -26,6 +26,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
+
 from toolgrammar.core.models.bpe import DATA, split_pieces
 from toolgrammar.core.token_bytes import byte_alphabet
 

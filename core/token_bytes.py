@@ -309,7 +309,7 @@ def _read_slow(tokenizer: Any) -> TokenTable:
             if model.id_to_piece(piece_id) == token:
                 _add_sentencepiece(table, model, piece_id, token_id)
         elif alphabet is not None:
-            table.tokens[token_id] = bytes([alphabet[character] for character in token])
+            table.tokens[token_id] = _run([lambda piece: _from_alphabet(piece, alphabet)], token)
         elif len(token) == 1 and ord(token) < 256:
             table.tokens[token_id] = bytes([ord(token)])
     return table

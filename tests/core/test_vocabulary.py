@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from toolgrammar.core.errors import VocabularyError
+from toolgrammar.core.token_bytes import byte_alphabet
 from toolgrammar.core.vocabulary import Vocabulary
 
 TEXTS = [
@@ -414,6 +416,19 @@ def test_slow_tokenizer_whose_decoder_disagrees_is_refused(sentencepiece_path: s
     transformers = pytest.importorskip("transformers")
     with pytest.raises(VocabularyError, match="but its parts say"):
         Vocabulary.from_transformers(transformers.BertGenerationTokenizer(vocab_file=sentencepiece_path))
+
+
+def test_slow_byte_level_tokenizer(tmp_path: Path) -> None:
+    """A byte-level tokenizer written in Python is read through its own map from characters to bytes."""
+    transformers = pytest.importorskip("transformers")
+    characters = sorted(byte_alphabet(), key=byte_alphabet().__getitem__)
+    tokens = [*characters, "he", "<|endoftext|>", "[UNK]"]
+    (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nh e\n", encoding="utf-8")
+    built = transformers.ClvpTokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
+    vocabulary = Vocabulary.from_transformers(built)
+    assert vocabulary.tokens[:257] == (*(bytes([byte]) for byte in range(256)), b"he")
+    assert vocabulary.eos == {built.eos_token_id}
 
 
 def test_slow_byte_tokenizer_is_exact() -> None:

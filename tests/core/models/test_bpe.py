@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from toolgrammar.core.errors import VocabularyError
 from toolgrammar.core.models.bpe import DATA, ByteBPE, split_pieces
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from toolgrammar.core.errors import ContextOverflowError, ModelError
 from toolgrammar.core.messages import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.models.decoder import DecoderConfig, DecoderSession, Network, noise_weights
