@@ -1,0 +1,14 @@
+"""JSON Schema as a language: exactly, or refused by name.
+
+`compile_schema` checks a schema (`check` lists all that is wrong with it) and gives a `CompiledSchema`, which lowers
+itself lazily into a node store. Two passes: `Normaliser` brings a subschema to a union of typed conjunctions, and
+`Lowering` turns those into grammar nodes when a text reaches them.
+
+Use `toolgrammar.core.Grammar.from_json_schema` unless you build a grammar layer of your own. What cannot be enforced
+exactly is an `UnsupportedSchemaError` that names the place; nothing is ignored in silence.
+"""
+
+from .compile import CompiledSchema, check, compile_schema
+from .options import SchemaOptions
+
+__all__ = ["CompiledSchema", "SchemaOptions", "check", "compile_schema"]

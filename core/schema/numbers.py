@@ -1,0 +1,256 @@
+"""JSON numbers as terms: spelling, and exact comparison of decimal text with a bound.
+
+A number is written canonically (RFC 8259 section 6): no leading zeros, at most 30 digits before and 30 after the point;
+or in scientific notation with one digit before the point and an exponent that keeps a double finite, as Python,
+JavaScript and C write it. The bounds on digits are ours, so that a model cannot write for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..language.charset import CharSet
+from ..language.terms import Terms
+
+MAX_DIGITS = 30
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """What a number must be: an integer or not, and between bounds (None: no bound)."""
+
+    integer: bool = False
+    least: Decimal | None = None
+    least_excluded: bool = False
+    most: Decimal | None = None
+    most_excluded: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no number can be in the range."""
+        if self.least is None or self.most is None:
+            return False
+        low, high = self.least, self.most
+        if self.integer:
+            floor, ceiling = low.to_integral_value("ROUND_CEILING"), high.to_integral_value("ROUND_FLOOR")
+            if self.least_excluded and floor == low:
+                floor += 1
+            if self.most_excluded and ceiling == high:
+                ceiling -= 1
+            return floor > ceiling
+        return low > high or (low == high and (self.least_excluded or self.most_excluded))
+
+    def contains(self, value: float) -> bool:
+        """Whether a decoded number is in the range."""
+        number = exact(value)
+        if self.integer and number != number.to_integral_value():
+            return False
+        if self.least is not None and (number < self.least or (self.least_excluded and number == self.least)):
+            return False
+        return not (self.most is not None and (number > self.most or (self.most_excluded and number == self.most)))
+
+
+def exact(value: float) -> Decimal:
+    """The decimal that a JSON number means: what its shortest spelling says."""
+    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+
+
+class Numbers:
+    """Makes the terms of numbers in one store."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.digit = terms.chars(CharSet.of("0123456789"))
+        self.any_digits = terms.repeat(self.digit, 0, None)
+        self.nonzero = terms.chars(CharSet.of("123456789"))
+        self.point = terms.literal(".")
+        self.minus = terms.literal("-")
+
+    def term(self, what: NumberRange, *, any_spelling: bool) -> int:
+        """The spellings of the numbers of a range.
+
+        Args:
+            what: the range.
+            any_spelling: an integer may also be spelled ``1.0`` or ``1e3``.
+        """
+        terms = self.terms
+        syntax = self._syntax(what.integer, any_spelling)
+        parts = [syntax]
+        if what.least is not None:
+            parts.append(self._at_least(what.least, what.least_excluded))
+        if what.most is not None:
+            parts.append(self._at_most(what.most, what.most_excluded))
+        return terms.and_(parts)
+
+    # -- spelling ----------------------------------------------------------------------------------------------
+
+    def _syntax(self, integer: bool, any_spelling: bool) -> int:
+        terms = self.terms
+        whole = terms.alt(
+            [terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))]
+        )
+        sign = terms.repeat(self.minus, 0, 1)
+        if not integer:
+            fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
+            plain = terms.sequence([whole, terms.repeat(fraction, 0, 1)])
+            scientific = terms.sequence([self.digit, terms.repeat(fraction, 0, 1), self._exponent()])
+            return terms.seq(sign, terms.alt([plain, scientific]))
+        if not any_spelling:
+            return terms.seq(sign, whole)
+        zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
+        forms = [terms.seq(whole, terms.repeat(zeros, 0, 1))]
+        for digits in range(18):  # d.ddd e n is an integer when n is at least the number of d after the point
+            fraction = terms.seq(self.point, terms.repeat(self.digit, digits, digits)) if digits else terms.EPSILON
+            upper = terms.and_([self._exponent(positive=True), terms.seq(self._e(), self._exponent_above(digits - 1))])
+            forms.append(terms.sequence([self.digit, fraction, upper]))
+        return terms.seq(sign, terms.alt(forms))
+
+    def _e(self) -> int:
+        return self.terms.chars(CharSet.of("eE"))
+
+    def _exponent(self, *, positive: bool = False) -> int:
+        """Exponents from -308 to 307, so that one digit before the point stays finite."""
+        terms, digit = self.terms, self.digit
+        short = terms.repeat(digit, 1, 2)
+        long = terms.alt(
+            [
+                terms.sequence([terms.chars(CharSet.of("012")), digit, digit]),
+                terms.sequence([terms.literal("30"), terms.chars(CharSet.of("01234567"))]),
+            ]
+        )
+        sign = terms.repeat(terms.chars(CharSet.of("+" if positive else "+-")), 0, 1)
+        return terms.sequence([self._e(), sign, terms.alt([short, long])])
+
+    # -- comparison --------------------------------------------------------------------------------------------
+
+    def _at_least(self, bound: Decimal, strict: bool) -> int:
+        terms = self.terms
+        if bound > 0:
+            return self._magnitude(bound, above=True, strict=strict)
+        negative = terms.seq(self.minus, self._magnitude(-bound, above=False, strict=strict))
+        if bound == 0 and strict:
+            return self._magnitude(Decimal(0), above=True, strict=True)
+        return terms.alt([self._unsigned(), negative])
+
+    def _at_most(self, bound: Decimal, strict: bool) -> int:
+        terms = self.terms
+        if bound < 0:
+            return terms.seq(self.minus, self._magnitude(-bound, above=True, strict=strict))
+        positive = self._magnitude(bound, above=False, strict=strict)
+        if bound == 0 and strict:
+            return terms.seq(self.minus, self._magnitude(Decimal(0), above=True, strict=True))
+        return terms.alt([positive, terms.seq(self.minus, self._unsigned())])
+
+    def _unsigned(self) -> int:
+        terms = self.terms
+        return terms.seq(self.digit, terms.ALL)
+
+    def _magnitude(self, bound: Decimal, *, above: bool, strict: bool) -> int:
+        """Unsigned numbers, plain or scientific, above (or below) a bound that is not negative."""
+        terms = self.terms
+        plain = self._plain(bound, above=above, strict=strict)
+        scientific = self._scientific(bound, above=above, strict=strict)
+        return terms.alt([plain, scientific])
+
+    def _plain(self, bound: Decimal, *, above: bool, strict: bool) -> int:
+        terms = self.terms
+        whole, _, fraction = format(bound, "f").partition(".")
+        fraction = fraction.rstrip("0")
+        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
+        differs = self._integers(whole, above=above)
+        equal = terms.seq(terms.literal(whole), self._fractions(fraction, above=above, strict=strict))
+        return terms.alt([terms.seq(differs, any_fraction), equal])
+
+    def _integers(self, whole: str, *, above: bool) -> int:
+        """Whole numbers above (below) one that is given by its digits."""
+        terms = self.terms
+        parts = []
+        size = len(whole)
+        for index, digit in enumerate(whole):
+            low, high = (int(digit) + 1, 9) if above else (0, int(digit) - 1)
+            if index == 0 and size > 1:
+                low = max(low, 1)
+            if low <= high:
+                between = terms.chars(CharSet(((48 + low, 48 + high),)))
+                rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
+                parts.append(terms.sequence([terms.literal(whole[:index]), between, rest]))
+        if above:
+            parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, size, None)))
+        elif size > 1:
+            parts.append(terms.literal("0"))
+            parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, 0, size - 2)))
+        return terms.alt(parts)
+
+    def _fractions(self, fraction: str, *, above: bool, strict: bool) -> int:
+        """Optional fractions above (below) one that is given by its digits (no trailing zeros), and the equal ones."""
+        terms = self.terms
+        zeros = terms.repeat(terms.literal("0"), 0, None)
+        parts = []
+        if not strict:
+            equal = terms.sequence([self.point, terms.literal(fraction), zeros])
+            parts.append(equal if fraction else terms.alt([terms.EPSILON, equal]))
+        if above:
+            tail = terms.sequence([zeros, self.nonzero, self.any_digits])
+            parts.append(terms.sequence([self.point, terms.literal(fraction), tail]))
+        for index, digit in enumerate(fraction):
+            low, high = (int(digit) + 1, 9) if above else (0, int(digit) - 1)
+            if low <= high:
+                between = terms.chars(CharSet(((48 + low, 48 + high),)))
+                parts.append(terms.sequence([self.point, terms.literal(fraction[:index]), between, self.any_digits]))
+            if not above:  # a proper prefix is smaller, since the bound's last digit is not zero
+                prefix = terms.seq(self.point, terms.literal(fraction[:index]))
+                parts.append(prefix if index else terms.alt([terms.EPSILON, prefix]))
+        return terms.alt(parts)
+
+    def _scientific(self, bound: Decimal, *, above: bool, strict: bool) -> int:
+        """``d.ddd e n``: by exponent first, then by mantissa. A zero mantissa is zero, whatever the exponent."""
+        terms = self.terms
+        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
+        zeros = terms.repeat(terms.seq(self.point, terms.repeat(terms.literal("0"), 0, None)), 0, 1)
+        any_exponent = terms.seq(self._e(), terms.ALL)
+        zero = terms.sequence([terms.literal("0"), zeros, any_exponent])
+        # A mantissa below one is not normalised: only an exact zero may begin with "0".
+        positive = terms.sequence([self.nonzero, any_fraction])
+        if bound == 0:
+            if above:
+                nonzero = terms.seq(positive, any_exponent)
+                return nonzero if strict else terms.alt([nonzero, zero])
+            return terms.EMPTY if strict else zero
+        _, digits, _ = bound.as_tuple()
+        exponent = bound.adjusted()
+        mantissa = Decimal((0, digits, 1 - len(digits)))
+        same = terms.sequence(
+            [
+                terms.and_([positive, self._plain(mantissa, above=above, strict=strict)]),
+                self._e(),
+                self._exponent_equal(exponent),
+            ]
+        )
+        further = self._exponent_above(exponent) if above else self._exponent_below(exponent)
+        parts = [same, terms.sequence([positive, self._e(), further])]
+        if not above:
+            parts.append(zero)
+        return terms.alt(parts)
+
+    def _signed(self, sign: str, digits: int) -> int:
+        terms = self.terms
+        mark = terms.repeat(terms.literal("+"), 0, 1) if sign == "+" else terms.literal("-")
+        return terms.sequence([mark, terms.repeat(terms.literal("0"), 0, 2), digits])
+
+    def _exponent_equal(self, exponent: int) -> int:
+        return self._signed("+" if exponent >= 0 else "-", self.terms.literal(str(abs(exponent))))
+
+    def _exponent_above(self, exponent: int) -> int:
+        terms = self.terms
+        if exponent >= 0:
+            return self._signed("+", self._integers(str(exponent), above=True))
+        below = self._signed("-", self._integers(str(-exponent), above=False))
+        return terms.alt([self._signed("+", self.any_digits), below])
+
+    def _exponent_below(self, exponent: int) -> int:
+        terms = self.terms
+        if exponent > 0:
+            below = self._signed("+", self._integers(str(exponent), above=False))
+            return terms.alt([self._signed("-", self.any_digits), below])
+        return self._signed("-", self._integers(str(-exponent), above=True))

@@ -1,0 +1,200 @@
+"""One linear pass over the reachable subschemas: is each well-formed, and can each keyword be enforced exactly?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import InvalidSchemaError, PatternError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from ..language.regex import regex_term
+from ..language.terms import Terms
+from .conjunction import TYPES, Normaliser, unsupported
+from .disjoint import provably_disjoint
+from .resolve import Document, Located
+
+#: Keywords that assert something and are not enforced yet, with the JSON type they speak of (None: all).
+NOT_YET: dict[str, str | None] = {
+    "not": None,
+    "if": None,
+    "dependentRequired": "object",
+    "dependentSchemas": "object",
+    "dependencies": "object",
+    "patternProperties": "object",
+    "propertyNames": "object",
+    "minProperties": "object",
+    "maxProperties": "object",
+    "unevaluatedProperties": "object",
+    "unevaluatedItems": "array",
+    "contains": "array",
+    "minContains": "array",
+    "maxContains": "array",
+    "uniqueItems": "array",
+    "multipleOf": "number",
+    "$dynamicRef": None,
+    "$recursiveRef": None,
+}
+
+#: Values with which a keyword of `NOT_YET` says nothing.
+_HARMLESS: dict[str, Any] = {"uniqueItems": False, "minProperties": 0}
+
+#: Formats of the specification (Draft 2020-12 validation, section 7.3); any other name is an annotation.
+FORMATS = frozenset(
+    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference "
+    "uuid uri-template json-pointer relative-json-pointer regex".split()
+)
+
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "properties": (Mapping,),  # type: ignore[type-abstract]
+    "required": (list, tuple),
+    "additionalProperties": (Mapping, bool),  # type: ignore[type-abstract]
+    "enum": (list, tuple),
+    "anyOf": (list, tuple),
+    "allOf": (list, tuple),
+    "oneOf": (list, tuple),
+    "prefixItems": (list, tuple),
+    "items": (Mapping, bool, list, tuple),  # type: ignore[type-abstract]
+    "additionalItems": (Mapping, bool),  # type: ignore[type-abstract]
+    "pattern": (str,),
+    "format": (str,),
+    "minimum": (int, float),
+    "maximum": (int, float),
+    "exclusiveMinimum": (int, float),
+    "exclusiveMaximum": (int, float),
+    "type": (str, list, tuple),
+}
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+
+
+def problems(document: Document) -> Iterator[SchemaError]:
+    """Every problem of the reachable subschemas, in the order in which they are met."""
+    seen: set[object] = set()
+    patterns: dict[str, SchemaError | None] = {}
+    stack = [document.root]
+    normaliser = Normaliser(document)
+    while stack:
+        located = stack.pop()
+        schema = located.schema
+        if isinstance(schema, bool) or located.key in seen:
+            continue
+        seen.add(located.key)
+        if not isinstance(schema, Mapping):
+            yield InvalidSchemaError(
+                f"a schema must be an object or a boolean, not {type(schema).__name__}",
+                hint="see https://json-schema.org/draft/2020-12/json-schema-core section 4.3",
+                place=Place(pointer=located.pointer),
+            )
+            continue
+        malformed = list(_malformed(located))
+        if malformed:
+            yield from malformed
+            continue
+        children: list[Located] = []
+        if "$ref" in schema:
+            try:
+                children.append(document.resolve(located))
+            except SchemaError as error:
+                yield error
+                continue
+            if document.ref_hides_siblings:
+                stack.extend(children)
+                continue
+        if located.pointer and isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#"):
+            yield UnsupportedSchemaError(
+                "a subschema with an $id of its own changes what references mean",
+                hint="remove the inner $id",
+                place=Place(pointer=located.pointer, keyword="$id"),
+            )
+        yield from _not_enforced(located)
+        if "pattern" in schema:
+            pattern = schema["pattern"]
+            if pattern not in patterns:
+                patterns[pattern] = _pattern_problem(pattern)
+            problem = patterns[pattern]
+            if problem is not None:
+                yield type(problem)(
+                    problem.message,
+                    hint=problem.hint,
+                    place=Place(pointer=located.pointer, keyword="pattern", offset=problem.place.offset),
+                )
+        if "oneOf" in schema:
+            options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
+            children.extend(options)
+            try:
+                disjoint = provably_disjoint(normaliser, options)
+            except ToolGrammarError:
+                disjoint = True  # the problem inside an option is reported where it stands
+            if not disjoint:
+                yield unsupported(located, "oneOf")
+        children.extend(located.child("properties", name) for name in schema.get("properties", ()))
+        for keyword in ("anyOf", "allOf", "prefixItems"):
+            children.extend(located.child(keyword, index) for index in range(len(schema.get(keyword, ()))))
+        items = schema.get("items")
+        if isinstance(items, (list, tuple)):
+            children.extend(located.child("items", index) for index in range(len(items)))
+        elif items is not None:
+            children.append(located.child("items"))
+        for keyword in ("additionalProperties", "additionalItems"):
+            if keyword in schema:
+                children.append(located.child(keyword))
+        stack.extend(reversed(children))
+
+
+def _malformed(located: Located) -> Iterator[SchemaError]:
+    schema = located.schema
+
+    def wrong(keyword: str, what: str) -> InvalidSchemaError:
+        return InvalidSchemaError(what, place=Place(pointer=located.pointer, keyword=keyword))
+
+    for keyword, shape in _SHAPES.items():
+        if keyword in schema and not isinstance(schema[keyword], shape):
+            yield wrong(keyword, f"{keyword} cannot be {type(schema[keyword]).__name__}")
+    for keyword in _COUNTS:
+        value = schema.get(keyword, 0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or value != int(value):
+            yield wrong(keyword, f"{keyword} must be a whole number that is not negative")
+    for name in schema["type"] if isinstance(schema.get("type"), (list, tuple)) else [schema.get("type", "null")]:
+        if name not in TYPES and name not in ("integer", "any"):
+            yield wrong("type", f"{name!r} is not a JSON type")
+    names = schema.get("required", ())
+    if isinstance(names, (list, tuple)) and not all(isinstance(name, str) for name in names):
+        yield wrong("required", "required must list property names")
+    properties = schema.get("properties", {})
+    if isinstance(properties, Mapping) and not all(isinstance(name, str) for name in properties):
+        yield wrong("properties", "property names must be strings")
+    for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+        value = schema.get(keyword, 0)
+        if isinstance(value, float) and not abs(value) < float("inf"):
+            yield wrong(keyword, f"{keyword} must be a finite number")
+    for keyword in ("anyOf", "allOf", "oneOf"):
+        if keyword in schema and isinstance(schema[keyword], (list, tuple)) and not schema[keyword]:
+            yield wrong(keyword, f"{keyword} must not be empty")
+
+
+def _not_enforced(located: Located) -> Iterator[SchemaError]:
+    schema = located.schema
+    names = schema.get("type", TYPES)
+    types = set(names if isinstance(names, (list, tuple)) else [names])
+    if "integer" in types:
+        types.add("number")
+    if "any" in types:
+        types.update(TYPES)
+    for keyword, kind in NOT_YET.items():
+        if keyword not in schema or schema[keyword] == _HARMLESS.get(keyword, {}):
+            continue
+        if keyword in ("minContains", "maxContains") and "contains" not in schema:
+            continue
+        if kind is None or kind in types:
+            yield unsupported(located, keyword)
+    if "format" in schema and schema["format"] in FORMATS and "string" in types:
+        yield unsupported(located, "format")
+
+
+def _pattern_problem(pattern: str) -> SchemaError | None:
+    try:
+        regex_term(Terms(), pattern, whole=False)
+    except PatternError as error:
+        kind = UnsupportedSchemaError if "regular" in error.message else InvalidSchemaError
+        return kind(error.message, hint=error.hint, place=error.place)
+    except ToolGrammarError as error:
+        return UnsupportedSchemaError(error.message, hint=error.hint, place=error.place)
+    return None
