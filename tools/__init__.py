@@ -1,0 +1,31 @@
+"""Tools: from signatures to one language of calls, and back from text to calls that run.
+
+`ToolSet.from_any` takes Pydantic models, annotated functions, tool dicts of any provider and JSON Schemas; its
+``grammar`` is the language of everything a model may write, its ``parse`` reads what a model wrote, and its ``call``
+runs it::
+
+    from toolgrammar.tools import ToolSet
+
+    def add(a: int, b: int = 0) -> int:
+        "Add two numbers."
+        return a + b
+
+    tools = ToolSet.from_any([add])
+    text = '<tool_call>\\n{"name": "add", "arguments": {"a": 1, "b": 2}}\\n</tool_call>'
+    assert tools.grammar(tool_choice="required").matches(text)
+    assert tools.call(tools.parse(text).tool_calls[0]) == 3
+
+Use it wherever a model must choose between functions; for one JSON answer, ``toolgrammar.core`` is enough. It does not
+know any agent framework (``toolgrammar.adapters`` does) and sandboxes nothing: what a function does is its own affair.
+"""
+
+from __future__ import annotations
+
+from .calling import ToolResult
+from .closing import close_objects
+from .dialects import to_json_schema
+from .formats import Turn, WireFormat, get_format
+from .tool import Tool
+from .toolset import ToolSet
+
+__all__ = ["Tool", "ToolResult", "ToolSet", "Turn", "WireFormat", "close_objects", "get_format", "to_json_schema"]

@@ -1,0 +1,188 @@
+"""The closed reading of argument schemas: what a function does not name, it does not take. Said here, once.
+
+JSON Schema lets an object have any property that the schema does not mention. For tool arguments that is nearly always
+an oversight, so a tool set reads schemas *closed* unless told otherwise:
+
+* an object schema that names properties (``properties`` or ``patternProperties``) and says nothing of
+  ``additionalProperties`` or ``unevaluatedProperties`` takes no other properties;
+* what counts as named: with ``allOf`` and ``$ref`` the properties of all parts together; with ``anyOf`` and ``oneOf``
+  the properties beside them and those of the branch that is taken;
+* an object schema that names nothing, like ``{"type": "object"}``, is a free-form map and stays open;
+* what ``not`` and ``if`` describe is a condition, not a value, and is left alone.
+
+`close_objects` writes this reading out, so that any validator follows it; `Grammar.from_json_schema` follows it with
+``additional_properties=False``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_NAMING = ("properties", "patternProperties")
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE = (*_IN_PLACE_LISTS, "$ref", "$dynamicRef", "then", "else", "dependentSchemas")
+_VALUE_MAPS = ("properties", "patternProperties")
+_VALUE_SCHEMAS = ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains")
+_DEFINITIONS = ("$defs", "definitions")
+
+
+def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
+    """The schema with the closed reading written out; the input is not changed.
+
+    Args:
+        schema: Draft 2020-12, as `to_json_schema` returns it.
+
+    Law: every instance of the result is an instance of ``schema``; a schema that mentions ``additionalProperties``
+    in every object comes back equal.
+    """
+    if isinstance(schema, bool):
+        return schema
+    return _Closer(schema).close(schema)
+
+
+class _Closer:
+    """One closing: knows the root, for references, and which definitions are parts of larger objects.
+
+    A definition that is only ever used whole is closed where it stands. One that is a part (below ``allOf``, or beside
+    other properties) must stay open, and is closed where it is used.
+    """
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.parts: set[str] = set()
+        before = -1
+        while before != len(self.parts):  # a definition found to be a part makes its own references parts
+            before = len(self.parts)
+            self._find_parts(root, False)
+            for pointer, definition in self._definitions():
+                self._find_parts(definition, pointer in self.parts)
+
+    # -- closing -----------------------------------------------------------------------------------------------
+
+    def close(self, schema: Any) -> Any:
+        """A schema that describes a whole value."""
+        if not isinstance(schema, dict):
+            return schema
+        union = _union(schema)
+        if union and not self._names(_without(schema, union)):
+            result = self._open(_without(schema, union))
+            result[union] = [self.close(branch) for branch in schema[union]]
+            return {key: result[key] for key in schema}
+        if len(schema.get("allOf", ())) == 1 and not self._names(_without(schema, "allOf")):
+            result = self._open(_without(schema, "allOf"))
+            result["allOf"] = [self.close(schema["allOf"][0])]
+            return {key: result[key] for key in schema}
+        result = self._open(schema)
+        if "unevaluatedProperties" in schema or not self._names(schema):
+            return result
+        composed = [key for key in _IN_PLACE if key in schema]
+        if not composed:
+            result.setdefault("additionalProperties", False)
+        elif composed != ["$ref"] or any(key in schema for key in _NAMING) or self._stays_open(schema["$ref"]):
+            result["unevaluatedProperties"] = False
+        return result
+
+    def _open(self, schema: Any) -> Any:
+        """A schema that describes a value together with others: its own object stays open, those inside are closed."""
+        if not isinstance(schema, dict):
+            return schema
+        result = dict(schema)
+        for key, value in schema.items():
+            if key in _VALUE_MAPS and isinstance(value, dict):
+                result[key] = {name: self.close(sub) for name, sub in value.items()}
+            elif key in _VALUE_SCHEMAS:
+                result[key] = self.close(value)
+            elif key == "prefixItems" and isinstance(value, list):
+                result[key] = [self.close(item) for item in value]
+            elif key in _IN_PLACE_LISTS and isinstance(value, list):
+                result[key] = [self._open(branch) for branch in value]
+            elif key in ("then", "else"):
+                result[key] = self._open(value)
+            elif key == "dependentSchemas" and isinstance(value, dict):
+                result[key] = {name: self._open(sub) for name, sub in value.items()}
+            elif key in _DEFINITIONS and isinstance(value, dict):
+                result[key] = {name: self._definition(f"#/{key}/{_escape(name)}", sub) for name, sub in value.items()}
+        return result
+
+    def _definition(self, pointer: str, schema: Any) -> Any:
+        return self._open(schema) if pointer in self.parts else self.close(schema)
+
+    def _stays_open(self, reference: Any) -> bool:
+        return isinstance(reference, str) and reference in self.parts
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def _names(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an object schema names properties, itself or through its parts."""
+        if not isinstance(schema, dict):
+            return False
+        if any(key in schema for key in _NAMING):
+            return True
+        parts: list[Any] = [schema.get("then"), schema.get("else")]
+        for key in _IN_PLACE_LISTS:
+            parts += schema.get(key) or []
+        parts += (schema.get("dependentSchemas") or {}).values()
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            parts.append(self._resolve(reference))
+            seen = seen | {reference}
+        return any(self._names(part, seen) for part in parts)
+
+    def _find_parts(self, schema: Any, part: bool) -> None:
+        """Note the definitions that this schema uses as parts of larger objects (``part``: the schema is one itself)."""
+        if not isinstance(schema, dict):
+            return
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and (part or self._names(_without(schema, "$ref"))):
+            self.parts.add(reference)
+        for key in _IN_PLACE_LISTS:
+            rest = self._names(_without(schema, key))
+            alone = len(schema.get(key) or ()) == 1 or key != "allOf"
+            for branch in schema.get(key) or ():
+                self._find_parts(branch, part or rest or not alone)
+        for sub in (schema.get("then"), schema.get("else"), *(schema.get("dependentSchemas") or {}).values()):
+            self._find_parts(sub, True)
+        for key in _VALUE_MAPS:
+            for sub in (schema.get(key) or {}).values():
+                self._find_parts(sub, False)
+        for key in _VALUE_SCHEMAS:
+            self._find_parts(schema.get(key), False)
+        for item in schema.get("prefixItems") or ():
+            self._find_parts(item, False)
+
+    def _definitions(self) -> list[tuple[str, Any]]:
+        return [
+            (f"#/{key}/{_escape(name)}", sub)
+            for key in _DEFINITIONS
+            for name, sub in (self.root.get(key) or {}).items()
+        ]
+
+    def _resolve(self, reference: str) -> Any:
+        """The schema that a local reference names; None for others (a validator will say what is wrong with them)."""
+        if not reference.startswith("#"):
+            return None
+        found: Any = self.root
+        for step in reference[1:].split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+                found = found[int(name)]
+            else:
+                return None
+        return found
+
+
+def _union(schema: Mapping[str, Any]) -> str | None:
+    """The one keyword of this schema that lists alternatives."""
+    unions = [key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)]
+    return unions[0] if len(unions) == 1 else None
+
+
+def _without(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name != key}
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

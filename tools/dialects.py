@@ -1,0 +1,217 @@
+"""Schema dialects: what other systems write where JSON Schema is meant, as Draft 2020-12.
+
+`to_json_schema` is a pure function: its input is never changed and nothing of it is lost. It knows
+
+* the types of the Berkeley Function Calling Leaderboard and of programming languages (``dict``, ``float``, ``tuple``,
+  ``any``, ``list``, ``HashMap``, ...) and Gemini's upper-case ones (``OBJECT``);
+* ``optional`` on a property or on an object, and Draft 3's ``required: true`` on a property;
+* OpenAPI 3.0's ``nullable``;
+* the spellings of Draft 4 to 7 that Draft 2020-12 changed (``items`` as a list, boolean ``exclusiveMinimum``,
+  ``dependencies``, ``$ref`` hiding its siblings);
+* Python dicts that contain themselves, which become ``$ref``.
+
+Only keywords are converted, never names of properties or data: a property called ``type`` or an enum value ``"dict"``
+stays. Schemas that say nothing satisfiable (``{"type": "boolean", "enum": ["True"]}`` is common) are kept literally.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.errors import InvalidSchemaError, LimitError, Place
+
+MAX_DEPTH = 250
+
+_TYPES = {
+    **{name: name for name in ("object", "array", "string", "number", "integer", "boolean", "null")},
+    **{name: "object" for name in ("dict", "map", "hashmap", "hashtable", "mapping")},
+    **{name: "array" for name in ("list", "tuple", "set", "arraylist", "queue", "stack")},
+    **{name: "string" for name in ("str", "char", "text")},
+    **{name: "number" for name in ("float", "double", "decimal")},
+    **{name: "integer" for name in ("int", "long", "short", "byte", "bigint")},
+    "bool": "boolean",
+    **{name: "null" for name in ("none", "nonetype")},
+}
+_ANY = frozenset({"any", "type_unspecified"})
+
+_ONE_SCHEMA = frozenset(
+    {
+        "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else",
+        "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+    }
+)  # fmt: skip
+_SCHEMA_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SCHEMA_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+def to_json_schema(schema: Any) -> dict[str, Any] | bool:
+    """The same schema in Draft 2020-12.
+
+    Args:
+        schema: a schema in any of the dialects above; a plain Draft 2020-12 schema comes back as an equal copy.
+
+    Raises:
+        InvalidSchemaError: a type name that no dialect knows, or something that is no schema where one must be.
+        LimitError: nested more than 250 levels deep.
+
+    Law: ``to_json_schema(to_json_schema(s)) == to_json_schema(s)``.
+    """
+    declared = schema.get("$schema") if isinstance(schema, Mapping) else None
+    old = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
+    return _Converter(old).convert(schema, "")
+
+
+def is_type_name(name: str) -> bool:
+    """Whether a ``type`` keyword of some dialect may have this value."""
+    return name.lower() in _TYPES or name.lower() in _ANY
+
+
+class _Converter:
+    """One conversion: knows which dicts it is inside of, to turn cycles into references."""
+
+    def __init__(self, old_draft: bool) -> None:
+        self.old_draft = old_draft
+        self.open: dict[int, str] = {}
+
+    def convert(self, schema: Any, pointer: str) -> dict[str, Any] | bool:
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, Mapping):
+            raise InvalidSchemaError(
+                f"expected a schema (object or boolean), found {type(schema).__name__}", place=Place(pointer=pointer)
+            )
+        if id(schema) in self.open:
+            return {"$ref": "#" + self.open[id(schema)]}
+        if len(self.open) >= MAX_DEPTH:
+            raise LimitError(
+                f"the schema is nested more than {MAX_DEPTH} levels deep",
+                hint="use $ref for recursive structures",
+                place=Place(pointer=pointer),
+            )
+        self.open[id(schema)] = pointer
+        try:
+            return self._object(schema, pointer)
+        finally:
+            del self.open[id(schema)]
+
+    def _object(self, schema: Mapping[str, Any], pointer: str) -> dict[str, Any] | bool:
+        if self.old_draft and "$ref" in schema:
+            # Before Draft 2019-09 everything beside $ref is ignored; definitions are still reachable by pointer.
+            keep = ("$ref", "definitions", "$defs", "description", "title", "default", "examples")
+            schema = {key: schema[key] for key in schema if key in keep}
+        result: dict[str, Any] = {}
+        for key, value in schema.items():
+            here = f"{pointer}/{_escape(key)}"
+            if key == "type":
+                self._type(value, result, here)
+            elif key in _ONE_SCHEMA:
+                result[key] = self.convert(value, here)
+            elif key in _SCHEMA_LIST:
+                result[key] = self._list(value, here)
+            elif key in _SCHEMA_MAP:
+                result[key] = self._map(value, here)
+            elif key == "items":
+                self._items(schema, result, pointer)
+            elif key == "dependencies":
+                self._dependencies(value, result, pointer)
+            elif key in ("required", "optional", "nullable", "additionalItems") or (key == "$schema" and self.old_draft):
+                continue  # dealt with below, or with "items"
+            elif key in ("exclusiveMinimum", "exclusiveMaximum") and isinstance(value, bool):
+                bound = "minimum" if key == "exclusiveMinimum" else "maximum"
+                if value and bound in schema:
+                    result[key] = schema[bound]
+            else:
+                result[key] = copy.deepcopy(value)
+        self._required(schema, result)
+        return _nullable(result) if schema.get("nullable") is True else result
+
+    def _type(self, value: Any, result: dict[str, Any], pointer: str) -> None:
+        names = value if isinstance(value, (list, tuple)) else [value]
+        types: list[str] = []
+        for name in names:
+            if isinstance(name, str) and name.lower() in _ANY:
+                return
+            known = _TYPES.get(name.lower()) if isinstance(name, str) else None
+            if known is None:
+                raise InvalidSchemaError(
+                    f"unknown type {name!r}",
+                    hint="JSON types are object, array, string, number, integer, boolean and null",
+                    place=Place(pointer=pointer, keyword="type"),
+                )
+            if known not in types:
+                types.append(known)
+        result["type"] = types if isinstance(value, (list, tuple)) else types[0]
+
+    def _items(self, schema: Mapping[str, Any], result: dict[str, Any], pointer: str) -> None:
+        value = schema["items"]
+        if isinstance(value, (list, tuple)):
+            if value:
+                result["prefixItems"] = self._list(value, f"{pointer}/prefixItems")
+            if "additionalItems" in schema:
+                result["items"] = self.convert(schema["additionalItems"], f"{pointer}/items")
+        else:
+            result["items"] = self.convert(value, f"{pointer}/items")
+
+    def _list(self, value: Any, pointer: str) -> list[Any]:
+        if not isinstance(value, (list, tuple)):
+            raise InvalidSchemaError("expected a list of schemas", place=Place(pointer=pointer))
+        return [self.convert(item, f"{pointer}/{index}") for index, item in enumerate(value)]
+
+    def _map(self, value: Any, pointer: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InvalidSchemaError("expected an object of schemas", place=Place(pointer=pointer))
+        return {name: self.convert(sub, f"{pointer}/{_escape(name)}") for name, sub in value.items()}
+
+    def _dependencies(self, value: Any, result: dict[str, Any], pointer: str) -> None:
+        if not isinstance(value, Mapping):
+            raise InvalidSchemaError("expected an object", place=Place(pointer=pointer, keyword="dependencies"))
+        for name, sub in value.items():
+            if isinstance(sub, (list, tuple)):
+                result.setdefault("dependentRequired", {})[name] = list(sub)
+            else:
+                result.setdefault("dependentSchemas", {})[name] = self.convert(
+                    sub, f"{pointer}/dependentSchemas/{_escape(name)}"
+                )
+
+    def _required(self, schema: Mapping[str, Any], result: dict[str, Any]) -> None:
+        """``required`` and ``optional``, wherever the dialect puts them, as one list on the object."""
+        stated = schema.get("required")
+        required = list(stated) if isinstance(stated, (list, tuple)) else []
+        optional = set(schema["optional"]) if isinstance(schema.get("optional"), (list, tuple)) else set()
+        properties = schema.get("properties")
+        for name, sub in properties.items() if isinstance(properties, Mapping) else ():
+            if isinstance(sub, Mapping):
+                if _is_true(sub.get("required")) and name not in required:
+                    required.append(name)
+                if _is_true(sub.get("optional")):
+                    optional.add(name)
+        required = [name for name in required if name not in optional]
+        if required or isinstance(stated, (list, tuple)):
+            result["required"] = required
+        elif stated is not None and not isinstance(stated, (bool, str)):
+            result["required"] = copy.deepcopy(stated)
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, or null."""
+    kind = schema.get("type")
+    composed = any(key in schema for key in ("const", "allOf", "anyOf", "oneOf", "not", "$ref", "if"))
+    if kind is None or composed:
+        notes = {key: schema.pop(key) for key in ("title", "description", "default", "$defs", "definitions") if key in schema}
+        return {**notes, "anyOf": [schema, {"type": "null"}]} if schema else notes
+    types = kind if isinstance(kind, list) else [kind]
+    schema["type"] = [*types, *(["null"] if "null" not in types else [])]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+def _escape(name: Any) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")

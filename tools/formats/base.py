@@ -1,0 +1,121 @@
+"""`WireFormat`: how one family of models writes tool calls, and `Turn`: what may be written in one turn.
+
+A format is a value without state. It is asked for four things: the grammar of an assistant's turn, a parser for such a
+turn (constrained or not), the rendering of calls and results for the history, and a prompt for models without a chat
+template of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.grammar import Grammar
+from ...core.messages import Message, ToolCall
+from ...core.params import OutputParser, Whitespace
+from ..tool import Tool
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an assistant may write in one turn; formats follow it, `ToolSet` decides it.
+
+    Attributes:
+        tools: the tools that may be called; empty when ``max_calls`` is 0.
+        min_calls: 0 allows a turn of text alone.
+        max_calls: None is no bound.
+        text: free text is allowed, alone or before the calls.
+        response_schema: text is JSON of this schema (a dict or bool) instead of free, and stands alone; None is free.
+        whitespace: how arguments may be spaced.
+        additional_properties: what objects take that do not mention ``additionalProperties``.
+    """
+
+    tools: tuple[Tool, ...]
+    min_calls: int = 0
+    max_calls: int | None = None
+    text: bool = True
+    response_schema: Any = None
+    whitespace: Whitespace = "single"
+    additional_properties: bool = False
+
+    def arguments(self, tool: Tool) -> Grammar:
+        """The JSON texts that are arguments of a tool."""
+        return Grammar.from_json_schema(
+            tool.parameters, whitespace=self.whitespace, additional_properties=self.additional_properties
+        )
+
+
+class WireFormat(ABC):
+    """One way of writing tool calls.
+
+    Law: for every call that the grammar of a turn admits, ``parser`` returns it, and for every list of calls valid
+    for their tools, ``grammar`` admits ``render(text, calls)``.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name by which `get_format` finds it."""
+
+    @abstractmethod
+    def grammar(self, turn: Turn) -> Grammar:
+        """The language of the assistant's turn."""
+
+    @abstractmethod
+    def parser(
+        self,
+        tools: Sequence[Tool],
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> OutputParser:
+        """A fresh streaming parser.
+
+        Args:
+            tools: the tools whose calls may appear (formats that do not write JSON need their schemas).
+            finish: applied to each call that was read whole; fills in ``error`` where the call is not valid.
+            new_id: makes the id of a call that has none on the wire.
+            whole_text: text and calls exclude each other, as with a `Turn.response_schema`: a marker inside of the
+                text (in a JSON string, say) begins no call.
+        """
+
+    @abstractmethod
+    def render_calls(self, calls: Sequence[ToolCall]) -> str:
+        """Calls as the model writes them, in the form that training showed."""
+
+    @abstractmethod
+    def render(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """A whole turn: text, then calls."""
+
+    @abstractmethod
+    def render_result(self, message: Message) -> str:
+        """A message of role ``tool`` as the model reads it."""
+
+    @abstractmethod
+    def prompt(self, tools: Sequence[Tool]) -> str:
+        """What tells a model about the tools and the format; empty without tools."""
+
+
+def new_call_id() -> str:
+    """A fresh id: ``call_`` and 24 random hexadecimal digits."""
+    return f"call_{secrets.token_hex(12)}"
+
+
+def dump_json(value: Any) -> str:
+    """JSON in the spelling that chat templates use: one space after ``,`` and ``:``, no needless escapes.
+
+    A lone surrogate, which UTF-8 cannot carry, is escaped.
+
+    Raises:
+        ValueError: not a JSON value (NaN, or an object that JSON lacks).
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

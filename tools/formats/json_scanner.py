@@ -1,0 +1,161 @@
+"""`JsonScanner`: recognises one JSON value in text that arrives in pieces, without building it."""
+
+from __future__ import annotations
+
+import re
+
+_SPACE = " \t\n\r"
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_TOKEN = re.compile(r"[-+.0-9A-Za-z]*")
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+class _ScanError(Exception):
+    """Why the text is not JSON, and how far it was."""
+
+    def __init__(self, problem: str, position: int | None = None) -> None:
+        super().__init__(problem)
+        self.position = position
+
+
+class JsonScanner:
+    """A pushdown recogniser of one JSON value; strict, as RFC 8259 says.
+
+    Feed it pieces with `push` until `done` or ``problem``. Where it stops and where it fails depends on the text alone,
+    never on how the text was cut.
+
+    Attributes:
+        done: the value is complete.
+        problem: why the text is not JSON, or None.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        self.problem: str | None = None
+        self._stack: list[str] = []
+        self._expect = "value"
+        self._token = ""
+        self._hex_left = 0
+        self._is_key = False
+
+    def push(self, text: str, position: int) -> int:
+        """Read ``text`` from ``position``; return where the reading stopped: at the end of the text, after the value,
+        or before the character that is not JSON.
+        """
+        try:
+            while position < len(text) and not self.done and self.problem is None:
+                position = self._step(text, position)
+        except _ScanError as error:
+            self.problem = str(error)
+            return position if error.position is None else error.position
+        return position
+
+    def _step(self, text: str, position: int) -> int:
+        expect, char = self._expect, text[position]
+        if expect == "string":
+            return self._string(text, position)
+        if expect == "escape":
+            if char not in '"\\/bfnrtu':
+                raise _ScanError(f"bad escape \\{char}")
+            self._hex_left = 4 if char == "u" else 0
+            self._expect = "hex" if char == "u" else "string"
+        elif expect == "hex":
+            if char not in _HEX:
+                raise _ScanError("bad \\u escape")
+            self._hex_left -= 1
+            if not self._hex_left:
+                self._expect = "string"
+        elif expect == "token":
+            end = _end(_TOKEN, text, position)
+            self._token += text[position:end]
+            if end < len(text):
+                self._end_token(end)
+            return end
+        elif char in _SPACE:
+            pass
+        elif expect in ("value", "value or ]"):
+            return self._value(char, text, position)
+        elif expect in ("key", "key or }"):
+            self._key(char)
+        elif expect == ":":
+            if char != ":":
+                raise _ScanError(f"expected ':' after a key, found {char!r}")
+            self._expect = "value"
+        else:
+            self._after_value(char)
+        return position + 1
+
+    def _string(self, text: str, position: int) -> int:
+        end = _end(_PLAIN, text, position)
+        if end == len(text):
+            return end
+        char = text[end]
+        if char == "\\":
+            self._expect = "escape"
+        elif char == '"':
+            if self._is_key:
+                self._is_key = False
+                self._expect = ":"
+            else:
+                self._end_value()
+        else:
+            raise _ScanError(f"raw control character {char!r} in a string", end)
+        return end + 1
+
+    def _value(self, char: str, text: str, position: int) -> int:
+        if char == "]" and self._expect == "value or ]":
+            self._stack.pop()
+            self._end_value()
+        elif char == "{":
+            self._stack.append(char)
+            self._expect = "key or }"
+        elif char == "[":
+            self._stack.append(char)
+            self._expect = "value or ]"
+        elif char == '"':
+            self._expect = "string"
+        elif char == "-" or char.isascii() and char.isalnum():
+            self._token = ""
+            self._expect = "token"
+            return position
+        else:
+            raise _ScanError(f"expected a value, found {char!r}")
+        return position + 1
+
+    def _key(self, char: str) -> None:
+        if char == '"':
+            self._is_key = True
+            self._expect = "string"
+        elif char == "}" and self._expect == "key or }":
+            self._stack.pop()
+            self._end_value()
+        else:
+            raise _ScanError(f"expected a key, found {char!r}")
+
+    def _after_value(self, char: str) -> None:
+        opened = self._stack[-1]
+        if char == ",":
+            self._expect = "key" if opened == "{" else "value"
+        elif char == ("}" if opened == "{" else "]"):
+            self._stack.pop()
+            self._end_value()
+        else:
+            raise _ScanError(f"expected ',' or the end of the {'object' if opened == '{' else 'array'}, found {char!r}")
+
+    def _end_token(self, position: int) -> None:
+        if not _SCALAR.fullmatch(self._token):
+            raise _ScanError(f"{self._token[:20]!r} is not a JSON value", position)
+        self._end_value()
+
+    def _end_value(self) -> None:
+        if self._stack:
+            self._expect = "after"
+        else:
+            self.done = True
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Where a pattern that may match nothing stops matching."""
+    match = pattern.match(text, position)
+    return match.end() if match else position

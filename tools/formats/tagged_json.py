@@ -1,0 +1,122 @@
+"""The shape "one JSON object per call, in a tag": Hermes, Qwen and their look-alikes.
+
+A call is ``open``, an object with the name and the arguments, ``close``; several calls are joined by ``separator``;
+text may come before the first call, joined by ``separator`` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...core.errors import GrammarError
+from ...core.grammar import Grammar
+from ...core.messages import Message, ToolCall
+from ..tool import Tool
+from .base import Turn, WireFormat, dump_json
+from .tagged_parser import TaggedJsonParser, Tags
+
+
+@dataclass(frozen=True)
+class TaggedJson(WireFormat):
+    """A format of this shape, as data.
+
+    Attributes:
+        name: what it is called.
+        start: the marker that begins a call; free text never contains it.
+        end: the marker that ends a call.
+        padding: what stands between the markers and the object in the history form.
+        separator: what stands between calls, and between text and the first call.
+        name_key: the key of the tool's name.
+        arguments_key: the key of the arguments.
+        argument_aliases: other keys under which models write the arguments.
+        result_start: what begins a result.
+        result_end: what ends a result.
+        instructions: the prompt; ``{tools}`` stands for the tools, one JSON object a line.
+    """
+
+    name: str
+    start: str
+    end: str
+    padding: str
+    separator: str
+    result_start: str
+    result_end: str
+    instructions: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+    argument_aliases: tuple[str, ...] = ("parameters",)
+
+    def grammar(self, turn: Turn) -> Grammar:
+        """The language of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.
+
+        Nothing follows the last call: it ends the turn. The name is bound to its own arguments, and stands in one
+        alternative with its closing quote, so that no name is mistaken for the beginning of another.
+        """
+        alternatives = []
+        calls_allowed = bool(turn.tools) and turn.max_calls != 0
+        if turn.min_calls == 0 and turn.text:
+            alternatives.append(self._text(turn))
+        if calls_allowed:
+            body = self._calls(turn)
+            free = turn.text and turn.response_schema is None
+            alternatives.append((Grammar.until(self.start) if free else Grammar.literal(self.start)) + body)
+        if not alternatives:
+            raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
+        return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
+
+    def _text(self, turn: Turn) -> Grammar:
+        if turn.response_schema is not None:
+            return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+        return Grammar.text(excluding=[self.start], min_chars=1)
+
+    def _calls(self, turn: Turn) -> Grammar:
+        """All calls of a turn, after the first ``start``."""
+        call = Grammar.sequence(
+            Grammar.literal(f"{self.padding}{{{dump_json(self.name_key)}: "),
+            Grammar.choice(*(self._named(tool, turn) for tool in turn.tools)),
+            Grammar.literal(f"}}{self.padding}{self.end}"),
+        )
+        least = max(turn.min_calls, 1)
+        if turn.max_calls is not None and turn.max_calls <= 1:
+            return call
+        most = None if turn.max_calls is None else turn.max_calls - 1
+        return call + Grammar.repeat(Grammar.literal(f"{self.separator}{self.start}") + call, least - 1, most)
+
+    def _named(self, tool: Tool, turn: Turn) -> Grammar:
+        """The name in quotes, the arguments' key, and this tool's arguments."""
+        return Grammar.literal(f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ") + turn.arguments(tool)
+
+    def parser(
+        self,
+        tools: Sequence[Tool],
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> TaggedJsonParser:
+        """A parser that takes the history form and what models stray into (see `TaggedJsonParser`)."""
+        tags = Tags(self.start, self.end, self.separator, self.name_key, (self.arguments_key, *self.argument_aliases))
+        return TaggedJsonParser(tags, finish, new_id, whole_text=whole_text)
+
+    def render_calls(self, calls: Sequence[ToolCall]) -> str:
+        """The calls in the history form."""
+        return self.separator.join(self._render_call(call) for call in calls)
+
+    def _render_call(self, call: ToolCall) -> str:
+        body = dump_json({self.name_key: call.name, self.arguments_key: dict(call.arguments)})
+        return f"{self.start}{self.padding}{body}{self.padding}{self.end}"
+
+    def render(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """Text and calls, joined as the chat templates do."""
+        return self.separator.join(part for part in (text, self.render_calls(calls)) if part)
+
+    def render_result(self, message: Message) -> str:
+        """The result between its markers."""
+        return f"{self.result_start}{message.text}{self.result_end}"
+
+    def prompt(self, tools: Sequence[Tool]) -> str:
+        """The instructions with the tools filled in; empty without tools."""
+        if not tools:
+            return ""
+        return self.instructions.replace("{tools}", "\n".join(dump_json(tool.to_openai()) for tool in tools))

@@ -1,0 +1,219 @@
+"""Tools from annotated Python functions: the signature becomes the schema, the docstring the descriptions.
+
+What each parameter becomes:
+
+* annotated: whatever Pydantic makes of the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses, models,
+  ``Optional``, ``Annotated[..., Field(...)]``); with a default it is optional, and the default is in the schema;
+* not annotated: any JSON value is acceptable;
+* ``*args``, ``**kwargs`` and positional-only parameters: refused, since arguments are named JSON values;
+* ``self`` and ``cls`` of a bound method are bound already; an unbound method is refused.
+
+Descriptions come from the docstring (Google, NumPy, Sphinx or Epydoc style) unless ``Field(description=...)`` has one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import docstring_parser
+from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+
+from ..core.errors import InvalidArgumentsError, Place, SchemaError
+from .tool import Tool
+from .typed_dicts import readable
+
+
+class FunctionJsonSchema(GenerateJsonSchema):
+    """Pydantic's generator, for signatures: no titles made up from names, no warning for a default that is not JSON."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never: a parameter's name says what its title would."""
+        return False
+
+
+def tool_from_function(
+    function: Callable[..., Any], *, name: str | None = None, description: str | None = None
+) -> Tool:
+    """A tool that runs ``function``.
+
+    Args:
+        function: a function, bound method, async function, partial or object with ``__call__``.
+        name: instead of the function's own name.
+        description: instead of the docstring's.
+
+    Raises:
+        SchemaError: naming tool, parameter and reason, when the signature cannot be a tool's.
+    """
+    target = _unwrapped(function)
+    name = name or getattr(target, "__name__", None) or type(function).__name__
+    if name == "<lambda>":
+        raise SchemaError("a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name))
+    documentation = docstring_parser.parse(inspect.getdoc(target) or "")
+    described = {entry.arg_name: entry.description for entry in documentation.params if entry.description}
+    parameters = _parameters(function, target, name)
+    model = _arguments_model(name, parameters, described)
+    return Tool(
+        name=name,
+        description=description if description is not None else _description(documentation),
+        parameters=_schema(model, name, parameters),
+        function=function,
+        binder=functools.partial(_bind, model, tuple(parameters), name),
+    )
+
+
+def _unwrapped(function: Callable[..., Any]) -> Any:
+    """What carries the name, annotations and docstring."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__ if not hasattr(function, "__name__") else function
+
+
+def _description(documentation: docstring_parser.Docstring) -> str:
+    parts = [documentation.short_description, documentation.long_description]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[str, inspect.Parameter]:
+    """The parameters that a model may fill, with their annotations resolved."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(
+            "the function has no signature that Python can read",
+            hint="wrap it in a function with annotated parameters",
+            place=Place(tool=tool),
+        ) from error
+    try:
+        hints = typing.get_type_hints(target, include_extras=True)
+    except Exception as error:  # evaluating a string annotation may raise anything
+        raise SchemaError(
+            f"an annotation cannot be evaluated: {error}",
+            hint="import the names used in annotations at module level, outside TYPE_CHECKING",
+            place=Place(tool=tool),
+        ) from error
+    result = {}
+    for index, (key, parameter) in enumerate(signature.parameters.items()):
+        if index == 0 and key in ("self", "cls") and parameter.annotation is parameter.empty:
+            raise SchemaError(
+                "the function is an unbound method",
+                hint="pass the method of an instance: obj.method, not Class.method",
+                place=Place(tool=tool, parameter=key),
+            )
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise SchemaError(
+                f"{star}{key} takes arguments that have no name or type",
+                hint="name each parameter" + (", or take one list" if star == "*" else ", or take one dict"),
+                place=Place(tool=tool, parameter=key),
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise SchemaError(
+                "a positional-only parameter cannot be given by name",
+                hint="remove the '/' from the signature",
+                place=Place(tool=tool, parameter=key),
+            )
+        result[key] = parameter.replace(annotation=readable(hints.get(key, Any)))
+    return result
+
+
+def _arguments_model(
+    tool: str, parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
+) -> type[BaseModel]:
+    """A Pydantic model with one field per parameter.
+
+    The fields are called p0, p1, ... and carry the parameter's name as alias, so that parameters may be called
+    anything that Python allows (``_x``, ``schema``, ``model_config``), which field names may not.
+    """
+    fields: dict[str, Any] = {}
+    for index, (key, parameter) in enumerate(parameters.items()):
+        default = ... if parameter.default is parameter.empty else parameter.default
+        if isinstance(default, FieldInfo):  # def f(x: int = Field(3, description="..."))
+            info, annotation = default, parameter.annotation
+        else:
+            info, annotation = Field(default), parameter.annotation
+        extra: dict[str, Any] = {}
+        stated = _stated(annotation) + [info]
+        if not any(each.alias or each.validation_alias for each in stated):
+            extra["alias"] = key
+        if key in described and not any(each.description for each in stated):
+            extra["description"] = described[key]
+        fields[f"p{index}"] = (typing.Annotated[annotation, Field(**extra)] if extra else annotation, info)
+    try:
+        return create_model(tool, **fields)
+    except Exception as error:
+        culprit = _culprit(parameters)
+        raise SchemaError(
+            f"the annotation cannot be turned into a schema: {_first_line(error)}",
+            hint="use JSON-like types, or wrap the value in a Pydantic model",
+            place=Place(tool=tool, parameter=culprit),
+        ) from error
+
+
+def _stated(annotation: Any) -> list[FieldInfo]:
+    """The ``Field(...)`` objects inside ``Annotated``."""
+    if typing.get_origin(annotation) is not typing.Annotated:
+        return []
+    return [extra for extra in typing.get_args(annotation)[1:] if isinstance(extra, FieldInfo)]
+
+
+def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema(by_alias=True, schema_generator=FunctionJsonSchema)
+    except PydanticUserError as error:
+        raise SchemaError(
+            f"a parameter's type has no JSON Schema: {_first_line(error)}",
+            hint="use JSON-like types, or wrap the value in a Pydantic model",
+            place=Place(tool=tool, parameter=_culprit(parameters)),
+        ) from error
+    schema.pop("title", None)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
+    """The first parameter whose annotation alone cannot become a schema."""
+    for key, parameter in parameters.items():
+        try:
+            create_model("probe", p=(parameter.annotation, ...)).model_json_schema(schema_generator=FunctionJsonSchema)
+        except Exception:  # whatever it is, this is the parameter to name
+            return key
+    return None
+
+
+def _bind(
+    model: type[BaseModel], names: tuple[str, ...], tool: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
+    try:
+        value = model.model_validate_json(json.dumps(dict(arguments)))
+    except ValidationError as error:
+        raise arguments_error(error, tool) from error
+    return {name: getattr(value, f"p{i}") for i, name in enumerate(names) if f"p{i}" in value.model_fields_set}
+
+
+def arguments_error(error: ValidationError, tool: str) -> InvalidArgumentsError:
+    """Pydantic's complaint, as ours: first problem in the place, all of them in the message."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    pointers = ["".join(f"/{part}" for part in problem["loc"]) for problem in problems]
+    text = "; ".join(f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems))
+    return InvalidArgumentsError(
+        f"the arguments do not fit: {text}",
+        hint="change the arguments",
+        place=Place(tool=tool, pointer=pointers[0] if pointers else None),
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,148 @@
+"""`Tool`: one thing that a model may call."""
+
+from __future__ import annotations
+
+import copy
+import json
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..core.errors import InvalidSchemaError, Place, SchemaError
+from .dialects import to_json_schema
+
+MAX_NAME_LENGTH = 256
+
+# Keywords that say something to a reader and nothing about which values are valid.
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_DATA = frozenset({"enum", "const", "dependentRequired"})
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: what a model is told about it, and what runs when it is called.
+
+    Attributes:
+        name: what the model writes to call it; 1 to 256 characters, no control characters, no surrounding spaces.
+        description: what it does, for the model; may be empty.
+        parameters: JSON Schema (Draft 2020-12) of the arguments, always of type ``object``; references and cycles
+            are ``$ref``, never expanded. Given in another dialect it is converted (see `to_json_schema`).
+        function: what to call, or None for a tool that is only described.
+        model: the class that the arguments build (a Pydantic model, dataclass or typed dict), or None.
+        binder: turns decoded arguments into the keyword arguments of ``function``; None passes them as they are.
+
+    Raises:
+        SchemaError: the name is unusable, or the parameters are not an object schema.
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+    function: Callable[..., Any] | None = None
+    model: type[Any] | None = None
+    binder: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        object.__setattr__(self, "parameters", _as_object_schema(self.parameters, self.name))
+
+    @property
+    def fingerprint(self) -> str:
+        """Canonical text of what a call may look like: equal for tools that allow the same calls by the same schema.
+
+        Titles, descriptions, defaults and other annotations do not count, nor does the order of keys that carry no
+        order (the order of ``properties`` does: it is the order in which they are written).
+        """
+        return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
+
+    def to_openai(self) -> dict[str, Any]:
+        """The tool as an OpenAI-style dict with its full schema."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": copy.deepcopy(self.parameters),
+            },
+        }
+
+    def renamed(self, name: str) -> Tool:
+        """The same tool under another name (frameworks rename tools before a model sees them)."""
+        return replace(self, name=name)
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that no wire format could carry.
+
+    Raises:
+        SchemaError: not a string, empty, too long, or with control characters, surrogates or surrounding spaces.
+    """
+    if not isinstance(name, str):
+        raise SchemaError(f"a tool's name is a string, not {type(name).__name__}", hint="give the tool a name")
+    place = Place(tool=name)
+    if not name:
+        raise SchemaError("a tool's name is empty", hint="give the tool a name")
+    if len(name) > MAX_NAME_LENGTH:
+        raise SchemaError(
+            f"a tool's name has {len(name)} characters, at most {MAX_NAME_LENGTH} are allowed",
+            hint="choose a shorter name",
+            place=Place(tool=name[:40] + "..."),
+        )
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+        raise SchemaError(
+            "a tool's name holds a control character or a lone surrogate", hint="use printable characters", place=place
+        )
+    if name != name.strip():
+        raise SchemaError("a tool's name begins or ends with white space", hint="strip the name", place=place)
+
+
+def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
+    """The schema in Draft 2020-12, whose root admits objects only."""
+    if schema is None or schema == {}:
+        return {"type": "object", "properties": {}}
+    if schema is True:
+        return {"type": "object"}
+    if not isinstance(schema, Mapping):
+        raise InvalidSchemaError(
+            f"the parameters are a JSON Schema object, not {type(schema).__name__}",
+            hint='for example {"type": "object", "properties": {...}}',
+            place=Place(tool=tool),
+        )
+    try:
+        converted = to_json_schema(schema)
+    except SchemaError as error:
+        place = replace(error.place, tool=tool)
+        raise type(error)(error.message, hint=error.hint, place=place) from error
+    assert isinstance(converted, dict)  # a mapping converts to a dict
+    kind = converted.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise SchemaError(
+            f"the parameters are of type {kind!r}; arguments are always an object",
+            hint="wrap the value in an object with one property",
+            place=Place(tool=tool, pointer="/type", keyword="type"),
+        )
+    return {**converted, "type": "object"}
+
+
+def _essence(schema: Any) -> Any:
+    """The schema without annotations, keys in canonical order."""
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, Any] = {}
+    for key in sorted(schema):
+        value = schema[key]
+        if key in _ANNOTATIONS:
+            continue
+        if key in _SCHEMA_MAPS and isinstance(value, dict):
+            result[key] = [[name, _essence(sub)] for name, sub in value.items()]
+        elif key == "required" and isinstance(value, list):
+            result[key] = sorted(value, key=str)
+        elif key in _DATA:
+            result[key] = value
+        elif isinstance(value, list):
+            result[key] = [_essence(item) for item in value]
+        else:
+            result[key] = _essence(value)
+    return result

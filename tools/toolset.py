@@ -1,0 +1,342 @@
+"""`ToolSet`: the tools of a request, the language of their calls, and what to do with a call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
+from ..core.events import CallEnd, Event, TextDelta
+from ..core.grammar import Grammar
+from ..core.messages import Message, ToolCall
+from ..core.params import OutputParser, Whitespace
+from .calling import ToolResult, arun, describe_failure, prepare, run
+from .checking import ArgumentChecker
+from .dialects import to_json_schema
+from .formats import Turn, WireFormat, get_format, new_call_id
+from .signatures import tools_from_any
+from .tool import Tool
+
+MAX_CALLS = 16
+CHOICES = ("auto", "required", "none")
+
+
+class ToolSet:
+    """An immutable, ordered set of tools with different names; satisfies ``toolgrammar.core.params.ToolInterface``.
+
+    Equal tools under one name count once; unequal ones are an error. Equality looks at what may be called (names and
+    schemas without annotations), so two sets that allow the same calls are equal and hash alike.
+
+    Args:
+        tools: the tools.
+        additional_properties: read argument schemas open; by default they are closed (see `close_objects`).
+        max_calls: most calls in one turn when parallel calls are on; None for no bound.
+
+    Raises:
+        SchemaError: two different tools under one name.
+    """
+
+    def __init__(
+        self, tools: Iterable[Tool] = (), *, additional_properties: bool = False, max_calls: int | None = MAX_CALLS
+    ) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            known = self._tools.get(tool.name)
+            self._tools[tool.name] = tool if known is None else _merged(known, tool)
+        if max_calls is not None and max_calls < 1:
+            raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
+        self._additional_properties = additional_properties
+        self._max_calls = max_calls
+        self._lock = threading.Lock()
+        self._grammars: dict[Any, Grammar] = {}
+        self._checkers: dict[str, ArgumentChecker] = {}
+
+    @classmethod
+    def from_any(
+        cls, sources: Any, *, additional_properties: bool = False, max_calls: int | None = MAX_CALLS
+    ) -> ToolSet:
+        """A tool set from a list of anything that describes a tool, or from one such thing.
+
+        Args:
+            sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of OpenAI,
+                Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a title,
+                tool objects of LangChain, CrewAI, AutoGen and MCP, or another `ToolSet`.
+            additional_properties: read argument schemas open instead of closed.
+            max_calls: most calls in one turn.
+
+        Raises:
+            SchemaError: something is no tool; names the tool, the parameter and the reason.
+        """
+        return cls(tools_from_any(sources), additional_properties=additional_properties, max_calls=max_calls)
+
+    # -- as a collection ---------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the tools, in order."""
+        return tuple(self._tools)
+
+    def __getitem__(self, name: str) -> Tool:
+        try:
+            return self._tools[name]
+        except KeyError:
+            raise self._unknown(name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __bool__(self) -> bool:
+        return bool(self._tools)
+
+    @property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """What decides which calls are allowed: equal fingerprints, equal grammars."""
+        return (
+            tuple(tool.fingerprint for tool in self._tools.values()),
+            self._additional_properties,
+            self._max_calls,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToolSet) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"ToolSet({', '.join(self._tools)})"
+
+    def subset(self, names: Iterable[str]) -> ToolSet:
+        """The tools of these names, in this set's order: what a request that allows only some of them uses.
+
+        Raises:
+            UnknownToolError: one is not in the set.
+        """
+        wanted = {self[name].name for name in names}
+        chosen = (tool for tool in self if tool.name in wanted)
+        return ToolSet(chosen, additional_properties=self._additional_properties, max_calls=self._max_calls)
+
+    # -- language ----------------------------------------------------------------------------------------------
+
+    def grammar(
+        self,
+        format: str | WireFormat = "hermes",  # noqa: A002 - the name that callers write
+        *,
+        tool_choice: str = "auto",
+        parallel: bool = True,
+        whitespace: Whitespace = "single",
+        response_schema: Any = None,
+    ) -> Grammar:
+        """The union grammar of the assistant's turn.
+
+        Args:
+            format: wire format.
+            tool_choice: ``"auto"`` (text of at least one character, or calls with or without text before them),
+                ``"required"`` (calls only), ``"none"`` (text only), or a tool's name (exactly one call of it). The
+                three words win over a tool of that name.
+            parallel: up to ``max_calls`` calls in a turn instead of one.
+            whitespace: how arguments may be spaced.
+            response_schema: text is JSON of this schema (a dict, a bool or a Pydantic model) instead of free; then it
+                stands alone, without calls.
+
+        Raises:
+            UnknownToolError: ``tool_choice`` is no word and no tool; lists the names.
+            SchemaError: a schema cannot be enforced; names the tool.
+            ToolGrammarError: a call is demanded, but there are no tools.
+        """
+        wire = get_format(format)
+        schema = None if response_schema is None else _response_schema(response_schema)
+        turn = self._turn(tool_choice, parallel, whitespace, schema)
+        key = (wire.name, tool_choice, parallel, whitespace, repr(schema))
+        with self._lock:
+            found = self._grammars.get(key)
+        if found is None:
+            found = wire.grammar(turn)
+            with self._lock:
+                found = self._grammars.setdefault(key, found)
+        return found
+
+    def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> Turn:
+        tools = tuple(self._tools.values())
+        if choice not in CHOICES and choice not in self._tools:
+            raise self._unknown(choice, f"the tool choice {choice!r} is neither a tool nor one of {', '.join(CHOICES)}")
+        if choice == "required" and not tools:
+            raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
+        most = self._max_calls if parallel else 1
+        turn = Turn(
+            tools,
+            min_calls=0,
+            max_calls=most,
+            response_schema=schema,
+            whitespace=whitespace,
+            additional_properties=self._additional_properties,
+        )
+        if choice == "none" or not tools:
+            return replace(turn, tools=(), max_calls=0)
+        if choice == "required":
+            return replace(turn, min_calls=1, text=False)
+        if choice == "auto":
+            return turn
+        return replace(turn, tools=(self._tools[choice],), min_calls=1, max_calls=1, text=False)
+
+    def parser(
+        self,
+        format: str | WireFormat = "hermes",  # noqa: A002
+        *,
+        response_schema: Any = None,
+        new_id: Callable[[], str] = new_call_id,
+    ) -> OutputParser:
+        """A fresh streaming parser for that wire format; it checks each call as `parse` does.
+
+        Args:
+            format: wire format.
+            response_schema: the one that was given to `grammar`: text is then JSON that may hold a marker in a string.
+            new_id: makes the ids of calls.
+        """
+        whole_text = response_schema is not None
+        return get_format(format).parser(tuple(self), self._checked, new_id, whole_text=whole_text)
+
+    def parse(
+        self,
+        text: str,
+        format: str | WireFormat = "hermes",  # noqa: A002
+        *,
+        response_schema: Any = None,
+        new_id: Callable[[], str] = new_call_id,
+    ) -> Message:
+        """The assistant's message in a text that a model wrote, under the grammar or freely.
+
+        A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set.
+
+        Raises:
+            ParseError: the text ends inside a call.
+
+        Law: for calls valid for their tools, ``parse(get_format(f).render(text, calls), f)`` has that text and those
+        names and arguments.
+        """
+        parser = self.parser(format, response_schema=response_schema, new_id=new_id)
+        events: list[Event] = [*parser.feed(text), *parser.close()]
+        content = "".join(event.text for event in events if isinstance(event, TextDelta))
+        calls = tuple(event.call for event in events if isinstance(event, CallEnd))
+        return Message("assistant", content, tool_calls=calls)
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def validate(self, call: ToolCall | Mapping[str, Any]) -> ToolCall:
+        """The call, if it is valid.
+
+        Args:
+            call: a `ToolCall`, or a dict with ``name`` and ``arguments``.
+
+        Raises:
+            UnknownToolError: no such tool; lists the names.
+            InvalidArgumentsError: the arguments do not match the tool's schema, read as the grammar reads it.
+            ToolCallError: the call was malformed as it was written.
+        """
+        if isinstance(call, Mapping):
+            call = ToolCall(str(call.get("id") or new_call_id()), call["name"], call.get("arguments") or {})
+        if call.name not in self._tools and (call.name or call.error is None):
+            raise self._unknown(call.name)
+        if call.error is not None and call.error.startswith("malformed call"):
+            raise ToolCallError(call.error, place=Place(tool=call.name or None))
+        self._checker(call.name).check(call.arguments)
+        return call if call.error is None else replace(call, error=None)
+
+    def call(self, call: ToolCall, *, allow_cut: bool = False) -> Any:
+        """Validate a call and run it; returns what the function returns, or the instance for a tool made of a class.
+
+        Args:
+            call: the call.
+            allow_cut: run it even if the token budget cut some of its values.
+
+        Raises:
+            UnknownToolError: no such tool.
+            InvalidArgumentsError: the arguments do not match the schema or the function's types, or are cut.
+            ToolCallError: the tool has no function, or an async one.
+            Exception: whatever the function raises.
+        """
+        tool = self[self.validate(call).name]
+        return run(tool, prepare(tool, call, allow_cut=allow_cut))
+
+    async def acall(self, call: ToolCall, *, allow_cut: bool = False) -> Any:
+        """`call`, for async functions too; others run in a thread."""
+        tool = self[self.validate(call).name]
+        return await arun(tool, prepare(tool, call, allow_cut=allow_cut))
+
+    def execute(self, call: ToolCall, *, allow_cut: bool = False) -> ToolResult:
+        """`call`, with every failure as a result that a model can read instead of an exception."""
+        try:
+            return ToolResult(call, self.call(call, allow_cut=allow_cut))
+        except Exception as error:  # whatever a tool raises, the model is told
+            return ToolResult(call, error=describe_failure(error))
+
+    async def aexecute(self, call: ToolCall, *, allow_cut: bool = False) -> ToolResult:
+        """`acall`, with every failure as a result that a model can read instead of an exception."""
+        try:
+            return ToolResult(call, await self.acall(call, allow_cut=allow_cut))
+        except Exception as error:  # whatever a tool raises, the model is told
+            return ToolResult(call, error=describe_failure(error))
+
+    # -- for models and servers --------------------------------------------------------------------------------
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
+        return [tool.to_openai() for tool in self]
+
+    def prompt(self, format: str | WireFormat = "hermes") -> str:  # noqa: A002
+        """The text that tells a model without its own template about the tools and the format."""
+        return get_format(format).prompt(tuple(self))
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        """The call, with ``error`` set if it is not valid."""
+        try:
+            return self.validate(call)
+        except ToolCallError as error:
+            return replace(call, error=str(error))
+
+    def _checker(self, name: str) -> ArgumentChecker:
+        with self._lock:
+            checker = self._checkers.get(name)
+            if checker is None:
+                checker = ArgumentChecker(self._tools[name], additional_properties=self._additional_properties)
+                self._checkers[name] = checker
+            return checker
+
+    def _unknown(self, name: object, message: str | None = None) -> UnknownToolError:
+        shown = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
+        return UnknownToolError(
+            message or f"there is no tool {name!r}",
+            hint=f"the tools are: {shown}" if self else "the tool set is empty",
+            place=Place(tool=name if isinstance(name, str) else None),
+        )
+
+
+def _merged(first: Tool, second: Tool) -> Tool:
+    """One tool from two of one name, if they allow the same calls and do not disagree on what to run."""
+    runs = first.function is None or second.function is None or first.function == second.function
+    if first.fingerprint != second.fingerprint or not runs:
+        raise SchemaError(
+            "two different tools have the same name",
+            hint="rename one of them",
+            place=Place(tool=first.name),
+        )
+    if first.function is None and first.model is None:
+        return replace(first, function=second.function, model=second.model, binder=second.binder)
+    return first
+
+
+def _response_schema(source: Any) -> dict[str, Any] | bool:
+    """The schema of a JSON answer: a class's, or the schema itself."""
+    if hasattr(source, "model_json_schema"):
+        source = source.model_json_schema(by_alias=True)
+    return to_json_schema(source)
