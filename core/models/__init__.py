@@ -1,1 +1,9 @@
-"""Models: what a model must show (`protocol`), and the backends that show it."""
+"""Models: what decoding needs of one, and the ones that we know how to load.
+
+`load_model` gives a `Model`; ``protocol.py`` says what a backend must offer to become one.
+"""
+
+from .load import load_model
+from .model import Capabilities, Model
+
+__all__ = ["Capabilities", "Model", "load_model"]

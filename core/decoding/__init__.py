@@ -1,0 +1,13 @@
+"""Decoding: a model writes one token after another, and a matcher says which may come next.
+
+`Decoding` runs one generation over a ``Backend`` and a ``Matcher``: masks first, what is forced is appended without
+asking the model, and near the token budget the text is closed validly. `Sampler` draws the tokens.
+
+Use ``Model.generate`` unless you drive a model yourself. This layer knows no tool and no wire format.
+"""
+
+from .cut import cut_pointers
+from .loop import Decoding, Step
+from .sampler import Sampler
+
+__all__ = ["Decoding", "Sampler", "Step", "cut_pointers"]

@@ -1,0 +1,418 @@
+r"""Regular expressions of ECMA-262, as JSON Schema's ``pattern`` means them: text to syntax tree.
+
+The meaning is that of the ``u`` flag: characters are whole code points, ``\d`` is ``[0-9]``, ``\w`` is
+``[A-Za-z0-9_]``, ``\s`` is ECMA's white space, ``.`` is all but the four line terminators, ``$`` is the very end.
+Patterns in real schemas are sloppier than that flag allows. What the flag refuses is taken where it can only mean one
+thing, as in Annex B of the standard (``\-``, ``\_``, a lone ``{`` or ``]``, ``[\w-.]``), and refused with a hint
+where another dialect means something else by it (``\Z``, ``\A``, ``\h``, ``(?i)``, ``a++``, ``{,3}``,
+``[[:alpha:]]``). Back-references are refused: what they describe is not a regular language.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from ..errors import LimitError, PatternError, Place
+from .charset import CharSet
+from .properties import UNICODE_VERSION, find_property
+from .syntax import (
+    ANY_CHARACTER,
+    ANYTHING,
+    EMPTY,
+    NOTHING,
+    Alt,
+    And,
+    Chars,
+    Empty,
+    End,
+    Look,
+    Not,
+    Regex,
+    Repeat,
+    Seq,
+    Start,
+    WordBoundary,
+)
+
+__all__ = [
+    "ANYTHING",
+    "ANY_CHARACTER",
+    "DIGIT",
+    "EMPTY",
+    "LINE_TERMINATOR",
+    "NOTHING",
+    "WHITE_SPACE",
+    "WORD",
+    "Alt",
+    "And",
+    "Chars",
+    "Empty",
+    "End",
+    "Look",
+    "Not",
+    "Regex",
+    "Repeat",
+    "Seq",
+    "Start",
+    "WordBoundary",
+    "parse",
+]
+
+DIGIT: Final = CharSet.range("0", "9")
+WORD: Final = CharSet([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
+LINE_TERMINATOR: Final = CharSet.of("\n\r\u2028\u2029")
+# WhiteSpace (TAB, VT, FF, ZWNBSP and the category Zs) and LineTerminator, ECMA-262 §12.2 and §12.3.
+WHITE_SPACE: Final = (
+    CharSet.of("\t\v\f \u00a0\u1680\u202f\u205f\u3000\ufeff") | CharSet.range(0x2000, 0x200A) | LINE_TERMINATOR
+)
+
+_CLASS_ESCAPES: Final = {
+    "d": DIGIT,
+    "D": ~DIGIT,
+    "w": WORD,
+    "W": ~WORD,
+    "s": WHITE_SPACE,
+    "S": ~WHITE_SPACE,
+}
+_CONTROL_ESCAPES: Final = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
+# Letters that some other dialect (Python, PCRE, Perl, XML Schema, vim) gives a meaning that ECMA-262 does not know.
+_FOREIGN_ESCAPES: Final = frozenset("aAeEgGhHiIKlLNoQRUVXyYzZCc") | frozenset("123456789")
+_DOT: Final = Chars(~LINE_TERMINATOR)
+
+_QUANTIFIER = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
+_LOOKS_LIKE_QUANTIFIER = re.compile(r"\{\s*[0-9]*\s*,?\s*[0-9]*\s*\}")
+_GROUP_NAME = re.compile(r"\(\?<([^\W\d][\w$]*|\$[\w$]*)>")
+_POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
+_HEX_2 = re.compile(r"[0-9A-Fa-f]{2}")
+_HEX_4 = re.compile(r"[0-9A-Fa-f]{4}")
+_CODE_POINT = re.compile(r"\{([0-9A-Fa-f]+)\}")
+_TRAIL_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})")
+_PROPERTY = re.compile(r"\{([A-Za-z0-9_]+(?:=[A-Za-z0-9_]+)?)\}")
+
+
+def parse(pattern: str, *, max_nesting: int = 200, max_repeat: int = 100_000, max_size: int = 200_000) -> Regex:
+    r"""Parse a regular expression of ECMA-262 (the ``u`` flag, no other).
+
+    Groups of all kinds are transparent and laziness is dropped: neither changes which strings match. A pattern that
+    asks for a lone surrogate asks for no string at all, since strings are sequences of scalar values.
+
+    Args:
+        pattern: the text between the slashes.
+        max_nesting: how deep groups may nest.
+        max_repeat: the largest repetition count.
+        max_size: the largest number of nodes.
+
+    Returns:
+        The tree: ``Empty``, ``Chars``, ``Seq``, ``Alt``, ``Repeat``, ``Start``, ``End``, ``WordBoundary``, ``Look``.
+
+    Raises:
+        PatternError: the pattern is malformed, is not regular, or is written in another dialect; its place has the
+            offset, its hint the way out.
+        LimitError: one of the three limits was hit.
+    """
+    return _Parser(_join_surrogates(pattern), max_nesting, max_repeat, max_size).parse()
+
+
+def _join_surrogates(pattern: str) -> str:
+    # A Python string may hold the two halves of one character (JSON read carelessly); the `u` flag reads one.
+    if pattern.isascii():
+        return pattern
+    return pattern.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+@dataclass
+class _Group:
+    """A group that is still open: what was read of it, and what to make of it in the end."""
+
+    offset: int
+    look: tuple[bool, bool] | None = None  # (ahead, negated)
+    alternatives: list[Regex] = field(default_factory=list)
+    items: list[Regex] = field(default_factory=list)
+    # Whether the last item may be repeated; assertions may not, and nothing may be repeated twice.
+    repeatable: bool = False
+
+    def close_alternative(self) -> None:
+        items = self.items
+        self.alternatives.append(EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items)))
+        self.items = []
+        self.repeatable = False
+
+    def close(self) -> Regex:
+        self.close_alternative()
+        body = self.alternatives[0] if len(self.alternatives) == 1 else Alt(tuple(self.alternatives))
+        return body if self.look is None else Look(*self.look, body)
+
+
+class _Parser:
+    """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion."""
+
+    def __init__(self, text: str, max_nesting: int, max_repeat: int, max_size: int) -> None:
+        self.text = text
+        self.offset = 0
+        self.max_nesting = max_nesting
+        self.max_repeat = max_repeat
+        self.max_size = max_size
+        self.size = 0
+        self.groups = [_Group(0)]
+
+    def fail(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
+        raise PatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
+
+    def limit(self, message: str, hint: str) -> NoReturn:
+        raise LimitError(message, hint=hint, place=Place(offset=self.offset))
+
+    def add(self, node: Regex, *, repeatable: bool = True) -> None:
+        self.size += 1
+        if self.size > self.max_size:
+            self.limit(f"the pattern has more than {self.max_size:,} parts", "split the pattern")
+        group = self.groups[-1]
+        group.items.append(node)
+        group.repeatable = repeatable
+
+    def parse(self) -> Regex:
+        text = self.text
+        while self.offset < len(text):
+            character = text[self.offset]
+            if character == "(":
+                self.open_group()
+            elif character == ")":
+                if len(self.groups) == 1:
+                    self.fail("this parenthesis closes nothing", r"write \) for the character itself")
+                closed = self.groups.pop()
+                self.offset += 1
+                # Annex B lets look-aheads be repeated, and only them.
+                self.add(closed.close(), repeatable=closed.look is None or closed.look[0])
+            elif character == "|":
+                self.groups[-1].close_alternative()
+                self.offset += 1
+            elif character in "*+?{":
+                self.quantifier()
+            elif character == "[":
+                self.add(Chars(self.character_class()))
+            elif character == "\\":
+                self.atom_escape()
+            else:
+                self.offset += 1
+                if character == "^":
+                    self.add(Start(), repeatable=False)
+                elif character == "$":
+                    self.add(End(), repeatable=False)
+                elif character == ".":
+                    self.add(_DOT)
+                else:
+                    self.add(Chars(CharSet.of(character)))
+        if len(self.groups) > 1:
+            self.fail("this group is never closed", r"add ), or write \( for the character", self.groups[-1].offset)
+        return self.groups[0].close()
+
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def open_group(self) -> None:
+        start, text = self.offset, self.text
+        if len(self.groups) > self.max_nesting:
+            self.limit(f"groups are nested more than {self.max_nesting} deep", "flatten the pattern")
+        look: tuple[bool, bool] | None = None
+        if not text.startswith("(?", start):
+            self.offset += 1
+        elif text.startswith("(?:", start):
+            self.offset += 3
+        elif text.startswith(("(?=", "(?!"), start):
+            look = (True, text[start + 2] == "!")
+            self.offset += 3
+        elif text.startswith(("(?<=", "(?<!"), start):
+            look = (False, text[start + 3] == "!")
+            self.offset += 4
+        elif (named := _GROUP_NAME.match(text, start)) is not None:
+            self.offset = named.end()
+        else:
+            self.refuse_group()
+        self.groups.append(_Group(start, look))
+
+    def refuse_group(self) -> NoReturn:
+        rest = self.text[self.offset + 2 : self.offset + 4]
+        if rest.startswith("P<"):
+            self.fail("(?P<name>...) is Python syntax", "write (?<name>...), or (?:...) since names change nothing")
+        if rest.startswith(("P=", "P>", "&", "R", "+")) or rest[:1].isdigit():
+            self.fail("references to groups are not regular", "write the group out at this place")
+        if rest.startswith(">"):
+            self.fail("atomic groups (?>...) are not part of ECMA-262", "write (?:...)")
+        if rest.startswith("#"):
+            self.fail("comments (?#...) are not part of ECMA-262", "drop the comment")
+        if rest.startswith("<"):
+            self.fail("the name of this group is malformed", "write (?<name>...) with a name of letters and digits")
+        if rest[:1].isalpha() or rest.startswith(("-", "^")):
+            self.fail("inline flags are not supported", "spell out what they mean, as in [aA] or [^]")
+        self.fail("this kind of group is not part of ECMA-262", r"write (?:...), or \( for the character itself")
+
+    # -- repetition ------------------------------------------------------------------------------------------------
+
+    def quantifier(self) -> None:
+        start, text = self.offset, self.text
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
+        end = start + 1
+        if text[start] == "{":
+            counts = _QUANTIFIER.match(text, start)
+            if counts is None:
+                if _LOOKS_LIKE_QUANTIFIER.match(text, start):
+                    self.fail(
+                        "this looks like a count, but is none in ECMA-262",
+                        r"write {n}, {n,} or {n,m} without spaces, with 0 for no lower end; \{ for the character",
+                    )
+                self.offset += 1
+                self.add(Chars(CharSet.of("{")))
+                return
+            end = counts.end()
+            least = self.count(counts[1])
+            most = least if counts[2] is None else self.count(counts[3]) if counts[3] else None
+            if most is not None and most < least:
+                self.fail("the counts of this repetition are out of order", f"write {{{most},{least}}}")
+        group = self.groups[-1]
+        if not group.repeatable:
+            self.fail("there is nothing to repeat here", f"write \\{text[start]} for the character itself")
+        if text.startswith("?", end):  # Lazy: finds another match first, but accepts the same strings.
+            end += 1
+        elif text.startswith("+", end):
+            self.fail("possessive repetition is not part of ECMA-262", "drop the second +", end)
+        self.offset = end
+        self.add(Repeat(group.items.pop(), least, most), repeatable=False)
+
+    def count(self, digits: str) -> int:
+        # Compare lengths first: int() refuses very long strings with an error of its own.
+        significant = digits.lstrip("0") or "0"
+        if len(significant) > len(str(self.max_repeat)) or int(significant) > self.max_repeat:
+            self.limit(f"a repetition count is above {self.max_repeat:,}", "use a smaller count, or no upper end")
+        return int(significant)
+
+    # -- escapes ---------------------------------------------------------------------------------------------------
+
+    def atom_escape(self) -> None:
+        following = self.text[self.offset + 1 : self.offset + 2]
+        if following in ("b", "B"):
+            self.offset += 2
+            self.add(WordBoundary(following == "B"), repeatable=False)
+        else:
+            self.add(Chars(_charset(self.escape())))
+
+    def escape(self) -> int | CharSet:
+        """Read one escape, inside a class or outside: one code point, or a set such as that of ``\\d``."""
+        start, text = self.offset, self.text
+        letter = text[start + 1 : start + 2]
+        if not letter:
+            self.fail("the pattern ends in a lone backslash", r"write \\ for the character itself")
+        self.offset += 2
+        if letter in _CLASS_ESCAPES:
+            return _CLASS_ESCAPES[letter]
+        if letter in _CONTROL_ESCAPES:
+            return _CONTROL_ESCAPES[letter]
+        if letter == "u":
+            return self.unicode_escape(start)
+        if letter == "x":
+            digits = _HEX_2.match(text, self.offset)
+            if digits is None:
+                self.fail(r"\x needs two hexadecimal digits", r"write \xHH or \u{H...}", start)
+            self.offset = digits.end()
+            return int(digits[0], 16)
+        if letter in "pP":
+            return self.property_escape(start, negated=letter == "P")
+        control = text[self.offset : self.offset + 1]
+        if letter == "c" and control.isascii() and control.isalpha():
+            self.offset += 1
+            return ord(control) % 32
+        if letter == "0" and not (control.isascii() and control.isdigit()):
+            return 0
+        if letter == "k" or letter in "123456789":
+            self.fail("back-references are not regular", "write the group out at this place", start)
+        if letter == "0":
+            self.fail("octal escapes are not part of ECMA-262", r"write \xHH", start)
+        if letter in "AZz":
+            self.fail(rf"\{letter} is Python and PCRE syntax", "use ^ and $", start)
+        if letter in _FOREIGN_ESCAPES or letter == "B":
+            self.fail(
+                rf"\{letter} has no meaning here in ECMA-262",
+                f"write {letter} for the letter itself, or spell out the characters you mean",
+                start,
+            )
+        return ord(letter)
+
+    def unicode_escape(self, start: int) -> int:
+        text = self.text
+        braced = _CODE_POINT.match(text, self.offset)
+        if braced is not None:
+            self.offset = braced.end()
+            digits = braced[1].lstrip("0") or "0"
+            if len(digits) > 6 or int(digits, 16) > 0x10FFFF:
+                self.fail("there is no such code point", r"code points end at \u{10FFFF}", start)
+            return int(digits, 16)
+        plain = _HEX_4.match(text, self.offset)
+        if plain is None:
+            self.fail(r"\u needs four hexadecimal digits, or digits in braces", r"write \uHHHH or \u{H...}", start)
+        self.offset = plain.end()
+        unit = int(plain[0], 16)
+        if 0xD800 <= unit <= 0xDBFF and (trail := _TRAIL_SURROGATE.match(text, self.offset)) is not None:
+            self.offset = trail.end()
+            unit = 0x10000 + ((unit - 0xD800) << 10) + (int(trail[1], 16) - 0xDC00)
+        return unit
+
+    def property_escape(self, start: int, *, negated: bool) -> CharSet:
+        named = _PROPERTY.match(self.text, self.offset)
+        if named is None:
+            self.fail(r"\p needs a property in braces", r"write \p{L}, \p{Letter} or \p{Script=Greek}", start)
+        self.offset = named.end()
+        charset = find_property(named[1])
+        if charset is None:
+            self.fail(
+                f"no character property {named[1]!r}",
+                "use a General_Category, Script=..., Script_Extensions=... or binary property that ECMA-262 names "
+                f"(Unicode {UNICODE_VERSION}); case and underscores count",
+                start,
+            )
+        return ~charset if negated else charset
+
+    # -- classes ---------------------------------------------------------------------------------------------------
+
+    def character_class(self) -> CharSet:
+        start, text = self.offset, self.text
+        self.offset += 1
+        negated = text.startswith("^", self.offset)
+        self.offset += negated
+        members: list[CharSet] = []
+        while True:
+            if self.offset >= len(text):
+                self.fail("this character class is never closed", r"add ], or write \[ for the character", start)
+            if text[self.offset] == "]":
+                self.offset += 1
+                break
+            at = self.offset
+            low = self.class_atom()
+            if not (text.startswith("-", self.offset) and text[self.offset + 1 : self.offset + 2] not in ("", "]")):
+                members.append(_charset(low))
+                continue
+            self.offset += 1
+            high = self.class_atom()
+            if isinstance(low, CharSet) or isinstance(high, CharSet):
+                # A set is no end of a range; the dash is then itself ([\w-.], as in Annex B).
+                members += (_charset(low), CharSet.of("-"), _charset(high))
+            elif low > high:
+                self.fail("the ends of this range are out of order", r"swap them, or write \- for the dash", at)
+            else:
+                members.append(CharSet([(low, high)]))
+        charset = CharSet.empty().union(*members)
+        return ~charset if negated else charset
+
+    def class_atom(self) -> int | CharSet:
+        text = self.text
+        if text.startswith("\\b", self.offset):
+            self.offset += 2
+            return 0x08
+        if text[self.offset] == "\\":
+            return self.escape()
+        if _POSIX_CLASS.match(text, self.offset):
+            self.fail("[:name:] classes are not part of ECMA-262", r"write a range, or \p{...}, as in [\p{Alphabetic}]")
+        self.offset += 1
+        return ord(text[self.offset - 1])
+
+
+def _charset(read: int | CharSet) -> CharSet:
+    return read if isinstance(read, CharSet) else CharSet([(read, read)])

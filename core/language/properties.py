@@ -1,0 +1,103 @@
+r"""What ``\p{...}`` may name: the character properties of ECMA-262, of one pinned version of Unicode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from . import unicode_data
+from .charset import CharSet
+
+UNICODE_VERSION = unicode_data.VERSION
+r"""The version of the Unicode Character Database behind ``\p{...}``, whatever the version of Python."""
+
+# Groups of General_Category values (UAX #44, table "General_Category Values"), with their names.
+_GROUPS = {
+    "LC Cased_Letter": ("Lu", "Ll", "Lt"),
+    "L Letter": ("Lu", "Ll", "Lt", "Lm", "Lo"),
+    "M Mark Combining_Mark": ("Mn", "Mc", "Me"),
+    "N Number": ("Nd", "Nl", "No"),
+    "P Punctuation punct": ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po"),
+    "S Symbol": ("Sm", "Sc", "Sk", "So"),
+    "Z Separator": ("Zs", "Zl", "Zp"),
+    "C Other": ("Cc", "Cf", "Cs", "Co", "Cn"),
+}
+
+
+def find_property(text: str) -> CharSet | None:
+    r"""The characters that have a property, named as inside ``\p{...}``.
+
+    Args:
+        text: ``Letter``, ``Lu``, ``Alphabetic``, ``General_Category=Lu`` (``gc=``), ``Script=Greek`` (``sc=``) or
+            ``Script_Extensions=Grek`` (``scx=``); case and underscores count, as in ECMA-262.
+
+    Returns:
+        The set, or None when ECMA-262 knows no such property.
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        return _categories().get(name) or _surrogates_or_none(name) or _binary().get(name)
+    if name in ("General_Category", "gc"):
+        return _categories().get(value) or _surrogates_or_none(value)
+    if name in ("Script", "sc"):
+        return _scripts().get(value)
+    if name in ("Script_Extensions", "scx"):
+        return _script_extensions().get(value)
+    return None
+
+
+def _surrogates_or_none(name: str) -> CharSet | None:
+    # The only value without a single scalar value: a property that exists, and that no character has.
+    return CharSet.empty() if name in ("Cs", "Surrogate") else None
+
+
+def _read(table: str) -> dict[str, CharSet]:
+    """Read one table of the data module, under every name of every row."""
+    found: dict[str, CharSet] = {}
+    for row in table.replace("\n ", " ").splitlines():
+        names, _, distances = row.partition(":")
+        bounds: list[int] = []
+        position = 0
+        for distance in distances.split():
+            position += int(distance, 36)
+            bounds.append(position)
+        charset = CharSet(zip(bounds[::2], [bound - 1 for bound in bounds[1::2]], strict=True))
+        found.update(dict.fromkeys(names.split(), charset))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _categories() -> Mapping[str, CharSet]:
+    found = _read(unicode_data.CATEGORIES)
+    found["Cn"] = found["Unassigned"] = CharSet.empty().union(*found.values()).complement()
+    for names, members in _GROUPS.items():
+        charset = CharSet.empty().union(*[found[member] for member in members])
+        found.update(dict.fromkeys(names.split(), charset))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _binary() -> Mapping[str, CharSet]:
+    found = _read(unicode_data.BINARY)
+    found["ASCII"] = CharSet.range(0, 0x7F)
+    found["Any"] = CharSet.full()
+    found["Assigned"] = _categories()["Cn"].complement()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _scripts() -> Mapping[str, CharSet]:
+    return _with_unknown(_read(unicode_data.SCRIPTS))
+
+
+@lru_cache(maxsize=1)
+def _script_extensions() -> Mapping[str, CharSet]:
+    found = _read(unicode_data.SCRIPTS)
+    changed = {found[name]: found[name] ^ part for name, part in _read(unicode_data.SCRIPT_EXTENSIONS).items()}
+    found = {name: changed.get(charset, charset) for name, charset in found.items()}
+    return _with_unknown(found)
+
+
+def _with_unknown(scripts: dict[str, CharSet]) -> dict[str, CharSet]:
+    scripts["Unknown"] = scripts["Zzzz"] = CharSet.empty().union(*scripts.values()).complement()
+    return scripts

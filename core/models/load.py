@@ -1,0 +1,48 @@
+"""`load_model`: a model by its address."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ModelError
+from .model import Model
+
+
+def load_model(uri: str, **options: Any) -> Model:
+    """Load a model.
+
+    Args:
+        uri: ``"embedded"`` (comes with the library), or ``"hf:NAME-OR-PATH"`` (any causal model of transformers).
+        **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
+            ``revision`` for ``hf:``.
+
+    Raises:
+        ModelError: the address or an option is not known, or the model cannot be loaded.
+        MissingDependencyError: the backend's libraries are not installed.
+    """
+    if not isinstance(uri, str):
+        raise ModelError(f"a model's address is a string, not {type(uri).__name__}", hint="for example 'embedded'")
+    scheme, separator, rest = uri.partition(":")
+    if scheme == "embedded" and not rest:
+        from .embedded import EmbeddedBackend
+
+        return Model(_make(EmbeddedBackend, (), options, uri))
+    if scheme == "hf" and separator:
+        if not rest:
+            raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
+        from .hf import HFBackend
+
+        return Model(_make(HFBackend, (rest,), options, uri))
+    raise ModelError(f"unknown model address {uri!r}", hint="known ones: 'embedded', 'hf:NAME-OR-PATH'")
+
+
+def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:
+    known = [name for name in inspect.signature(kind).parameters][len(arguments) :]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise ModelError(
+            f"{uri!r} does not take the option {', '.join(unknown)}", hint=f"known ones: {', '.join(known)}"
+        )
+    return kind(*arguments, **options)
