@@ -57,12 +57,12 @@ class WireFormat(ABC):
 
     Law: for every call that the grammar of a turn admits, ``parser`` returns it, and for every list of calls valid
     for their tools, ``grammar`` admits ``render(text, calls)``.
+
+    Attributes:
+        name: the name by which `get_format` finds it.
     """
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name by which `get_format` finds it."""
+    name: str
 
     @abstractmethod
     def grammar(self, turn: Turn) -> Grammar:
