@@ -1,0 +1,337 @@
+"""What the framework adapters share: loading models, tool sets, reading OpenAI-style content, and reporting errors.
+
+Nothing here knows a framework. An adapter object holds one `Engine`; all that is cached lives in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.errors import BudgetError, MissingDependencyError, ModelError, ToolGrammarError
+from ..core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
+from ..core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+from ..core.models import Model, load_model
+from ..tools import ToolSet, close_objects, to_json_schema
+
+MAX_TOOL_SETS = 64
+
+
+def missing(package: str, extra: str) -> MissingDependencyError:
+    """The error for a framework that is not installed."""
+    return MissingDependencyError(
+        f"toolgrammar.adapters.{extra} needs the package {package}, which is not installed",
+        hint=f"pip install 'toolgrammar[{extra}]'",
+    )
+
+
+# -- the engine behind an adapter ----------------------------------------------------------------------------------
+
+
+class Engine:
+    """The models and tool sets of one adapter object; safe to use from several threads.
+
+    Frameworks copy their model objects freely; copies share the engine, and so the loaded model.
+
+    Args:
+        model: a model, or the URI of one.
+        options: keyword options of `load_model`, when ``model`` is a URI.
+    """
+
+    def __init__(self, model: str | Model, options: Mapping[str, Any]) -> None:
+        self._lock = threading.Lock()
+        self._options = dict(options)
+        self._models: dict[str, Model] = {}
+        self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
+        self.uri = model if isinstance(model, str) else None
+        if not isinstance(model, str) and options:
+            raise ModelError("options are given beside a loaded model", hint="give them where the model is loaded")
+        self._default = self.model(model) if isinstance(model, str) else model
+        self.name = self.uri or self._default.name
+
+    def __copy__(self) -> Engine:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+        return self
+
+    def model(self, model: str | Model | None = None) -> Model:
+        """The adapter's own model, or the one that a single call names instead (loaded once, then kept)."""
+        if model is None or model == self.name or not isinstance(model, str):
+            return self._default if model is None or isinstance(model, str) else model
+        with self._lock:
+            if model not in self._models:
+                self._models[model] = load_model(model, **self._options)
+            return self._models[model]
+
+    def tools(self, tools: Sequence[Mapping[str, Any]]) -> ToolSet | None:
+        """A tool set of OpenAI-style dicts, kept for the next call with the same tools; None without tools.
+
+        Agents hand over the same tools again on every turn; the tool set has compiled them once.
+        """
+        if not tools:
+            return None
+        key = json.dumps(tools, sort_keys=False)
+        with self._lock:
+            if key in self._tool_sets:
+                self._tool_sets.move_to_end(key)
+                return self._tool_sets[key]
+        made = ToolSet.from_any(list(tools))
+        with self._lock:
+            self._tool_sets[key] = made
+            if len(self._tool_sets) > MAX_TOOL_SETS:
+                self._tool_sets.popitem(last=False)
+        return made
+
+
+def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:
+    """How many tokens a prompt has; frameworks also ask about empty conversations."""
+    if not messages and tools is None:
+        return 0
+    return model.count_tokens(messages or [Message("system", "")], tools)
+
+
+def openai_tool(tool: Any) -> dict[str, Any]:
+    """Anything that `ToolSet` knows as a tool, as an OpenAI-style dict with its whole schema."""
+    (made,) = ToolSet.from_any([tool])
+    return made.to_openai()
+
+
+def tool_name(tool: Mapping[str, Any]) -> str:
+    """The name of an OpenAI-style tool."""
+    return str(tool["function"]["name"])
+
+
+def closed(schema: Any) -> dict[str, Any] | bool:
+    """A schema or a Pydantic class as JSON Schema, its objects closed unless they say otherwise.
+
+    Frameworks mean by a schema "these fields", and none of them writes ``additionalProperties``.
+    """
+    if isinstance(schema, type):
+        # Pydantic of version 2, or of the version 1 that some frameworks still take.
+        schema = (getattr(schema, "model_json_schema", None) or schema.schema)()  # type: ignore[attr-defined]
+    return close_objects(to_json_schema(schema))
+
+
+# -- messages in ---------------------------------------------------------------------------------------------------
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+# Blocks that repeat what the message says elsewhere (its calls), or that are no input (thinking of other models).
+_SILENT_BLOCKS = frozenset(
+    {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "thinking", "redacted_thinking"}
+    | {"reasoning", "reasoning_content"}
+)
+
+
+def role_of(name: str) -> Role:
+    """The role that a framework calls ``name``; an unknown one speaks as the user."""
+    return _ROLES.get(name, "user")
+
+
+def parts_of(content: Any) -> str | tuple[Part, ...]:
+    """The content of a message: None, text, or a list of texts and blocks (OpenAI, Anthropic, LangChain forms).
+
+    Raises:
+        ModelError: a block of a kind that no model here reads (audio, files, ...).
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = [part for block in content for part in _block_parts(block)]
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    return tuple(parts)
+
+
+def _block_parts(block: Any) -> list[Part]:
+    if isinstance(block, str):
+        return [TextPart(block)]
+    kind = block.get("type")
+    if kind in _SILENT_BLOCKS:
+        return []
+    if kind in ("text", "input_text", "output_text"):
+        return [TextPart(block.get("text") or "")]
+    if kind == "image_url":
+        image = block["image_url"]
+        return [_image(image if isinstance(image, str) else image["url"])]
+    if kind == "image":
+        source = block.get("source", block)
+        data = source.get("base64") or source.get("data")
+        media_type = source.get("mime_type") or source.get("media_type")
+        return [ImagePart(data=base64.b64decode(data), media_type=media_type) if data else _image(source.get("url"))]
+    if kind == "tool_result":
+        inner = parts_of(block.get("content"))
+        return [TextPart(inner)] if isinstance(inner, str) else list(inner)
+    raise ModelError(f"a message holds content of type {kind!r}", hint="text and images are understood")
+
+
+def _image(url: str | None) -> ImagePart:
+    """An image by its address; ``data:`` addresses hold the image themselves."""
+    if url and url.startswith("data:"):
+        head, _, data = url.partition(",")
+        return ImagePart(data=base64.b64decode(data), media_type=head.removeprefix("data:").split(";")[0] or None)
+    return ImagePart(url=url)
+
+
+def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
+    """A tool call of an earlier turn; arguments that are not a JSON object are kept as they were written."""
+    if isinstance(arguments, Mapping):
+        return ToolCall(id=call_id or "", name=name, arguments=dict(arguments))
+    text = arguments or ""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    error = None if isinstance(value, dict) else "the arguments are not a JSON object"
+    return ToolCall(id=call_id or "", name=name, arguments=value if error is None else {}, raw=text, error=error)
+
+
+def from_openai(message: Mapping[str, Any]) -> Message:
+    """A message in OpenAI's chat form."""
+    calls = message.get("tool_calls") or ()
+    return Message(
+        role=role_of(message["role"]),
+        content=parts_of(message.get("content")),
+        reasoning=message.get("reasoning_content"),
+        tool_calls=tuple(
+            past_call(call.get("id"), call["function"]["name"], call["function"].get("arguments")) for call in calls
+        ),
+        tool_call_id=message.get("tool_call_id"),
+        name=message.get("name"),
+    )
+
+
+# -- results out ---------------------------------------------------------------------------------------------------
+
+
+def problem(call: ToolCall) -> str | None:
+    """Why a call must not be executed; None for a call that may."""
+    if call.error is not None:
+        return call.error
+    if call.cut:
+        return "cut short by the token budget at " + ", ".join(pointer or "(root)" for pointer in call.cut)
+    return None
+
+
+def arguments_text(call: ToolCall) -> str:
+    """The arguments as JSON text."""
+    return call.raw if call.raw is not None else json.dumps(dict(call.arguments), ensure_ascii=False)
+
+
+def executable_text(call: ToolCall) -> str:
+    """The arguments for a framework that executes what parses: a call that must not run does not parse.
+
+    A cut call is valid JSON, and frameworks do not look at the finish reason. The reason follows the arguments, so
+    that the framework's own handling of malformed arguments reports it to the model instead of running the tool.
+    """
+    reason = problem(call)
+    return arguments_text(call) if reason is None else f"{arguments_text(call)} <{reason}>"
+
+
+def cut_places(message: Message, cut: Sequence[str]) -> list[str]:
+    """Where an answer was closed by force: pointers into its text, or ``name`` and pointer for calls."""
+    return [*cut, *(call.name + pointer for call in message.tool_calls for pointer in call.cut)]
+
+
+def require_whole(generation: Generation) -> None:
+    """Refuse an answer that was closed by force where the framework would take it for a whole one.
+
+    Raises:
+        BudgetError: the token budget ran out inside the structured answer.
+    """
+    if generation.cut:
+        places = ", ".join(pointer or "(root)" for pointer in generation.cut)
+        raise BudgetError(f"the token budget ran out inside the answer, at {places}", hint="raise max_tokens")
+
+
+def forced_share(usage: Usage) -> float:
+    """How much of the output the grammar wrote: forced tokens by completion tokens."""
+    return round(usage.forced_tokens / usage.completion_tokens, 4) if usage.completion_tokens else 0.0
+
+
+@dataclass
+class Collector:
+    """Joins the events of one stream.
+
+    Law: after the last event of ``model.stream(...)``, ``generation`` equals ``model.generate(...)`` (its exact text
+    and token ids apart, which no event carries).
+    """
+
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    arguments: dict[int, str] = field(default_factory=dict)
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: Finish | None = None
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        if isinstance(event, TextDelta):
+            self.text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self.reasoning.append(event.text)
+        elif isinstance(event, ArgumentsDelta):
+            self.arguments[event.index] = self.arguments.get(event.index, "") + event.text
+        elif isinstance(event, CallEnd):
+            self.calls.append(event.call)
+        elif isinstance(event, Finish):
+            self.finish = event
+
+    @property
+    def generation(self) -> Generation:
+        """The whole result; only after the stream has ended."""
+        assert self.finish is not None, "the stream has not ended"
+        message = Message(
+            role="assistant",
+            content="".join(self.text),
+            reasoning="".join(self.reasoning) or None,
+            tool_calls=tuple(self.calls),
+        )
+        return Generation(message, self.finish.reason, self.finish.usage, cut=self.finish.cut)
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+ErrorTable = Callable[[], Sequence["tuple[type[ToolGrammarError], type[Exception]]"]]
+
+
+@contextmanager
+def translated(table: ErrorTable) -> Iterator[None]:
+    """Raise our errors as the framework's own where the framework acts on them; all others pass through untouched.
+
+    What is raised is both: the framework's type and ours, with message, hint and place.
+
+    Args:
+        table: returns (our type, framework's type) pairs, most specific first; called only when an error occurs.
+    """
+    try:
+        yield
+    except MissingDependencyError:
+        raise  # about the installation, not about the request
+    except ToolGrammarError as error:
+        for ours, theirs in table():
+            if isinstance(error, ours):
+                raise _both(theirs, type(error))(error.message, hint=error.hint, place=error.place) from error
+        raise
+
+
+@functools.cache
+def _both(theirs: type[Exception], ours: type[ToolGrammarError]) -> type[ToolGrammarError]:
+    # Our constructor, whatever the framework's class does in its own.
+    return type(ours.__name__, (theirs, ours), {"__init__": ToolGrammarError.__init__, "__module__": ours.__module__})
