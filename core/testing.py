@@ -66,10 +66,8 @@ class _Session:
         written = self._vocabulary.decode(self._ids[self._prompt_length :])
         remaining = self._target[self._position(written) :]
         logits = np.zeros(self._vocabulary.size, dtype=np.float32)
-        if not remaining:
-            for token_id in self._vocabulary.eos:
-                logits[token_id] = 100.0
-            return logits
+        for token_id in self._vocabulary.eos:  # what the grammar does not let it say, it leaves unsaid
+            logits[token_id] = 1.0 if remaining else 100.0
         for token_id, data in enumerate(self._vocabulary.tokens):
             if data and remaining.startswith(data):
                 logits[token_id] = 50.0 + len(data)

@@ -1,0 +1,240 @@
+"""Any causal language model of transformers, with its key/value cache under our own loop."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ContextOverflowError, MissingDependencyError, ModelError
+from ..messages import ImagePart, Message
+from ..vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+#: The context window when a model's configuration names none.
+DEFAULT_WINDOW = 4096
+
+
+class HFBackend:
+    """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
+
+    No code that comes with a model is ever run (``trust_remote_code`` stays off).
+
+    Args:
+        name: a folder, or a name on the hub that transformers knows how to find.
+        device: for example ``"cuda"``; ``"cpu"`` by default.
+        dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
+        revision: of a model on the hub.
+
+    Raises:
+        MissingDependencyError: torch or transformers is not installed.
+        ModelError: the model cannot be loaded.
+        VocabularyError: the exact bytes of the tokenizer's tokens are not known.
+    """
+
+    def __init__(self, name: str, device: str = "cpu", dtype: str = "auto", revision: str | None = None) -> None:
+        try:
+            import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
+            import transformers
+        except ImportError as error:
+            raise MissingDependencyError(
+                "hf: models need torch and transformers", hint="pip install 'toolgrammar[transformers]'"
+            ) from error
+        options: dict[str, Any] = {"trust_remote_code": False}
+        if revision is not None:
+            options["revision"] = revision
+        try:
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name, **options)
+            self._model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **options)
+        except (OSError, ValueError, KeyError) as error:
+            raise ModelError(
+                f"transformers cannot load {name!r}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+                hint="give a folder with config.json, the weights and the tokenizer, or a model that is on this machine",
+            ) from error
+        try:
+            self._model.to(device)
+        except (RuntimeError, AssertionError) as error:
+            raise ModelError(f"the device {device!r} cannot be used: {error}", hint="device='cpu'") from error
+        self._model.eval()
+        self._name = name
+        self._device = device
+        config = self._model.config.get_text_config()
+        window = getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW
+        self._window = int(window)
+        generation = getattr(self._model, "generation_config", None)
+        ends = getattr(generation, "eos_token_id", None)
+        extra = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        self._vocabulary = Vocabulary.from_transformers(self._tokenizer, size=int(config.vocab_size), extra_eos=extra)
+        template = self._tokenizer.chat_template
+        self._template = template if isinstance(template, str) else str(template) if template else ""
+
+    @property
+    def name(self) -> str:
+        """What the model was loaded by."""
+        return self._name
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The exact bytes of every token."""
+        return self._vocabulary
+
+    @property
+    def context_window(self) -> int:
+        """How many tokens fit in a sequence."""
+        return self._window
+
+    @property
+    def tool_format(self) -> str:
+        """``"hermes"``, the format that is also a sound default for models without one of their own."""
+        return "hermes"
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
+        ids = self._ids(text)
+        if self._vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
+            return ids
+        # SentencePiece puts a space before the first word: let it stand behind something else.
+        prefix = self._ids("\n")
+        longer = self._ids("\n" + text)
+        return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
+
+    def _ids(self, text: str) -> list[int]:
+        found = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return list(found["input_ids"])
+
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    ) -> list[int]:
+        """Token ids of a conversation, by the model's own chat template where it has one.
+
+        Args:
+            messages: the conversation.
+            tools: handed to the template if it knows tools.
+            tool_prompt: put into the system turn if it does not.
+
+        Raises:
+            ModelError: the template refuses the conversation, or a message has an image.
+        """
+        for message in messages:
+            if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
+                raise ModelError("this model cannot see images", hint="send text")
+        if not self._template:
+            return self._plain_prompt(messages, tool_prompt)
+        knows_tools = "tools" in self._template
+        turns = [_template_message(message) for message in messages]
+        if tools and not knows_tools and tool_prompt:
+            if turns and turns[0]["role"] == "system":
+                turns[0]["content"] = f"{turns[0]['content']}\n\n{tool_prompt}"
+            else:
+                turns.insert(0, {"role": "system", "content": tool_prompt})
+        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
+        if tools and knows_tools:
+            options["tools"] = [dict(tool) for tool in tools]
+        if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
+            options["sanitize_control_tokens"] = True  # what a user types is never a control token
+        try:
+            return list(self._tokenizer.apply_chat_template(turns, **options))
+        except Exception as error:  # a template is a program of the model's: it may raise anything
+            raise ModelError(
+                f"the model's chat template refuses the conversation: {error}",
+                hint="check the order of roles; some templates want user and assistant in turn",
+            ) from error
+
+    def _plain_prompt(self, messages: Sequence[Message], tool_prompt: str) -> list[int]:
+        """A plain default for tokenizers without a template: one paragraph per turn."""
+        lines = [f"system: {tool_prompt}"] if tool_prompt else []
+        for message in messages:
+            text = message.text
+            for call in message.tool_calls:
+                text += f"\n<tool_call>\n{_call_json(call.name, call.arguments)}\n</tool_call>"
+            lines.append(f"{message.role}: {text}")
+        bos = self._tokenizer.bos_token_id
+        return ([] if bos is None else [int(bos)]) + self.encode("\n\n".join([*lines, "assistant:"]))
+
+    def start(self) -> HFSession:
+        """A fresh, empty sequence."""
+        return HFSession(self._model, self._device, self._window)
+
+
+class HFSession:
+    """One sequence and its cache; implements `Session`."""
+
+    def __init__(self, model: Any, device: str, window: int) -> None:
+        self._model = model
+        self._device = device
+        self._window = window
+        self._ids: list[int] = []
+        self._cache: Any = None
+        self._cached = 0
+        self._closed = False
+
+    @property
+    def length(self) -> int:
+        """How many tokens the sequence has."""
+        return len(self._ids)
+
+    def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens in one forward pass; return the logits after the last."""
+        import torch
+
+        if self._closed:
+            raise ModelError("the session is closed", hint="start a new one")
+        if not token_ids:
+            raise ModelError("no tokens to append", hint="give at least one")
+        if len(self._ids) + len(token_ids) > self._window:
+            raise ContextOverflowError(
+                f"{len(self._ids) + len(token_ids)} tokens do not fit in a window of {self._window}",
+                hint="shorten the prompt, or lower max_tokens",
+            )
+        self._ids.extend(int(token_id) for token_id in token_ids)
+        new = torch.tensor([self._ids[self._cached :]], dtype=torch.long, device=self._device)
+        with torch.inference_mode():
+            output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, logits_to_keep=1)
+        self._cache = output.past_key_values
+        self._cached = len(self._ids)
+        logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
+        return logits
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens after the first ``length``."""
+        if not 0 <= length <= len(self._ids):
+            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+        removed = self._cached - length
+        del self._ids[length:]
+        if removed <= 0:
+            return
+        if length and getattr(self._cache, "is_croppable", False):
+            self._cache.crop(-removed)  # negative: how many to remove
+            self._cached = length
+        else:  # a sliding window or a recurrent state cannot go back: compute it again when it is needed
+            self._cache = None
+            self._cached = 0
+
+    def close(self) -> None:
+        """Free the cache."""
+        self._cache = None
+        self._ids.clear()
+        self._closed = True
+
+
+def _template_message(message: Message) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.tool_calls:
+        turn["tool_calls"] = [
+            {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        turn["tool_call_id"] = message.tool_call_id or ""
+        turn["name"] = message.name or ""
+    if message.reasoning:
+        turn["reasoning_content"] = message.reasoning
+    return turn
+
+
+def _call_json(name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""The sampler's law: mask, temperature, top-k, top-p, min-p, draw."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import DecodingError, GenerateParams
+from toolgrammar.core.decoding import Sampler
+
+LOGITS = np.array([2.0, 1.0, 0.0, -1.0, 3.0, 0.5], dtype=np.float32)
+ALLOWED = np.array([0, 1, 2, 5])
+
+
+def law(params: GenerateParams) -> dict[int, float]:
+    """The exact distribution, written down a second time, in plain Python."""
+    ranked = sorted(ALLOWED.tolist(), key=lambda token: -LOGITS[token])
+    if params.top_k:
+        ranked = ranked[: params.top_k]
+    weights = {token: float(np.exp(LOGITS[token] / params.temperature)) for token in ranked}
+    total = sum(weights.values())
+    kept, mass = {}, 0.0
+    for token in ranked:
+        if mass >= params.top_p:
+            break
+        kept[token] = weights[token] / total
+        mass += kept[token]
+    top = max(kept.values())
+    kept = {token: share for token, share in kept.items() if share >= params.min_p * top}
+    return {token: share / sum(kept.values()) for token, share in kept.items()}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        GenerateParams(temperature=1.0, seed=1),
+        GenerateParams(temperature=0.5, seed=2),
+        GenerateParams(temperature=1.5, top_k=3, seed=3),
+        GenerateParams(temperature=1.0, top_p=0.8, seed=4),
+        GenerateParams(temperature=1.0, min_p=0.3, seed=5),
+        GenerateParams(temperature=2.0, top_k=3, top_p=0.9, min_p=0.2, seed=6),
+    ],
+    ids=str,
+)
+def test_draws_follow_the_law(params: GenerateParams) -> None:
+    """20,000 draws fit the exact distribution (chi-square, p > 0.001), and nothing else is ever drawn."""
+    sampler = Sampler(params)
+    count = 20_000
+    drawn = Counter(sampler.choose(LOGITS, ALLOWED) for _ in range(count))
+    expected = law(params)
+    assert set(drawn) == set(expected)
+    statistic = sum((drawn[t] - count * share) ** 2 / (count * share) for t, share in expected.items())
+    assert statistic < {1: 0.1, 2: 10.83, 3: 13.82, 4: 16.27}[len(expected)]
+
+
+def test_greedy_takes_the_best_allowed_token() -> None:
+    """Temperature 0 takes the likeliest allowed token, the lowest id among equals."""
+    sampler = Sampler(GenerateParams())
+    assert sampler.choose(LOGITS, ALLOWED) == 0
+    assert sampler.choose(np.zeros(6, dtype=np.float32), np.array([3, 4])) == 3
+
+
+def test_a_seed_makes_draws_reproducible() -> None:
+    """Equal seeds draw equal tokens, different seeds do not."""
+
+    def draw(seed: int) -> list[int]:
+        sampler = Sampler(GenerateParams(temperature=1.0, seed=seed))
+        return [sampler.choose(LOGITS, ALLOWED) for _ in range(50)]
+
+    assert draw(7) == draw(7) != draw(8)
+
+
+def test_bad_logits_are_a_clear_error() -> None:
+    """NaN is never drawn; logits without any finite value, or too few of them, are named."""
+    sampler = Sampler(GenerateParams(temperature=1.0, seed=0))
+    logits = np.array([np.nan, 1.0, -np.inf], dtype=np.float32)
+    assert {sampler.choose(logits, np.array([0, 1, 2])) for _ in range(50)} == {1}
+    with pytest.raises(DecodingError, match="no finite logit"):
+        sampler.choose(np.full(3, np.nan, dtype=np.float32), np.array([0, 2]))
+    with pytest.raises(DecodingError, match="3 logits"):
+        sampler.choose(logits, np.array([0, 3]))

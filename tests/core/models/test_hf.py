@@ -1,0 +1,139 @@
+"""`hf:` models: tiny random ones, made here, saved and loaded like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import JsonMode, Message, ModelError, ToolCall, load_model
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+TEMPLATE = (
+    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}"
+    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }}{% endfor %}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+def tokenizer_of(template: str | None) -> transformers.PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer trained on a few lines."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    raw.train_from_iterator(['{"city": "Paris", "days": 3}', "the weather in Rome", '"name": "x"'] * 5, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>")
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved Llama of random weights, whose output layer is larger than its tokenizer."""
+    path = tmp_path_factory.mktemp("llama")
+    tokenizer = tokenizer_of(TEMPLATE)
+    tokenizer.save_pretrained(path)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=512,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+def test_logits_depend_only_on_the_tokens(folder: Path) -> None:
+    """Prefilling at once, piece by piece, or after a crop gives the same logits."""
+    backend = load_model(f"hf:{folder}").backend
+    ids = backend.encode('{"city": "Rome"}')
+    whole = backend.start()
+    expected = whole.extend(ids)
+    pieces = backend.start()
+    for token_id in ids[:-1]:
+        pieces.extend([token_id])
+    np.testing.assert_allclose(pieces.extend(ids[-1:]), expected, atol=1e-4)
+    pieces.extend(ids[:3])
+    pieces.crop(len(ids) - 1)
+    assert pieces.length == len(ids) - 1
+    np.testing.assert_allclose(pieces.extend(ids[-1:]), expected, atol=1e-4)
+    pieces.close()
+    with pytest.raises(ModelError, match="closed"):
+        pieces.extend([1])
+
+
+def test_generates_json_that_is_valid(folder: Path) -> None:
+    """A model of noise writes JSON of the schema, with ids beyond the tokenizer never chosen."""
+    model = load_model(f"hf:{folder}")
+    assert model.vocabulary.size == 512
+    for seed in range(5):
+        generation = model.generate("weather?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed)
+        value = json.loads(generation.text)
+        assert set(value) == {"city", "days"} and len(value["city"]) <= 8 and 1 <= value["days"] <= 9
+        assert generation.usage.forward_passes < generation.usage.completion_tokens
+
+
+def test_prompt_goes_through_the_models_template(folder: Path) -> None:
+    """Tools, roles and calls reach the model's own chat template."""
+    backend = load_model(f"hf:{folder}").backend
+    messages = [
+        Message("user", "hi"),
+        Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": 1}),)),
+        Message("tool", "42", tool_call_id="1"),
+    ]
+    ids = backend.encode_prompt(messages, [{"type": "function", "function": {"name": "f"}}], "unused")
+    text = backend.vocabulary.decode(ids).decode()
+    assert text.startswith("TOOLS [{") and text.endswith("user: hiassistant:  CALL ftool: 42assistant: ")
+
+
+def test_plain_prompt_without_a_template(tmp_path: Path, folder: Path) -> None:
+    """A tokenizer without a template gets a plain prompt with the tools described."""
+    import shutil
+
+    shutil.copytree(folder, tmp_path / "plain")
+    for name in ("chat_template.jinja",):
+        (tmp_path / "plain" / name).unlink(missing_ok=True)
+    tokenizer_of(None).save_pretrained(tmp_path / "plain")
+    backend = load_model(f"hf:{tmp_path / 'plain'}").backend
+    text = backend.vocabulary.decode(backend.encode_prompt([Message("user", "hi")], [], "use tools")).decode()
+    assert text == "system: use tools\n\nuser: hi\n\nassistant:"
+
+
+def test_missing_model_is_a_clear_error(tmp_path: Path) -> None:
+    """A folder without a model is named, with a way out."""
+    with pytest.raises(ModelError, match="cannot load"):
+        load_model(f"hf:{tmp_path}")
+
+
+def test_unknown_addresses_and_options_are_named() -> None:
+    """Unknown schemes and options name what is known."""
+    with pytest.raises(ModelError, match="known ones: 'embedded'"):
+        load_model("ftp:x")
+    with pytest.raises(ModelError, match="names no model"):
+        load_model("hf:")
+    with pytest.raises(ModelError, match="does not take the option colour"):
+        load_model("embedded", colour="red")

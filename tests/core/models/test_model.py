@@ -1,0 +1,295 @@
+"""`Model`: generating text and JSON, streaming, budgets, cancellation, concurrency, faults."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolgrammar.core import (
+    BudgetError,
+    CancelledError,
+    ContextOverflowError,
+    Finish,
+    GenerateParams,
+    Grammar,
+    InvalidArgumentsError,
+    JsonMode,
+    Message,
+    Model,
+    ModelError,
+    TextDelta,
+    TokenWritten,
+    load_model,
+)
+from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core.validation import is_valid
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 30},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3},
+    },
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def noise() -> Model:
+    """The embedded model: only the grammar makes sense of it."""
+    return load_model("embedded")
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("jump", [True, False])
+def test_noise_writes_valid_json(noise: Model, seed: int, jump: bool) -> None:
+    """Whatever a model of noise draws, the text is JSON of the schema."""
+    generation = noise.generate(
+        "Who?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed, jump_forward=jump, max_tokens=200
+    )
+    assert is_valid(json.loads(generation.text), SCHEMA)
+    assert generation.text == generation.raw == noise.vocabulary.decode(generation.token_ids).decode()
+    assert generation.usage.completion_tokens == len(generation.token_ids)
+
+
+def test_every_budget_gives_a_valid_text_or_says_what_it_needs(noise: Model) -> None:
+    """From the minimum on, every max_tokens gives a valid text within it, and names what was cut; below, an error."""
+    with pytest.raises(BudgetError, match=r"needs (\d+) tokens") as caught:
+        noise.generate("x", json_mode=JsonMode(SCHEMA), max_tokens=3)
+    least = int(str(caught.value).split("needs ")[1].split()[0])
+    for budget in range(least, least + 25):
+        generation = noise.generate("x", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=budget, max_tokens=budget)
+        assert is_valid(json.loads(generation.text), SCHEMA)
+        assert len(generation.token_ids) <= budget
+        assert bool(generation.cut) == (generation.finish_reason == "length")
+
+
+def test_budget_error_on_request(noise: Model) -> None:
+    """With on_budget="error" a text that does not fit is an error, not a cut text."""
+    with pytest.raises(BudgetError, match="ran out"):
+        noise.generate("x", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1, max_tokens=14, on_budget="error")
+
+
+def test_jump_forward_saves_passes_and_changes_nothing() -> None:
+    """Under greedy decoding the text is the same with and without jumping, with fewer forward passes."""
+    reply = '{"name": "Ada", "age": 36}'
+    with_jump = ScriptedModel([reply]).generate("x", json_mode=JsonMode(SCHEMA))
+    without = ScriptedModel([reply]).generate("x", json_mode=JsonMode(SCHEMA), jump_forward=False)
+    assert with_jump.text == without.text == reply
+    assert with_jump.usage.forward_passes <= without.usage.forward_passes < without.usage.completion_tokens
+    assert with_jump.usage.forced_tokens > 0
+
+
+def test_stream_equals_generate(noise: Model) -> None:
+    """Concatenated deltas are the whole text; the trace is the tokens; Finish comes last, once."""
+    params = GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=3, max_tokens=80)
+    generation = noise.generate("x", params)
+    events = list(noise.stream("x", params, trace=True))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == generation.text
+    traced = b"".join(event.data for event in events if isinstance(event, TokenWritten))
+    assert traced.decode() == generation.raw
+    assert [event for event in events if isinstance(event, Finish)] == [events[-1]]
+    assert events[-1].usage == generation.usage
+
+
+def test_free_text_is_never_empty(noise: Model) -> None:
+    """A free answer has at least one character, even if the model would stop at once."""
+    assert ScriptedModel([""]).generate("x", max_tokens=5).text
+    assert noise.generate("x", max_tokens=1, temperature=1.0, seed=0).finish_reason == "length"
+
+
+@pytest.mark.parametrize("stop", ["END", ("ND", "zzz"), "one E"])
+def test_stop_strings_end_text(stop: Any) -> None:
+    """The text ends before a stop string, wherever token borders lie; nothing of it is streamed."""
+    events = list(ScriptedModel(["one END two"]).stream("x", stop=stop))
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    words = [stop] if isinstance(stop, str) else stop
+    assert text == "one END two"[: min("one END two".find(word) for word in words if word in "one END two")]
+    assert events[-1].reason == "stop"
+
+
+def test_stop_strings_do_not_touch_json() -> None:
+    """Stop strings are for free text only."""
+    text = ScriptedModel(['{"name": "STOP", "age": 1}']).generate("x", json_mode=JsonMode(SCHEMA), stop="STOP").text
+    assert json.loads(text)["name"] == "STOP"
+
+
+def test_custom_grammar() -> None:
+    """A grammar of the caller's own is followed."""
+    grammar = Grammar.from_regex("(yes|no)!{1,3}")
+    assert ScriptedModel(["no!! whatever"]).generate("x", grammar=grammar).text == "no!!"
+
+
+def test_generate_json_gives_values_and_instances() -> None:
+    """A dict schema gives a value, a Pydantic class an instance."""
+
+    class Person(BaseModel):
+        name: str = Field(max_length=10)
+        age: int
+
+    reply = '{"name": "Ada", "age": 36}'
+    assert ScriptedModel([reply]).generate_json("x", SCHEMA) == {"name": "Ada", "age": 36}
+    assert ScriptedModel([reply]).generate_json("x", Person) == Person(name="Ada", age=36)
+
+
+def test_unconstrained_json_is_validated_and_asked_again() -> None:
+    """Without constrained decoding, the answer is taken out of the text, validated, and asked for again."""
+    mode = JsonMode(SCHEMA, constrained_decoding=False)
+    model = ScriptedModel(["no json", 'Sure: ```json\n{"name": "A"}\n```', 'Here: {"name": "A", "age": 1}'])
+    assert model.generate_json("x", json_mode=mode) == {"name": "A", "age": 1}
+    assert "age" in model.requests[2][-1].text
+    with pytest.raises(InvalidArgumentsError, match="not valid JSON"):
+        ScriptedModel(["{}"]).generate_json(
+            "x", json_mode=JsonMode(SCHEMA, constrained_decoding=False, repair=False)
+        )
+
+
+def test_misuse_is_named() -> None:
+    """Plain lists of tools, unknown options, bad numbers and empty prompts are clear errors."""
+    model = ScriptedModel(["x"] * 9)
+    with pytest.raises(ModelError, match=r"ToolSet.from_any"):
+        model.generate("x", tools=[print])
+    with pytest.raises(ModelError, match="unknown generation option: temprature"):
+        model.generate("x", temprature=1)
+    with pytest.raises(ModelError, match="max_tokens is 0"):
+        model.generate("x", max_tokens=0)
+    with pytest.raises(ModelError, match="out of range"):
+        model.generate("x", top_p=0)
+    with pytest.raises(ModelError, match="a prompt is"):
+        model.generate([])
+    with pytest.raises(ModelError, match="there are no tools"):
+        model.generate("x", tool_choice="required")
+    with pytest.raises(ContextOverflowError, match="context window"):
+        load_model("embedded", context_window=16).generate("a long prompt " * 20)
+
+
+def test_cancelling_stops_within_a_step(noise: Model) -> None:
+    """The flag is polled at each step: a stream ends with reason "cancelled", generate raises."""
+    polls = iter([False, False, False, True])
+    events = list(noise.stream("x", max_tokens=500, temperature=1.0, seed=0, cancel=lambda: next(polls)))
+    assert events[-1].reason == "cancelled" and events[-1].usage.completion_tokens == 3
+    with pytest.raises(CancelledError):
+        noise.generate("x", cancel=lambda: True)
+    with pytest.raises(CancelledError, match="timeout"):
+        noise.generate("x", timeout=0.0)
+
+
+class CountingBackend(EmbeddedBackend):
+    """The embedded model, counting open sessions; fails when told to."""
+
+    open = 0
+    fail_after = 10**9
+
+    def start(self) -> Any:
+        """A session that counts."""
+        session = super().start()
+        backend = self
+        backend.open += 1
+        close, extend = session.close, session.extend
+
+        class Counted:
+            length = property(lambda _: session.length)
+
+            def extend(self, ids: Sequence[int]) -> Any:
+                backend.fail_after -= 1
+                if backend.fail_after < 0:
+                    raise RuntimeError("the accelerator caught fire")
+                return extend(ids)
+
+            def crop(self, length: int) -> None:
+                session.crop(length)
+
+            def close(self) -> None:
+                backend.open -= 1
+                close()
+
+        return Counted()
+
+
+def test_faults_free_the_session_and_the_next_request_is_fine() -> None:
+    """An exception inside the model passes through untouched; nothing leaks; the model goes on working."""
+    backend = CountingBackend()
+    model = Model(backend)
+    backend.fail_after = 3
+    with pytest.raises(RuntimeError, match="caught fire"):
+        model.generate("x", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=0)
+    assert backend.open == 0
+    backend.fail_after = 10**9
+    stream = model.stream("x", max_tokens=50, temperature=1.0, seed=0)
+    next(stream)
+    assert backend.open == 1
+    stream.close()
+    assert backend.open == 0
+    assert is_valid(json.loads(model.generate("x", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=0).text), SCHEMA)
+
+
+def test_threads_share_a_model(noise: Model) -> None:
+    """Eight threads at once get what each would get alone."""
+    params = [GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed, max_tokens=60) for seed in range(8)]
+    alone = [noise.generate("x", each).text for each in params]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda each: noise.generate("x", each).text, params))
+    assert together == alone
+
+
+def test_async_forms_equal_the_sync_ones(noise: Model) -> None:
+    """agenerate and astream give the same; cancelling the task frees the session."""
+    backend = CountingBackend()
+    model = Model(backend)
+    params = GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=5, max_tokens=60)
+
+    async def main() -> None:
+        expected = noise.generate("x", params)
+        assert (await model.agenerate("x", params)).text == expected.text
+        pieces = [event.text async for event in model.astream("x", params) if isinstance(event, TextDelta)]
+        assert "".join(pieces) == expected.text
+        task = asyncio.create_task(model.agenerate("x", max_tokens=3000, temperature=1.0, seed=1))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(BudgetError):
+            await model.agenerate("x", params, max_tokens=1)
+
+    asyncio.run(main())
+    assert backend.open == 0
+
+
+def test_count_tokens(noise: Model) -> None:
+    """A longer conversation takes more tokens."""
+    one = noise.count_tokens("hello")
+    assert 0 < one < noise.count_tokens([Message("user", "hello"), Message("assistant", "hello")])
+
+
+def test_out_of_vocabulary_logits_are_named() -> None:
+    """A backend whose logits are too short for its vocabulary is a clear error."""
+
+    class Short(EmbeddedBackend):
+        def start(self) -> Any:
+            session = super().start()
+            extend = session.extend
+
+            class Cut:
+                length = 0
+
+                def extend(self, ids: Sequence[int]) -> Any:
+                    return extend(ids)[:10]
+
+                def close(self) -> None:
+                    session.close()
+
+            return Cut()
+
+    from toolgrammar.core import DecodingError
+
+    with pytest.raises(DecodingError, match="has none"):
+        Model(Short()).generate("x", max_tokens=5)
