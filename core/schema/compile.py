@@ -30,7 +30,11 @@ class CompiledSchema:
 
     def build(self, nodes: Nodes) -> int:
         """The root node in a store; everything below is lowered when it is met."""
-        return Lowering(self.document, self.options, nodes).root()
+        lowering = nodes.builders.get(self.key)
+        if lowering is None:
+            lowering = nodes.builders[self.key] = Lowering(self.document, self.options, nodes)
+        root: int = lowering.root()
+        return root
 
     @cached_property
     def key(self) -> Hashable:

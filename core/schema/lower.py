@@ -41,12 +41,14 @@ class ObjectShape:
 
 
 class Lowering:
-    """Lowers one document into one node store."""
+    """Lowers one document into one node store. Its rules' keys begin with itself: documents share a store."""
 
     def __init__(self, document: Document, options: SchemaOptions, nodes: Nodes) -> None:
         self.normaliser = Normaliser(document)
         self.options = options
         self.nodes = nodes
+        #: Part of the name of every rule: several documents may be lowered into one store.
+        self.number = len(nodes.builders)
         self.numbers = Numbers(nodes.terms)
         flexible = options.whitespace == "flexible"
         spaces = nodes.terms.repeat(nodes.terms.chars(CharSet.of(" \t\n\r")), 0, MAX_SPACES)
@@ -66,7 +68,7 @@ class Lowering:
         wanted = tuple(dict.fromkeys(part for part in goal if part.schema is not True and part.schema != {}))
         if any(part.schema is False for part in wanted):
             return self.nodes.EMPTY
-        return self.nodes.lazy(("value", wanted), lambda: self._value(wanted))
+        return self.nodes.lazy(("value", self.number, wanted), lambda: self._value(wanted))
 
     def _value(self, goal: Goal) -> int:
         nodes = self.nodes
@@ -154,7 +156,7 @@ class Lowering:
 
     def _members(self, shape: ObjectShape, index: int, first: bool) -> int:
         """What may stand after ``{`` (``first``) or after a member, when members from ``index`` on are still to come."""
-        key = ("members", shape.number, index, first)
+        key = ("members", self.number, shape.number, index, first)
         return self.nodes.lazy(key, lambda: self._expand_members(shape, index, first))
 
     def _expand_members(self, shape: ObjectShape, index: int, first: bool) -> int:
@@ -228,7 +230,7 @@ class Lowering:
         # Beyond the prefix, positions differ only in how many items are still needed and how many are still allowed.
         if most is None:
             count = min(count, max(fixed, least, 1))
-        key = ("items", parts, least, most, count)
+        key = ("items", self.number, parts, least, most, count)
         return self.nodes.lazy(key, lambda: self._expand_items(parts, least, most, count))
 
     def _expand_items(self, parts: tuple[ArrayPart, ...], least: int, most: int | None, count: int) -> int:
