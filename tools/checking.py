@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import InvalidArgumentsError, Place
+from ..core.validation import violations
 from .closing import close_objects
 from .tool import Tool
 
@@ -19,41 +20,26 @@ class ArgumentChecker:
     """
 
     def __init__(self, tool: Tool, *, additional_properties: bool = False) -> None:
-        from jsonschema import Draft202012Validator
-        from referencing import Registry
-
         self._tool = tool.name
-        schema = tool.parameters if additional_properties else close_objects(tool.parameters)
-        # An empty registry: a reference to another document is an error, never a request over the network.
-        registry: Any = Registry()
-        self._validator = Draft202012Validator(
-            schema, registry=registry, format_checker=Draft202012Validator.FORMAT_CHECKER
-        )
+        self._schema = tool.parameters if additional_properties else close_objects(tool.parameters)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Return if the arguments are valid.
 
         Raises:
             InvalidArgumentsError: says what is wrong, and where in the arguments.
+            InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
-        from jsonschema.exceptions import best_match
-
         try:
-            problem = best_match(self._validator.iter_errors(dict(arguments)))
+            problem = next(violations(dict(arguments), self._schema), None)
         except RecursionError:
-            raise InvalidArgumentsError("the arguments are nested too deeply", place=Place(tool=self._tool)) from None
-        if problem is None:
-            return
-        pointer = "".join(f"/{_escape(str(part))}" for part in problem.absolute_path)
-        raise InvalidArgumentsError(
-            f"the arguments do not match the schema: {_shorten(problem.message)}",
-            hint="write arguments that match the tool's parameters",
-            place=Place(tool=self._tool, pointer=pointer, keyword=str(problem.validator)),
-        )
-
-
-def _escape(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")
+            problem = "they are nested too deeply"
+        if problem is not None:
+            raise InvalidArgumentsError(
+                f"the arguments do not match the schema: {_shorten(problem)}",
+                hint="write arguments that match the tool's parameters",
+                place=Place(tool=self._tool),
+            )
 
 
 def _shorten(message: str) -> str:

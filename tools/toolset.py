@@ -301,7 +301,7 @@ class ToolSet:
         """The call, with ``error`` set if it is not valid."""
         try:
             return self.validate(call)
-        except ToolCallError as error:
+        except ToolGrammarError as error:
             return replace(call, error=str(error))
 
     def _checker(self, name: str) -> ArgumentChecker:
