@@ -57,8 +57,8 @@ class ToolInterface(Protocol):
         """The union grammar of the assistant's turn."""
         ...
 
-    def parser(self, format: str = "hermes") -> OutputParser:
-        """A fresh streaming parser for that wire format."""
+    def parser(self, format: str = "hermes", *, response_schema: Any = None) -> OutputParser:
+        """A fresh streaming parser for that wire format; with a response schema, text is JSON."""
         ...
 
     def to_openai(self) -> list[dict[str, Any]]:

@@ -203,7 +203,7 @@ class Model:
                 parallel=params.parallel_tool_calls,
                 response_schema=params.response_schema,
             )
-            return grammar, tools.parser(format)
+            return grammar, tools.parser(format, response_schema=params.response_schema)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
                 f"tool_choice is {params.tool_choice!r}, and there are no tools", hint="give tools, or tool_choice='auto'"

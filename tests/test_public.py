@@ -1,0 +1,78 @@
+"""One public list: each package shows exactly what its sorted ``__all__`` names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = sorted(
+    "toolgrammar." + ".".join(path.parent.relative_to(ROOT).parts)
+    for folder in ("core", "tools", "adapters")
+    for path in (ROOT / folder).rglob("__init__.py")
+)
+MODULES = ["toolgrammar.core.testing"]
+
+
+def visible(module: ModuleType) -> set[str]:
+    """The names that a reader takes for public: no underscore, no module, not imported from elsewhere."""
+    return {
+        name
+        for name in dir(module)
+        if not name.startswith("_")
+        and not inspect.ismodule(value := getattr(module, name))
+        and name != "annotations"
+        and getattr(value, "__module__", module.__name__).startswith(("toolgrammar.", "typing"))
+        and value is not getattr(importlib.import_module("typing"), name, None)
+    }
+
+
+@pytest.mark.parametrize("name", [*PACKAGES, *MODULES])
+def test_public_list_is_what_is_visible(name: str) -> None:
+    """``__all__`` is sorted, every name in it exists, and nothing else looks public."""
+    module = importlib.import_module(name)
+    listed = list(module.__all__)
+    assert listed == sorted(listed)
+    assert len(listed) == len(set(listed))
+    assert all(hasattr(module, item) for item in listed)
+    assert visible(module) <= set(listed)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_each_package_explains_itself(name: str) -> None:
+    """Every package says in its docstring what it is and what it is not for."""
+    documentation = inspect.getdoc(importlib.import_module(name)) or ""
+    assert len(documentation.split()) >= 15
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_public_things_are_documented(name: str) -> None:
+    """Every public class and function has a docstring, and so has each public method of a public class."""
+    module = importlib.import_module(name)
+    silent = []
+    for item in module.__all__:
+        value = getattr(module, item)
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        if not inspect.getdoc(value):
+            silent.append(item)
+        if inspect.isclass(value):
+            silent += [
+                f"{item}.{attribute}"
+                for attribute, member in vars(value).items()
+                if not attribute.startswith("_")
+                and (inspect.isfunction(member) or isinstance(member, (property, classmethod, staticmethod)))
+                and not inspect.getdoc(getattr(value, attribute, member))
+            ]
+    assert silent == []
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """The lazy front door refuses a name that it does not have, as any module does."""
+    core = importlib.import_module("toolgrammar.core")
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = core.Nothing

@@ -1,0 +1,88 @@
+"""A user's program: checked by mypy against the installed wheel, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+from typing_extensions import assert_type
+
+from toolgrammar.core import (
+    Constraint,
+    Event,
+    Finish,
+    GenerateParams,
+    Generation,
+    Grammar,
+    JsonMode,
+    Matcher,
+    Message,
+    Model,
+    ToolCall,
+    ToolGrammarError,
+    Vocabulary,
+    load_model,
+)
+from toolgrammar.tools import ToolSet
+
+
+class Booking(BaseModel):
+    """A tool made from a Pydantic class."""
+
+    city: str
+    nights: int
+
+
+def weather(city: str, unit: str = "celsius") -> str:
+    """A tool made from a function."""
+    return f"{city} {unit}"
+
+
+vocabulary = Vocabulary([b"a", b"b", None], eos=[2], special={"<|end|>": 2})
+assert_type(vocabulary.tokens, tuple[bytes | None, ...])
+assert_type(vocabulary.decode([0, 1]), bytes)
+
+grammar = Grammar.from_json_schema({"type": "integer"}, whitespace="compact")
+assert_type(grammar, Grammar)
+assert_type(grammar.matches(b"1"), bool)
+assert_type(Grammar.from_regex("[ab]+") + Grammar.literal("a") | Grammar.json(), Grammar)
+
+constraint = grammar.bind(vocabulary)
+assert_type(constraint, Constraint)
+matcher = constraint.matcher()
+assert_type(matcher, Matcher)
+matcher.fill_mask(np.zeros(1, dtype=np.uint32))
+assert_type(matcher.allowed_tokens(), list[int])
+assert_type(matcher.accept(0), bool)
+assert_type(matcher.fork(), Matcher)
+assert_type(matcher.is_finished, bool)
+assert_type(matcher.shortest_completion(), bytes)
+
+tools = ToolSet.from_any([Booking, weather])
+assert_type(tools.names, tuple[str, ...])
+message = tools.parse("")
+assert_type(message, Message)
+assert_type(message.tool_calls, tuple[ToolCall, ...])
+
+model = load_model("embedded")
+assert_type(model, Model)
+params = GenerateParams(max_tokens=100, tools=tools, tool_choice="required", json_mode=JsonMode(schema=True))
+generation = model.generate("Book a room", params, temperature=0.5)
+assert_type(generation, Generation)
+assert_type(generation.text, str)
+for call in generation.tool_calls:
+    assert_type(call.name, str)
+    assert_type(call.arguments, Mapping[str, Any])
+events = model.stream([Message("user", "Hello")], tools=tools)
+assert_type(events, Iterator[Event])
+for event in events:
+    if isinstance(event, Finish):
+        assert_type(event.usage.completion_tokens, int)
+
+try:
+    model.generate("Hello")
+except ToolGrammarError as error:
+    assert_type(error.hint, str | None)
+    assert_type(error.code, str)
