@@ -47,14 +47,13 @@ class Engine:
 
     def __init__(self, model: str | Model, options: Mapping[str, Any]) -> None:
         self._lock = threading.Lock()
-        self._options = dict(options)
-        self._models: dict[str, Model] = {}
+        self._others: dict[str, Model] = {}
         self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
-        self.uri = model if isinstance(model, str) else None
         if not isinstance(model, str) and options:
             raise ModelError("options are given beside a loaded model", hint="give them where the model is loaded")
-        self._default = self.model(model) if isinstance(model, str) else model
-        self.name = self.uri or self._default.name
+        self._own = load_model(model, **options) if isinstance(model, str) else model
+        self.uri = model if isinstance(model, str) else None
+        self.name = self.uri or self._own.name
 
     def __copy__(self) -> Engine:
         return self
@@ -62,14 +61,16 @@ class Engine:
     def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
         return self
 
-    def model(self, model: str | Model | None = None) -> Model:
-        """The adapter's own model, or the one that a single call names instead (loaded once, then kept)."""
-        if model is None or model == self.name or not isinstance(model, str):
-            return self._default if model is None or isinstance(model, str) else model
+    def model(self, other: str | Model | None = None) -> Model:
+        """The adapter's own model, or the one that a single call names instead (loaded once, without options)."""
+        if other is None or other == self.name:
+            return self._own
+        if not isinstance(other, str):
+            return other
         with self._lock:
-            if model not in self._models:
-                self._models[model] = load_model(model, **self._options)
-            return self._models[model]
+            if other not in self._others:
+                self._others[other] = load_model(other)
+            return self._others[other]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> ToolSet | None:
         """A tool set of OpenAI-style dicts, kept for the next call with the same tools; None without tools.

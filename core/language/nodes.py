@@ -61,7 +61,6 @@ class Nodes:
         self._nullable: dict[int, bool] = {}
         self._expanded: dict[int, int] = {}
         self._opening: set[int] = set()
-        self._shared: dict[Hashable, Any] = {}
         #: Who builds nodes here, by what they build: the parts of one grammar that are equal share their rules.
         self.builders: dict[Hashable, Any] = {}
         self.EMPTY = self._make(EMPTY_KIND, ())
@@ -201,12 +200,6 @@ class Nodes:
             number = self._make(LAZY, (key,))
             self.args[number] = (key, expand)
         return number
-
-    def shared(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Something that a builder makes once for this store."""
-        if key not in self._shared:
-            self._shared[key] = make()
-        return self._shared[key]
 
     # -- questions ---------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class ObjectShape:
 
 
 class Lowering:
-    """Lowers one document into one node store. Its rules' keys begin with itself: documents share a store."""
+    """Lowers one document into one node store."""
 
     def __init__(self, document: Document, options: SchemaOptions, nodes: Nodes) -> None:
         self.normaliser = Normaliser(document)
