@@ -15,7 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import BudgetError, MissingDependencyError, ModelError, ToolGrammarError
+from ..core.errors import (
+    BudgetError,
+    InvalidArgumentsError,
+    MissingDependencyError,
+    ModelError,
+    Place,
+    ToolGrammarError,
+)
 from ..core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ..core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 from ..core.models import Model, load_model
@@ -244,6 +251,16 @@ def executable_text(call: ToolCall) -> str:
     """
     reason = problem(call)
     return arguments_text(call) if reason is None else f"{arguments_text(call)} <{reason}>"
+
+
+def require_executable(call: ToolCall) -> None:
+    """Refuse a call that must not be executed.
+
+    Raises:
+        InvalidArgumentsError: it is not valid, or the token budget cut it short.
+    """
+    if reason := problem(call):
+        raise InvalidArgumentsError(f"the call of {call.name!r} must not run: {reason}", place=Place(tool=call.name))
 
 
 def cut_places(message: Message, cut: Sequence[str]) -> list[str]:

@@ -225,6 +225,7 @@ class ChatToolGrammar(BaseChatModel):
         include_raw: bool = False,
         strict: bool | None = None,
         tools: Sequence[Any] | None = None,
+        allow_cut: bool = False,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
         """Answers that match a schema.
@@ -236,6 +237,7 @@ class ChatToolGrammar(BaseChatModel):
             include_raw: return a dict of ``raw``, ``parsed`` and ``parsing_error`` instead of raising.
             strict: accepted for compatibility; the schema is always enforced.
             tools: other tools that the model may call instead of answering (not with ``"function_calling"``).
+            allow_cut: take an answer whose text the token budget cut short; it is valid, but not whole.
 
         Raises:
             OutputParserException: when invoked: the token budget ran out inside the answer.
@@ -257,7 +259,8 @@ class ChatToolGrammar(BaseChatModel):
             parser = PydanticOutputParser(pydantic_object=schema) if is_class else JsonOutputParser()
         else:
             raise ValueError(f"unknown method {method!r}: json_schema, json_mode or function_calling")
-        parser = RunnableGenerator(_refuse_cut, _arefuse_cut) | parser
+        if not allow_cut:
+            parser = RunnableGenerator(_refuse_cut, _arefuse_cut) | parser
         if not include_raw:
             return bound | parser
         parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
