@@ -1,0 +1,81 @@
+"""The kernel has two forms, compiled and interpreted, and they agree bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from toolgrammar.core.automaton import COMPILED
+
+SCRIPT = """
+import sys
+if {block}:
+    sys.modules["cython"] = None
+import hashlib, json, logging, random
+logging.disable(logging.WARNING)
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.automaton import COMPILED
+words = ['"', '":', '": ', '", "', '{{"', "}}", "]", "[1", "12", "1.5", "e-3", "true", "null", "ab", "abc", "\\\\u00", "é",
+         "😀", "a\\"", "ab\\": \\"", "<x>", "name", '"name": "', " ", "  ", "\\n"]
+tokens = [bytes([byte]) for byte in range(256)] + [word.encode() for word in words] + [None, None]
+vocabulary = Vocabulary(tokens, eos=[len(tokens) - 1], special={{"<go>": len(tokens) - 2}})
+person = {{"type": "object", "properties": {{"name": {{"type": "string", "minLength": 1, "maxLength": 4}},
+          "n": {{"type": "number", "minimum": -1.5, "exclusiveMaximum": 20}}, "t": {{"enum": ["a", "ab", 1, None]}}}},
+          "required": ["name"]}}
+grammars = [
+    Grammar.json(), Grammar.json(whitespace="flexible"), Grammar.json(whitespace="compact"),
+    Grammar.from_json_schema(person), Grammar.from_json_schema(person, whitespace="flexible"),
+    Grammar.from_json_schema({{"$ref": "#/$defs/t", "$defs": {{"t": {{"type": "array", "items": {{"$ref": "#/$defs/t"}}}}}}}}),
+    Grammar.from_json_schema({{"type": "string", "pattern": "^[a-cé]+(x|😀)?$", "maxLength": 6}}),
+    Grammar.until("<x>") + Grammar.special("<go>") + Grammar.json() | Grammar.text(excluding=["<x>"], min_chars=1),
+    Grammar.from_regex("(a|ab|abc){{1,9}}"),
+]
+digest = hashlib.sha256()
+walk = random.Random(0)
+for grammar in grammars:
+    constraint = grammar.bind(vocabulary)
+    for _ in range(6):
+        matcher = constraint.matcher()
+        for _ in range(14):
+            allowed = matcher.allowed_tokens()
+            digest.update(repr((allowed, matcher.forced_bytes(), matcher.shortest_completion(),
+                                matcher.is_accepting)).encode())
+            alive = [token for token in allowed if token != len(tokens) - 1]
+            if not alive:
+                break
+            long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
+            assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
+print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
+"""
+
+
+def run(*, interpreted: bool, block_cython: bool = False) -> dict[str, object]:
+    """Walk the grammars in a fresh process."""
+    environment = {**os.environ, "TOOLGRAMMAR_INTERPRETED": "1" if interpreted else "0"}
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(block=block_cython)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert result.returncode == 0, result.stderr
+    return dict(json.loads(result.stdout))
+
+
+@pytest.mark.skipif(not COMPILED, reason="the kernel was installed without a C compiler: only one form is here")
+def test_both_forms_agree() -> None:
+    """Masks, forced bytes and completions along random walks are identical."""
+    compiled, interpreted = run(interpreted=False), run(interpreted=True)
+    assert compiled["compiled"] is True and interpreted["compiled"] is False
+    assert compiled["digest"] == interpreted["digest"]
+
+
+def test_the_interpreted_form_needs_no_cython() -> None:
+    """Where Cython is not installed, a stand-in takes its place."""
+    assert run(interpreted=True, block_cython=True)["digest"] == run(interpreted=True)["digest"]

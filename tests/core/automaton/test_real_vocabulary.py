@@ -1,0 +1,95 @@
+"""Masks over a real vocabulary of 131,072 tokens (Tekken, shipped by mistral-common)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import Grammar, Vocabulary
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 12},
+        "code": {"type": "string", "pattern": "^[A-Z]{2,3}-[0-9]+$"},
+        "size": {"enum": ["small", "medium", "large", 3, None]},
+        "note": {"type": "string"},
+        "points": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type": "integer"}}},
+            "maxItems": 3,
+        },
+    },
+    "required": ["city", "code"],
+}
+PREFIXES = [
+    "",
+    '{"city": "',
+    '{"city": "Par',
+    '{"city": "Paris in Fr',
+    '{"city": "\\u00',
+    '{"city": "Paris"',
+    '{"city": "Paris", "code": "A',
+    '{"city": "Paris", "code": "AB-1',
+    '{"city": "Paris", "code": "AB-1"',
+    '{"city": "Paris", "code": "AB-1", "size": ',
+    '{"city": "Paris", "code": "AB-1", "note": "',
+    '{"city": "Paris", "code": "AB-1", "points": [{"x": 1',
+    '{"city": "Paris", "code": "AB-1", "points": [{"x": -1.5e-',
+    '{"city": "Paris", "code": "AB-1", "ci',
+    '{"city": "Paris", "code": "AB-1", "zz": ["a", ',
+]
+
+
+@pytest.fixture(scope="module")
+def tekken() -> Vocabulary:
+    """The vocabulary; skipped without mistral-common."""
+    common = pytest.importorskip("mistral_common", reason="mistral-common is not installed")
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    return Vocabulary.from_mistral(Tekkenizer.from_file(Path(common.__file__).parent / "data" / "tekken_240911.json"))
+
+
+def mask_of(matcher: Any, size: int) -> np.ndarray:
+    """The mask as booleans."""
+    out = np.zeros((size + 31) // 32, dtype=np.uint32)
+    matcher.fill_mask(out)
+    return np.unpackbits(out.view(np.uint8), bitorder="little")[:size].astype(bool)
+
+
+@pytest.mark.parametrize("whitespace", ["single", "flexible"])
+def test_mask_is_what_accept_accepts(tekken: Vocabulary, whitespace: Any) -> None:
+    """In each state, every one of the 131,072 tokens is in the mask iff it is accepted."""
+    grammar = Grammar.from_json_schema(SCHEMA, whitespace=whitespace)
+    constraint = grammar.bind(tekken)
+    for prefix in PREFIXES:
+        matcher = constraint.matcher()
+        assert matcher.accept_bytes(prefix.encode()), prefix
+        mask = mask_of(matcher, tekken.size)
+        for token in range(tekken.size):
+            accepted = matcher.accept(token)
+            if accepted:
+                matcher.rollback(1)
+            assert accepted == mask[token], (prefix, token, tekken.tokens[token])
+
+
+def test_threads_share_a_constraint(tekken: Vocabulary) -> None:
+    """Four threads on one constraint see what one sees."""
+    constraint = Grammar.from_json_schema(SCHEMA).bind(tekken)
+
+    def digests(_: int) -> list[int]:
+        found = []
+        for prefix in PREFIXES:
+            matcher = constraint.matcher()
+            matcher.accept_bytes(prefix.encode())
+            found.append(hash(mask_of(matcher, tekken.size).tobytes()))
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(digests, range(8)))
+    assert all(result == results[0] for result in results)
+    assert results[0] == digests(0)
