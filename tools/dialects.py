@@ -22,7 +22,7 @@ from typing import Any
 
 from ..core.errors import InvalidSchemaError, LimitError, Place
 
-MAX_DEPTH = 250
+MAX_DEPTH = 150
 
 _TYPES = {
     **{name: name for name in ("object", "array", "string", "number", "integer", "boolean", "null")},
@@ -55,13 +55,16 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
 
     Raises:
         InvalidSchemaError: a type name that no dialect knows, or something that is no schema where one must be.
-        LimitError: nested more than 250 levels deep.
+        LimitError: nested more than 150 levels deep.
 
     Law: ``to_json_schema(to_json_schema(s)) == to_json_schema(s)``.
     """
     declared = schema.get("$schema") if isinstance(schema, Mapping) else None
     old = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
-    return _Converter(old).convert(schema, "")
+    try:
+        return _Converter(old).convert(schema, "")
+    except RecursionError:  # the caller's own stack was deep already, or the nesting is in an enum or default
+        raise LimitError("the schema is nested too deeply", hint="use $ref for recursive structures") from None
 
 
 def is_type_name(name: str) -> bool:

@@ -54,8 +54,12 @@ def tool_from_function(
     Raises:
         SchemaError: naming tool, parameter and reason, when the signature cannot be a tool's.
     """
-    target = _unwrapped(function)
-    name = name or getattr(target, "__name__", None) or type(function).__name__
+    unwrapped = function
+    while isinstance(unwrapped, functools.partial):
+        unwrapped = unwrapped.func
+    # A callable object carries its annotations and docstring on __call__.
+    target = unwrapped if hasattr(unwrapped, "__name__") else type(unwrapped).__call__
+    name = name or (target.__name__ if hasattr(unwrapped, "__name__") else type(unwrapped).__name__)
     if name == "<lambda>":
         raise SchemaError("a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name))
     documentation = docstring_parser.parse(inspect.getdoc(target) or "")
@@ -69,15 +73,6 @@ def tool_from_function(
         function=function,
         binder=functools.partial(_bind, model, tuple(parameters), name),
     )
-
-
-def _unwrapped(function: Callable[..., Any]) -> Any:
-    """What carries the name, annotations and docstring."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if inspect.isroutine(function) or inspect.isclass(function):
-        return function
-    return type(function).__call__ if not hasattr(function, "__name__") else function
 
 
 def _description(documentation: docstring_parser.Docstring) -> str:

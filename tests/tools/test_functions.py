@@ -1,0 +1,311 @@
+"""Functions become tools: signature to schema, docstring to descriptions, arguments to the function's types."""
+
+import dataclasses
+import datetime
+import enum
+import functools
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolgrammar.core import InvalidArgumentsError, SchemaError, ToolCall, ToolCallError
+from toolgrammar.tools import Tool, ToolSet
+
+
+class Unit(enum.Enum):
+    """A unit."""
+
+    CELSIUS = "c"
+    KELVIN = "k"
+
+
+class Point(typing.TypedDict, total=False):
+    """A point."""
+
+    x: int
+    y: typing.Union[int, None]
+
+
+@dataclasses.dataclass
+class Box:
+    """A box."""
+
+    width: int
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+class Person(BaseModel):
+    """A person."""
+
+    name: str
+    friend: Optional["Person"] = None
+
+
+def everything(
+    a: int,
+    _b: str | None = None,
+    *,
+    schema: Literal["x", "y"] = "x",
+    unit: Unit = Unit.CELSIUS,
+    point: Point,
+    box: Box | None = None,
+    when: datetime.date,
+    person: Person,
+    level: Annotated[int, Field(ge=1, le=5, description="from the field")] = 2,
+    ratio: float = Field(0.5, gt=0),
+    free=None,  # type: ignore[no-untyped-def]
+    sentinel: Any = object(),  # noqa: B008
+) -> dict[str, Any]:
+    """Use every kind of parameter.
+
+    And say so at length.
+
+    Args:
+        a: the first
+        level: not used, the field has its own
+        point (Point): where
+    """
+    return {key: value for key, value in locals().items()}
+
+
+def tool_of(source: Any) -> Tool:
+    """The one tool made of a source."""
+    (tool,) = ToolSet.from_any([source])
+    return tool
+
+
+def run(source: Any, **arguments: Any) -> Any:
+    """Call the tool made of a source."""
+    tools = ToolSet.from_any([source])
+    return tools.call(ToolCall("c", tools.names[0], arguments))
+
+
+def test_schema_of_everything() -> None:
+    """Every annotation becomes its schema, under the parameter's own name and in order."""
+    tool = tool_of(everything)
+    properties = tool.parameters["properties"]
+    assert list(properties) == [
+        "a", "_b", "schema", "unit", "point", "box", "when", "person", "level", "ratio", "free", "sentinel",
+    ]  # fmt: skip
+    assert tool.parameters["required"] == ["a", "point", "when", "person"]
+    assert properties["a"] == {"type": "integer", "description": "the first"}
+    assert properties["_b"] == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    assert properties["schema"] == {"enum": ["x", "y"], "type": "string", "default": "x"}
+    assert properties["unit"] == {"$ref": "#/$defs/Unit", "default": "c"}
+    assert properties["level"] == {
+        "type": "integer", "minimum": 1, "maximum": 5, "default": 2, "description": "from the field",
+    }  # fmt: skip
+    assert properties["ratio"] == {"type": "number", "exclusiveMinimum": 0, "default": 0.5}
+    assert properties["free"] == {"default": None}
+    assert properties["sentinel"] == {}
+    assert properties["when"] == {"type": "string", "format": "date"}
+    assert properties["point"]["description"] == "where"
+    assert tool.parameters["$defs"]["Point"]["properties"].keys() == {"x", "y"}
+    assert "required" not in tool.parameters["$defs"]["Point"]
+    assert tool.parameters["$defs"]["Person"]["properties"]["friend"]["anyOf"][0] == {"$ref": "#/$defs/Person"}
+
+
+def test_description() -> None:
+    """The tool's description is the docstring without its sections."""
+    assert tool_of(everything).description == "Use every kind of parameter.\n\nAnd say so at length."
+
+
+def test_arguments_become_the_functions_types() -> None:
+    """JSON arguments arrive as enums, dates, dataclasses and models; what is not given keeps its default."""
+    result = run(
+        everything,
+        a=1,
+        unit="k",
+        point={"x": 1},
+        box={"width": 3},
+        when="2024-02-29",
+        person={"name": "A", "friend": {"name": "B"}},
+        free=[1, {"x": None}],
+    )
+    assert result["unit"] is Unit.KELVIN
+    assert result["point"] == {"x": 1}
+    assert result["box"] == Box(3)
+    assert result["when"] == datetime.date(2024, 2, 29)
+    assert result["person"] == Person(name="A", friend=Person(name="B"))
+    assert result["free"] == [1, {"x": None}]
+    assert type(result["sentinel"]) is object
+
+
+def test_arguments_that_only_the_type_refuses() -> None:
+    """What the schema cannot say is refused by the types, as invalid arguments with a pointer."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        run(everything, a=1, point={}, when="2023-02-29", person={"name": "A"})
+    assert caught.value.place.pointer == "/when"
+    assert caught.value.place.tool == "everything"
+
+
+def google(city: str, days: int = 1) -> None:
+    """Forecast.
+
+    Args:
+        city: which city
+            of the world
+        days (int, optional): how many
+    """
+
+
+def numpy_style(city: str, days: int = 1) -> None:
+    """Forecast.
+
+    Parameters
+    ----------
+    city : str
+        which city
+        of the world
+    days : int, optional
+        how many
+    """
+
+
+def sphinx(city: str, days: int = 1) -> None:
+    """Forecast.
+
+    :param city: which city
+        of the world
+    :param int days: how many
+    """
+
+
+@pytest.mark.parametrize("function", [google, numpy_style, sphinx])
+def test_docstring_styles(function: Callable[..., Any]) -> None:
+    """Google, NumPy and Sphinx docstrings describe the parameters."""
+    tool = tool_of(function)
+    described = {key: value["description"].split() for key, value in tool.parameters["properties"].items()}
+    assert described == {"city": "which city of the world".split(), "days": ["how", "many"]}
+    assert tool.description == "Forecast."
+
+
+class Counter:
+    """Has methods."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, amount: int) -> int:
+        """Add."""
+        self.count += amount
+        return self.count
+
+    @classmethod
+    def make(cls, kind: str) -> str:
+        """Make."""
+        return cls.__name__ + kind
+
+    @staticmethod
+    def twice(value: int) -> int:
+        """Twice."""
+        return 2 * value
+
+    def __call__(self, word: str) -> str:
+        """Say a word."""
+        return word
+
+
+def test_methods() -> None:
+    """Bound methods, class methods, static methods, callable objects and partials are tools; state is the object's."""
+    counter = Counter()
+    assert run(counter.add, amount=2) == 2
+    assert run(counter.add, amount=3) == 5
+    assert run(Counter.make, kind="x") == "Counterx"
+    assert run(Counter.twice, value=4) == 8
+    assert tool_of(counter).name == "Counter"
+    assert tool_of(counter).description == "Say a word."
+    assert run(counter, word="hi") == "hi"
+    assert run(functools.partial(google, "Rome"), days=2) is None
+    assert list(tool_of(functools.partial(google, "Rome")).parameters["properties"]) == ["days"]
+
+
+def test_no_parameters() -> None:
+    """A function without parameters takes the empty object and nothing else."""
+
+    def ping() -> str:
+        return "pong"
+
+    tools = ToolSet.from_any([ping])
+    assert tools.call(ToolCall("c", "ping", {})) == "pong"
+    with pytest.raises(InvalidArgumentsError):
+        tools.call(ToolCall("c", "ping", {"x": 1}))
+
+
+def unannotated(value):  # type: ignore[no-untyped-def]  # noqa: D103
+    return value
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [1], {"a": {}}])
+def test_unannotated_takes_any_json(value: Any) -> None:
+    """A parameter without annotation takes any JSON value, and keeps it."""
+    assert run(unannotated, value=value) == value
+
+
+def star(*values: int) -> None:
+    """Refused."""
+
+
+def double_star(**values: int) -> None:
+    """Refused."""
+
+
+def positional(value: int, /) -> None:
+    """Refused."""
+
+
+def unknown_name(value: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
+    """Refused."""
+
+
+def no_schema(good: int, value: Callable[[int], int]) -> None:
+    """Refused."""
+
+
+def foreign(good: int, value: type(functools)) -> None:  # type: ignore[valid-type]
+    """Refused."""
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter", "reason"),
+    [
+        (star, "values", "no name"),
+        (double_star, "values", "no name"),
+        (positional, "value", "positional-only"),
+        (unknown_name, None, "Nowhere"),
+        (no_schema, "value", "schema"),
+        (foreign, "value", "schema"),
+        (Counter.add, "self", "unbound"),
+    ],
+)
+def test_refused_signatures(function: Callable[..., Any], parameter: str | None, reason: str) -> None:
+    """What cannot be a tool is an error that names tool, parameter, reason and a way out."""
+    with pytest.raises(SchemaError, match=reason) as caught:
+        ToolSet.from_any([function])
+    assert caught.value.place.tool == function.__name__
+    assert caught.value.place.parameter == parameter
+    assert caught.value.hint
+
+
+def test_lambda_is_refused() -> None:
+    """A lambda has no name to be called by."""
+    with pytest.raises(SchemaError, match="lambda"):
+        ToolSet.from_any([lambda x: x])
+
+
+async def slow(value: int) -> int:
+    """Async."""
+    return value + 1
+
+
+@pytest.mark.asyncio
+async def test_async_functions() -> None:
+    """Async functions run through ``acall``; ``call`` refuses them; ``acall`` runs ordinary ones too."""
+    tools = ToolSet.from_any([slow, Counter.twice])
+    assert await tools.acall(ToolCall("c", "slow", {"value": 1})) == 2
+    assert await tools.acall(ToolCall("c", "twice", {"value": 2})) == 4
+    with pytest.raises(ToolCallError, match="acall"):
+        tools.call(ToolCall("c", "slow", {"value": 1}))
