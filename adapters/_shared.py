@@ -178,19 +178,19 @@ def _block_parts(block: Any) -> list[Part]:
         return [TextPart(block.get("text") or "")]
     if kind == "image_url":
         image = block["image_url"]
-        return [_image(image if isinstance(image, str) else image["url"])]
+        return [image(image if isinstance(image, str) else image["url"])]
     if kind == "image":
         source = block.get("source", block)
         data = source.get("base64") or source.get("data")
         media_type = source.get("mime_type") or source.get("media_type")
-        return [ImagePart(data=base64.b64decode(data), media_type=media_type) if data else _image(source.get("url"))]
+        return [ImagePart(data=base64.b64decode(data), media_type=media_type) if data else image(source.get("url"))]
     if kind == "tool_result":
         inner = parts_of(block.get("content"))
         return [TextPart(inner)] if isinstance(inner, str) else list(inner)
     raise ModelError(f"a message holds content of type {kind!r}", hint="text and images are understood")
 
 
-def _image(url: str | None) -> ImagePart:
+def image(url: str | None) -> ImagePart:
     """An image by its address; ``data:`` addresses hold the image themselves."""
     if url and url.startswith("data:"):
         head, _, data = url.partition(",")

@@ -4,7 +4,8 @@
 
     from toolgrammar.adapters.crewai import ToolGrammarLLM
 
-    agent = Agent(role=..., goal=..., backstory=..., tools=[...], llm=ToolGrammarLLM(model="hf:Qwen/Qwen2.5-1.5B-Instruct"))
+    llm = ToolGrammarLLM(model="hf:Qwen/Qwen2.5-1.5B-Instruct")
+    agent = Agent(role="Clerk", goal="Answer", backstory="...", tools=[find_order], llm=llm)
 
 Agents take CrewAI's native tool path: the model is offered the tools and returns calls, no text is searched for
 "Action:". Grammars are compiled from the agent's own tools where they can be reached, since the schemas that CrewAI
@@ -92,7 +93,7 @@ class ToolGrammarLLM(BaseLLM):
         conversation = [_shared.from_openai(message) for message in self._format_messages(messages)]
         return _shared.count_tokens(self._engine.model(), conversation, self._engine.tools(tools or ()))
 
-    # -- calls -----------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------------------
 
     def call(
         self,

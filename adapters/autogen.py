@@ -1,0 +1,348 @@
+"""An AutoGen model client whose tool calls and structured answers are valid by construction.
+
+::
+
+    from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
+
+    client = ToolGrammarChatCompletionClient(model="hf:Qwen/Qwen2.5-1.5B-Instruct")
+    agent = AssistantAgent("clerk", model_client=client, tools=[find_order])
+
+Grammars are compiled from a tool's own argument type where the tool itself is given; the schemas that agents pass
+instead have their references expanded, and those that contain themselves are read as the recursion they mean. AutoGen
+runs every call whose arguments parse, so a call that the token budget cut short is handed over in a form that does not
+parse: the agent then reports it to the model as a failed call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import warnings
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Union
+
+from pydantic import BaseModel, Field
+from typing_extensions import Self
+
+from ..core.errors import ModelError, UnknownToolError
+from ..core.events import Generation, TextDelta
+from ..core.messages import Message, Part, TextPart, ToolCall
+from ..core.models import Model
+from ..core.params import GenerateParams, JsonMode
+from . import _shared
+
+try:
+    from autogen_core import EVENT_LOGGER_NAME, CancellationToken, Component, FunctionCall, Image
+    from autogen_core.logging import LLMCallEvent, LLMStreamEndEvent, LLMStreamStartEvent
+    from autogen_core.models import (
+        AssistantMessage,
+        ChatCompletionClient,
+        CreateResult,
+        FunctionExecutionResultMessage,
+        LLMMessage,
+        ModelFamily,
+        ModelInfo,
+        RequestUsage,
+        SystemMessage,
+        UserMessage,
+    )
+    from autogen_core.tools import BaseTool, Tool, ToolSchema
+except ImportError as error:
+    raise _shared.missing("autogen-core", "autogen") from error
+
+__all__ = ["ToolGrammarChatCompletionClient", "ToolGrammarClientConfig"]
+
+_events = logging.getLogger(EVENT_LOGGER_NAME)
+
+ToolChoice = Union[Tool, Literal["auto", "required", "none"]]
+JsonOutput = Union[bool, "type[BaseModel]", None]
+
+
+class ToolGrammarClientConfig(BaseModel):
+    """A client as data: what ``dump_component`` writes and ``load_component`` reads.
+
+    Attributes:
+        model: the URI of the model.
+        options: keyword options for loading it.
+        create_args: sampling and limits for every call (fields of `GenerateParams`).
+    """
+
+    model: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    create_args: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGrammarClientConfig]):
+    """A local model under a grammar, as an AutoGen model client.
+
+    Args:
+        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
+            several clients may share.
+        options: keyword options for loading ``model``.
+        **create_args: for every call: ``temperature``, ``max_tokens``, ``top_p``, ``top_k``, ``min_p``, ``seed``,
+            ``stop``, ``timeout``, ``parallel_tool_calls``, ``tool_format``, ``on_budget`` (see `GenerateParams`).
+
+    Raises:
+        ModelError: the model cannot be loaded, or an argument is not known.
+    """
+
+    component_type = "model"
+    component_config_schema = ToolGrammarClientConfig
+    component_provider_override = "toolgrammar.adapters.autogen.ToolGrammarChatCompletionClient"
+
+    def __init__(
+        self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **create_args: Any
+    ) -> None:
+        self._engine = _shared.Engine(model, options or {})
+        self._options = dict(options or {})
+        self._create_args = create_args
+        self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
+        self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
+        _sampling(create_args)  # unknown arguments are an error now, not at the first call
+
+    # -- generation ----------------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        messages: Sequence[LLMMessage],
+        *,
+        tools: Sequence[Tool | ToolSchema] = [],
+        tool_choice: ToolChoice = "auto",
+        json_output: JsonOutput = None,
+        extra_create_args: Mapping[str, Any] = {},
+        cancellation_token: CancellationToken | None = None,
+    ) -> CreateResult:
+        """Answer a conversation.
+
+        Args:
+            messages: the conversation.
+            tools: tools, or their schemas.
+            tool_choice: ``"auto"``, ``"required"``, ``"none"``, or one of ``tools`` that must be called.
+            json_output: a Pydantic class that a text answer must match, or True for any JSON object.
+            extra_create_args: overrides of the client's own arguments.
+            cancellation_token: stops the model within one step.
+
+        Raises:
+            ToolGrammarError: what was asked for cannot be done.
+            asyncio.CancelledError: the token was cancelled.
+        """
+        conversation = to_messages(messages)
+        params = self._params(tools, tool_choice, json_output, extra_create_args)
+        stop = threading.Event()
+        answer = asyncio.ensure_future(
+            self._engine.model().agenerate(conversation, replace(params, cancel=stop.is_set))
+        )
+        if cancellation_token is not None:
+            # The token's lock is held while it calls back, so the callback only sets a flag.
+            cancellation_token.add_callback(stop.set)
+            cancellation_token.link_future(answer)
+        result = self._result(await answer, json_output)
+        _events.info(
+            LLMCallEvent(
+                messages=[message.model_dump(mode="json") for message in messages],
+                response=result.model_dump(mode="json"),
+                prompt_tokens=result.usage.prompt_tokens,
+                completion_tokens=result.usage.completion_tokens,
+            )
+        )
+        return result
+
+    async def create_stream(
+        self,
+        messages: Sequence[LLMMessage],
+        *,
+        tools: Sequence[Tool | ToolSchema] = [],
+        tool_choice: ToolChoice = "auto",
+        json_output: JsonOutput = None,
+        extra_create_args: Mapping[str, Any] = {},
+        cancellation_token: CancellationToken | None = None,
+    ) -> AsyncGenerator[str | CreateResult, None]:
+        """`create`, with the pieces of a text answer as they are certain, and the whole result last.
+
+        AutoGen streams text only: tool calls and reasoning are in the result.
+        """
+        conversation = to_messages(messages)
+        params = self._params(tools, tool_choice, json_output, extra_create_args)
+        stop = threading.Event()
+        if cancellation_token is not None:
+            cancellation_token.add_callback(stop.set)
+        _events.info(LLMStreamStartEvent(messages=[message.model_dump(mode="json") for message in messages]))
+        collected = _shared.Collector()
+        async for event in self._engine.model().astream(conversation, replace(params, cancel=stop.is_set)):
+            collected.add(event)
+            if isinstance(event, TextDelta):
+                yield event.text
+        if stop.is_set():
+            raise asyncio.CancelledError
+        result = self._result(collected.generation, json_output)
+        _events.info(
+            LLMStreamEndEvent(
+                response=result.model_dump(mode="json"),
+                prompt_tokens=result.usage.prompt_tokens,
+                completion_tokens=result.usage.completion_tokens,
+            )
+        )
+        yield result
+
+    def _params(
+        self,
+        tools: Sequence[Tool | ToolSchema],
+        tool_choice: ToolChoice,
+        json_output: JsonOutput,
+        extra: Mapping[str, Any],
+    ) -> GenerateParams:
+        params = _sampling({**self._create_args, **extra})
+        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
+        choice = tool_choice if isinstance(tool_choice, str) else tool_choice.name
+        if choice not in ("auto", "required", "none") and (tool_set is None or choice not in tool_set.names):
+            known = list(tool_set.names) if tool_set is not None else []
+            raise UnknownToolError(f"the tool choice {choice!r} is none of the tools", hint=f"the tools are {known}")
+        schema: Any = None
+        if json_output:
+            schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
+        if tool_set is None:
+            # A demanded call without tools is the model's to refuse.
+            params = replace(params, tool_choice=choice)
+            return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
+        # Agents hand over handoffs as tools, and act on the first of several only.
+        handoffs = any(name.startswith("transfer_to_") for name in tool_set.names)
+        given = "parallel_tool_calls" in {*self._create_args, *extra}
+        return replace(
+            params,
+            tools=tool_set,
+            tool_choice=choice,
+            response_schema=schema,
+            parallel_tool_calls=params.parallel_tool_calls if given else not handoffs,
+        )
+
+    def _result(self, generation: Generation, json_output: JsonOutput) -> CreateResult:
+        usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
+        for counter in (self._actual, self._total):
+            counter.prompt_tokens += usage.prompt_tokens
+            counter.completion_tokens += usage.completion_tokens
+        if json_output:
+            _shared.require_whole(generation)
+        reason = {"tool_calls": "function_calls", "cancelled": "unknown"}.get(generation.finish_reason)
+        calls = [_function_call(call) for call in generation.tool_calls]
+        text, reasoning = generation.text, generation.message.reasoning
+        return CreateResult(
+            finish_reason=reason or generation.finish_reason,
+            content=calls or text,
+            usage=usage,
+            cached=False,
+            thought=(reasoning or text or None) if calls else reasoning,
+        )
+
+    # -- what AutoGen asks about the client --------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Nothing to close: the model is freed with the last object that holds it."""
+
+    def actual_usage(self) -> RequestUsage:
+        """Tokens of all calls (copies; nothing here is answered from a cache)."""
+        return replace(self._actual)
+
+    def total_usage(self) -> RequestUsage:
+        """Tokens of all calls."""
+        return replace(self._total)
+
+    def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
+        """How many tokens the prompt has, by the model's own tokenizer and template."""
+        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
+        return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+
+    def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
+        """How many tokens the context window has left; negative when the prompt is too long, so that contexts trim."""
+        return self._engine.model().context_window - self.count_tokens(messages, tools=tools)
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """What the model can do."""
+        return ModelInfo(
+            vision=self._engine.model().capabilities.images,
+            function_calling=True,
+            json_output=True,
+            family=ModelFamily.UNKNOWN,
+            structured_output=True,
+            multiple_system_messages=True,
+        )
+
+    @property
+    def capabilities(self) -> Any:
+        """AutoGen's old name for `model_info`."""
+        warnings.warn("capabilities is deprecated, use model_info instead", DeprecationWarning, stacklevel=2)
+        return self.model_info
+
+    def _to_config(self) -> ToolGrammarClientConfig:
+        if self._engine.uri is None:
+            raise ModelError(
+                "a client around a loaded model cannot be written as a component",
+                hint='name the model instead: ToolGrammarChatCompletionClient(model="hf:...")',
+            )
+        return ToolGrammarClientConfig(model=self._engine.uri, options=self._options, create_args=self._create_args)
+
+    @classmethod
+    def _from_config(cls, config: ToolGrammarClientConfig) -> Self:
+        return cls(config.model, options=config.options, **config.create_args)
+
+
+# -- translation ---------------------------------------------------------------------------------------------------
+
+_PER_CALL = frozenset(
+    {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
+    | {"tool_format", "on_budget", "grammar", "jump_forward"}
+)
+
+
+def _sampling(arguments: Mapping[str, Any]) -> GenerateParams:
+    if unknown := sorted(set(arguments) - _PER_CALL):
+        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if isinstance(given.get("stop"), str):
+        given["stop"] = (given["stop"],)
+    return GenerateParams(**given)
+
+
+def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
+    """A tool or its schema as an OpenAI-style dict; a tool's own argument type is preferred to AutoGen's rendering."""
+    if isinstance(tool, Mapping):
+        return _shared.openai_tool({key: tool[key] for key in ("name", "description", "parameters") if key in tool})
+    if isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema:
+        return _shared.openai_tool(tool)
+    return openai_tool(tool.schema)  # a tool that says itself what its schema is
+
+
+def to_messages(messages: Sequence[LLMMessage]) -> list[Message]:
+    """AutoGen's messages as ours; one message of several results becomes one for each."""
+    return [translated for message in messages for translated in _to_messages(message)]
+
+
+def _to_messages(message: LLMMessage) -> list[Message]:
+    if isinstance(message, SystemMessage):
+        return [Message("system", message.content)]
+    if isinstance(message, UserMessage):
+        if isinstance(message.content, str):
+            return [Message("user", message.content, name=message.source)]
+        return [Message("user", tuple(_part(part) for part in message.content), name=message.source)]
+    if isinstance(message, AssistantMessage):
+        if isinstance(message.content, str):
+            return [Message("assistant", message.content, reasoning=message.thought, name=message.source)]
+        calls = tuple(_shared.past_call(call.id, call.name, call.arguments) for call in message.content)
+        return [Message("assistant", reasoning=message.thought, tool_calls=calls, name=message.source)]
+    assert isinstance(message, FunctionExecutionResultMessage)
+    return [
+        Message("tool", each.content, tool_call_id=each.call_id, name=each.name, is_error=bool(each.is_error))
+        for each in message.content
+    ]
+
+
+def _part(part: str | Image) -> Part:
+    if isinstance(part, str):
+        return TextPart(part)
+    return _shared.image(part.data_uri)
+
+
+def _function_call(call: ToolCall) -> FunctionCall:
+    return FunctionCall(id=call.id, name=call.name, arguments=_shared.executable_text(call))
