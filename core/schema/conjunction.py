@@ -27,11 +27,15 @@ MAX_BRANCHES = 20_000
 
 @dataclass(frozen=True, eq=False)
 class ObjectPart:
-    """What one schema says of objects; ``additional`` None: nothing was said. Made once per schema, compared as itself."""
+    """What one schema says of objects; ``additional`` None: nothing was said. Made once per schema, compared as itself.
+
+    ``names_properties``: it has the keyword ``properties``, if only to say that there are none.
+    """
 
     properties: Mapping[str, Located] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     additional: Located | None = None
+    names_properties: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +230,7 @@ class Normaliser:
             {name: located.child("properties", name) for name in names},
             tuple(required) if isinstance(required, (list, tuple)) else (),
             additional,
+            "properties" in schema,
         )
 
     def _array(self, located: Located) -> ArrayPart:

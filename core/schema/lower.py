@@ -127,7 +127,7 @@ class Lowering:
     def _merge(self, parts: tuple[ObjectPart, ...]) -> ObjectShape:
         closed = (
             not self.options.additional_properties
-            and any(part.properties for part in parts)
+            and any(part.names_properties for part in parts)
             and all(part.additional is None for part in parts)
         )
         names = dict.fromkeys(name for part in parts for name in part.properties)
