@@ -183,7 +183,8 @@ def _from_model(cls: type[BaseModel]) -> Tool:
         schema = cls.model_json_schema(by_alias=True)
     except PydanticUserError as error:
         raise _not_a_tool(name, str(error).splitlines()[0], "give the field a JSON-like type") from error
-    return Tool(name, schema.get("description", ""), schema, model=cls)
+    root = schema.get("$defs", {}).get(name, {}) if "$ref" in schema else schema  # recursive models refer to themselves
+    return Tool(name, root.get("description", ""), schema, model=cls)
 
 
 def _schema_of(adapter: TypeAdapter[Any], name: str) -> dict[str, Any]:
