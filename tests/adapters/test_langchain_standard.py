@@ -1,0 +1,152 @@
+"""LangChain's own suites for chat models: on the embedded model, which is noise, and on a model that follows a script.
+
+On noise a test shows that the guarantee needs no intelligence. The tests that do need some are marked one by one; on
+the scripted model, which knows what to say and writes it under the same masks, they all run.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+from langchain_tests.unit_tests import ChatModelUnitTests
+
+from toolgrammar.adapters.langchain import ChatToolGrammar
+from toolgrammar.core import Message, Model, ToolCall, load_model
+from toolgrammar.core.testing import ScriptedModel
+
+NOISE: Model = load_model("embedded")
+
+# The suite's async tests bear no mark; it expects to be run in pytest-asyncio's automatic mode.
+for function in vars(ChatModelIntegrationTests).values():
+    if inspect.iscoroutinefunction(function):
+        pytest.mark.asyncio(function)
+
+
+class TestUnit(ChatModelUnitTests):
+    """Construction, binding, structured output, tracing parameters."""
+
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        """Our chat model."""
+        return ChatToolGrammar
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        """One loaded model for all tests."""
+        return {"model": NOISE}
+
+
+class TestNoise(ChatModelIntegrationTests):
+    """On noise at temperature 1."""
+
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        """Our chat model."""
+        return ChatToolGrammar
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        """The hardest test of a guarantee."""
+        return {"model": NOISE, "temperature": 1.0, "seed": 1, "max_tokens": 40}
+
+    @property
+    def structured_output_kwargs(self) -> dict[str, Any]:
+        """Noise hardly ever ends a string, so its answers are cut by the budget: still valid, and taken here."""
+        return {"allow_cut": True}
+
+    @property
+    def model_override_value(self) -> str:
+        """The other model that single calls may name."""
+        return "embedded"
+
+    @property
+    def has_tool_choice(self) -> bool:
+        """Choices are enforced."""
+        return True
+
+    @pytest.mark.xfail(strict=False, reason="noise does not copy the number of the question into the argument")
+    def test_tool_calling(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_tool_calling(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise does not copy the number of the question into the argument")
+    async def test_tool_calling_async(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        await super().test_tool_calling_async(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise never ends the string argument: the call is cut, so not a valid one")
+    def test_tool_choice(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_tool_choice(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise under 'any' goes on to a second call")
+    def test_tool_calling_with_no_arguments(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_tool_calling_with_no_arguments(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise never ends the string argument: the call is cut, so not a valid one")
+    def test_bind_runnables_as_tools(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_bind_runnables_as_tools(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise does not choose to call a tool unasked")
+    def test_agent_loop(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_agent_loop(model)
+
+    @pytest.mark.xfail(strict=False, reason="noise does not copy a name into the argument")
+    def test_unicode_tool_call_integration(
+        self, model: BaseChatModel, *, tool_choice: str | None = None, force_tool_call: bool = True
+    ) -> None:
+        """Needs intelligence."""
+        super().test_unicode_tool_call_integration(model, tool_choice=tool_choice, force_tool_call=force_tool_call)
+
+
+JOKE = '{"setup": "Why do cats type badly?", "punchline": "They only have paws."}'
+
+
+def knowing(messages: Sequence[Message]) -> Message | str:
+    """What a model that understands the questions of the suite answers."""
+    text = messages[-1].text
+    calls = {
+        "magic_function_no_args()": ("magic_function_no_args", {}),
+        "magic_function(3)": ("magic_function", {"input": 3}),
+        "Hello!": ("magic_function", {"input": 3}),
+        "Pirate greeting": ("greeting_generator", {"answer_style": "pirate"}),
+        "weather in San Francisco": ("get_weather", {"location": "San Francisco, CA"}),
+        "你好啊集团": ("unicode_customer", {"customer_name": "你好啊集团", "description": "technology"}),
+        "こんにちは株式会社": ("unicode_customer", {"customer_name": "こんにちは株式会社", "description": "company"}),
+    }
+    for words, (name, arguments) in calls.items():
+        if words in text and messages[-1].role == "user":
+            return Message("assistant", tool_calls=(ToolCall("", name, arguments),))
+    return JOKE if "joke" in text.lower() else "Hello there, here is one answer."
+
+
+class TestScripted(ChatModelIntegrationTests):
+    """On a model that knows what to say: no test is marked."""
+
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        """Our chat model."""
+        return ChatToolGrammar
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        """The script is a function of the conversation."""
+        return {"model": ScriptedModel(knowing)}
+
+    @property
+    def supports_json_mode(self) -> bool:
+        """JSON mode enforces the schema."""
+        return True
+
+    @property
+    def supports_anthropic_inputs(self) -> bool:
+        """Blocks of other providers are understood."""
+        return True
