@@ -1,0 +1,46 @@
+"""Every example runs as it is: offline, without a warning, and prints what it is there to show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+# What each example must print, in order.
+SAID = {
+    "langchain_agent.py": ["model calls: get_weather", "'unit': 'celsius'", "tool says:   -4 degrees", "set_lamp("],
+    "langchain_structured.py": ["bell of brass, with clapper, ring", "1 part 2 parts done", "ran out", "Part(name='b"],
+    "crewai_crew.py": ["price_list({'apple': 4, 'bread': 1}, discount=0.0)", "Bill(total=5.0", "in 3 requests"],
+    "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
+}
+
+
+def test_every_adapter_example_is_known() -> None:
+    """No example of an adapter is left out here."""
+    prefixes = ("langchain_", "crewai_", "autogen_")
+    assert {path.name for path in EXAMPLES.glob("*.py") if path.name.startswith(prefixes)} == set(SAID)
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    """The example ends well and prints its lines in order."""
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "HOME": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    rest = result.stdout
+    for words in SAID[name]:
+        assert words in rest, f"{words!r} is missing in:\n{result.stdout}"
+        rest = rest.partition(words)[2]

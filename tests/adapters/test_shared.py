@@ -1,0 +1,169 @@
+"""What the adapters share: content of messages, calls that must not run, errors that are two things at once."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+
+from toolgrammar.adapters import _shared
+from toolgrammar.core import (
+    BudgetError,
+    ContextOverflowError,
+    ImagePart,
+    InvalidArgumentsError,
+    Message,
+    MissingDependencyError,
+    Model,
+    ModelError,
+    TextPart,
+    ToolCall,
+    ToolGrammarError,
+)
+
+PIXEL = base64.b64encode(b"\x89PNG").decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (None, ""),
+        ("text", "text"),
+        ([], ""),
+        (["a", {"type": "text", "text": "b"}], "ab"),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "1", "name": "f", "input": {}}], ""),
+        ([{"type": "tool_result", "content": [{"type": "text", "text": "5"}]}], "5"),
+        (
+            ["see", {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}],
+            (TextPart("see"), ImagePart(data=b"\x89PNG", media_type="image/png")),
+        ),
+        ([{"type": "image_url", "image_url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
+        (
+            [{"type": "image", "base64": PIXEL, "mime_type": "image/png"}],
+            (ImagePart(data=b"\x89PNG", media_type="image/png"),),
+        ),
+        (
+            [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}],
+            (ImagePart(data=b"\x89PNG", media_type="image/png"),),
+        ),
+        ([{"type": "image", "url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
+    ],
+)
+def test_parts(content: object, parts: object) -> None:
+    """Content in every form that frameworks use becomes text, or texts and images."""
+    assert _shared.parts_of(content) == parts
+
+
+def test_unknown_content_is_refused() -> None:
+    """Content that no model reads is an error, not left out in silence."""
+    with pytest.raises(ModelError, match="input_audio"):
+        _shared.parts_of([{"type": "input_audio", "input_audio": {}}])
+
+
+def test_openai_message() -> None:
+    """A message in OpenAI's form keeps its calls, and its result's id."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    assert _shared.from_openai({"role": "assistant", "content": None, "tool_calls": [call]}) == Message(
+        "assistant", tool_calls=(ToolCall("c1", "f", {"x": 1}, raw='{"x": 1}'),)
+    )
+    assert _shared.from_openai({"role": "tool", "content": "5", "tool_call_id": "c1", "name": "f"}) == Message(
+        "tool", "5", tool_call_id="c1", name="f"
+    )
+    assert _shared.from_openai({"role": "developer", "content": "Be brief."}).role == "system"
+
+
+def test_malformed_past_call_is_kept() -> None:
+    """A malformed call in the history is rendered without arguments and says that it was malformed."""
+    call = _shared.past_call("c1", "f", '{"x": ')
+    assert (call.arguments, call.raw) == ({}, '{"x": ')
+    assert call.error is not None
+
+
+@pytest.mark.parametrize("bad", [{"cut": ("/x",)}, {"error": "x is missing"}])
+def test_call_that_must_not_run_does_not_parse(bad: dict[str, object]) -> None:
+    """Frameworks run what parses: a cut or invalid call does not, and says why."""
+    good = ToolCall("1", "f", {"x": 1}, raw='{"x": 1}')
+    call = ToolCall("1", "f", {"x": 1}, raw='{"x": 1}', **bad)  # type: ignore[arg-type]
+    assert json.loads(_shared.executable_text(good)) == {"x": 1}
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(_shared.executable_text(call))
+    with pytest.raises(InvalidArgumentsError):
+        _shared.require_executable(call)
+    _shared.require_executable(good)
+
+
+def test_error_is_both() -> None:
+    """A translated error is caught by the framework's type and by ours, with hint and code."""
+
+    class Theirs(Exception):
+        def __init__(self, one: int, two: int) -> None:
+            raise AssertionError("the framework's constructor is not used")
+
+    def table() -> list[tuple[type[ToolGrammarError], type[Exception]]]:
+        return [(ContextOverflowError, Theirs)]
+
+    with pytest.raises(Theirs) as caught, _shared.translated(table):
+        raise ContextOverflowError("too long", hint="shorten it")
+    assert isinstance(caught.value, ContextOverflowError)
+    assert (caught.value.code, caught.value.hint) == ("context_overflow", "shorten it")
+    assert isinstance(caught.value.__cause__, ContextOverflowError)
+
+
+@pytest.mark.parametrize("error", [ValueError("theirs"), BudgetError("not in the table"), MissingDependencyError("x")])
+def test_other_errors_pass_through(error: Exception) -> None:
+    """Errors that the table does not name, and those about the installation, are not touched."""
+    with pytest.raises(type(error)) as caught, _shared.translated(lambda: [(ModelError, KeyError)]):
+        raise error
+    assert caught.value is error
+
+
+def test_engine_is_shared_by_copies(noise: Model) -> None:
+    """Frameworks copy their model objects; the loaded model is not copied."""
+    engine = _shared.Engine(noise, {})
+    assert copy.deepcopy(engine) is engine
+    assert engine.model() is noise
+    assert engine.model("embedded") is noise  # its own name
+    with pytest.raises(ModelError, match="options"):
+        _shared.Engine(noise, {"seed": 1})
+
+
+def test_tool_sets_are_kept() -> None:
+    """The same tools on the next turn are the same tool set; the number of those kept is bounded."""
+    engine = _shared.Engine("embedded", {})
+    tools = [[_shared.openai_tool({"name": f"f{n}", "parameters": {}})] for n in range(_shared.MAX_TOOL_SETS + 1)]
+    first = engine.tools(tools[0])
+    assert engine.tools(copy.deepcopy(tools[0])) is first
+    for each in tools[1:]:
+        engine.tools(each)
+    assert engine.tools(tools[-1]) is engine.tools(tools[-1])
+    assert engine.tools(tools[0]) is not first
+    assert engine.tools([]) is None
+
+
+def test_schema_is_closed() -> None:
+    """A schema means "these fields"; a free-form map stays one."""
+    schema = {"type": "object", "properties": {"a": {"type": "object"}}}
+    closed = _shared.closed(schema)
+    assert isinstance(closed, dict)
+    assert closed["additionalProperties"] is False
+    assert "additionalProperties" not in closed["properties"]["a"]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "package"),
+    [("langchain", "langchain_core"), ("crewai", "crewai"), ("autogen", "autogen_core")],
+)
+def test_missing_framework(adapter: str, package: str) -> None:
+    """Without its framework an adapter says which line to type, in an error that is an ImportError too."""
+    program = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from toolgrammar.core import MissingDependencyError\n"
+        f"try:\n    import toolgrammar.adapters.{adapter}\n"
+        "except MissingDependencyError as error:\n    assert isinstance(error, ImportError); print(error.hint)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout.strip() == f"pip install 'toolgrammar[{adapter}]'", result.stderr
