@@ -22,8 +22,8 @@ Segments = tuple[tuple[int, ...], tuple[int, ...]]
 END = 0x110000
 SURROGATES = (0xD800, 0xDFFF)
 
-#: How many distinct terms one store may hold: about 100 MB.
-MAX_TERMS = 400_000
+#: How many distinct terms one store may hold: some hundred MB, and seconds of work.
+MAX_TERMS = 200_000
 
 _EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS = range(9)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..errors import InvalidSchemaError, Place, SchemaError
+from ..errors import InvalidSchemaError, LimitError, Place, SchemaError
 from ..language.nodes import Nodes
 from .lower import Lowering
 from .options import SchemaOptions
@@ -38,11 +38,27 @@ class CompiledSchema:
 
     @cached_property
     def key(self) -> Hashable:
-        """Equal for equal schemas and options."""
-        return json.dumps(self.document.schema, ensure_ascii=False, default=repr), self.options
+        """Equal for equal schemas and options (schemas too deep or cyclic for JSON are only equal to themselves)."""
+        try:
+            return json.dumps(self.document.schema, ensure_ascii=False), self.options
+        except (RecursionError, ValueError, TypeError):
+            return _Same(self.document.schema), self.options
 
 
-def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError]:
+class _Same:
+    """Equality by identity, for a value that is kept alive."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
     """Every place of a schema that is malformed or cannot be enforced exactly; empty when all is well."""
     return list(problems(_document(schema)))
 

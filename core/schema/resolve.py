@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -24,12 +23,26 @@ DIALECTS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class Located:
-    """A subschema and its JSON pointer; identical iff the schema object is."""
+    """A subschema and where it stands; equal iff the schema object is the same.
 
-    schema: Any
-    pointer: str
+    Args:
+        schema: the subschema.
+        start: a JSON pointer: of the subschema itself, or of ``above`` if that is given.
+        above: the subschema that this one stands in.
+        steps: the way from there.
+    """
+
+    __slots__ = ("_above", "_start", "_steps", "key", "schema")
+
+    def __init__(
+        self, schema: Any, start: str = "", above: Located | None = None, steps: tuple[str | int, ...] = ()
+    ) -> None:
+        self.schema = schema
+        self.key: object = schema if isinstance(schema, bool) else id(schema)
+        self._start = start
+        self._above = above
+        self._steps = steps
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Located) and self.key == other.key
@@ -38,17 +51,21 @@ class Located:
         return hash(self.key)
 
     @property
-    def key(self) -> object:
-        """What identifies it within its document."""
-        return self.schema if isinstance(self.schema, bool) else id(self.schema)
+    def pointer(self) -> str:
+        """The JSON pointer (RFC 6901); put together when asked for, since a deep one is long."""
+        parts: list[str] = []
+        here: Located = self
+        while here._above is not None:
+            parts.extend("/" + str(step).replace("~", "~0").replace("/", "~1") for step in reversed(here._steps))
+            here = here._above
+        return here._start + "".join(reversed(parts))
 
     def child(self, *steps: str | int) -> Located:
         """The subschema some steps below."""
-        schema, pointer = self.schema, self.pointer
+        schema = self.schema
         for step in steps:
             schema = schema[step]
-            pointer += "/" + str(step).replace("~", "~0").replace("/", "~1")
-        return Located(schema, pointer)
+        return Located(schema, "", self, steps)
 
 
 class Document:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 
-from ..errors import InvalidSchemaError, PatternError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from ..errors import InvalidSchemaError, LimitError, PatternError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from ..language.regex import regex_term
 from ..language.terms import Terms
 from .conjunction import TYPES, Normaliser, unsupported
@@ -62,10 +63,13 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "exclusiveMaximum": (int, float),
     "type": (str, list, tuple),
 }
+#: The largest minLength, minItems and minProperties.
+MAX_LEAST = 100_000
+
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 
 
-def problems(document: Document) -> Iterator[SchemaError]:
+def problems(document: Document) -> Iterator[SchemaError | LimitError]:
     """Every problem of the reachable subschemas, in the order in which they are met."""
     seen: set[object] = set()
     patterns: dict[str, SchemaError | None] = {}
@@ -120,7 +124,7 @@ def problems(document: Document) -> Iterator[SchemaError]:
             options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
             children.extend(options)
             try:
-                disjoint = provably_disjoint(normaliser, options)
+                disjoint = len(options) == 1 or provably_disjoint(normaliser, options)
             except ToolGrammarError:
                 disjoint = True  # the problem inside an option is reported where it stands
             if not disjoint:
@@ -139,7 +143,7 @@ def problems(document: Document) -> Iterator[SchemaError]:
         stack.extend(reversed(children))
 
 
-def _malformed(located: Located) -> Iterator[SchemaError]:
+def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
     schema = located.schema
 
     def wrong(keyword: str, what: str) -> InvalidSchemaError:
@@ -150,8 +154,14 @@ def _malformed(located: Located) -> Iterator[SchemaError]:
             yield wrong(keyword, f"{keyword} cannot be {type(schema[keyword]).__name__}")
     for keyword in _COUNTS:
         value = schema.get(keyword, 0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or value != int(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
             yield wrong(keyword, f"{keyword} must be a whole number that is not negative")
+        elif keyword in ("minLength", "minItems", "minProperties") and value > MAX_LEAST:
+            yield LimitError(
+                f"{keyword} is {value:,}, and no model writes more than {MAX_LEAST:,}",
+                hint=f"lower {keyword}",
+                place=Place(pointer=located.pointer, keyword=keyword),
+            )
     for name in schema["type"] if isinstance(schema.get("type"), (list, tuple)) else [schema.get("type", "null")]:
         if name not in TYPES and name not in ("integer", "any"):
             yield wrong("type", f"{name!r} is not a JSON type")
