@@ -10,8 +10,10 @@ an oversight, so a tool set reads schemas *closed* unless told otherwise:
 * an object schema that names nothing, like ``{"type": "object"}``, is a free-form map and stays open;
 * what ``not`` and ``if`` describe is a condition, not a value, and is left alone.
 
-`close_objects` writes this reading out, so that any validator follows it; `Grammar.from_json_schema` follows it with
-``additional_properties=False``.
+`Grammar.from_json_schema` follows this reading with ``additional_properties=False``. `close_objects` writes it out, so
+that any validator follows it; where JSON Schema has no words for it, what is written out takes more, never less: with
+properties beside ``anyOf``, those of several branches together, and below ``allOf``, anything if all that it joins might
+name nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class _Closer:
             result["allOf"] = [self.close(schema["allOf"][0])]
             return {key: result[key] for key in schema}
         result = self._open(schema)
-        if "unevaluatedProperties" in schema or not self._names(schema):
+        if "unevaluatedProperties" in schema or self._may_name_nothing(schema):
             return result
         composed = [key for key in _IN_PLACE if key in schema]
         if not composed:
@@ -128,6 +130,24 @@ class _Closer:
             parts.append(self._resolve(reference))
             seen = seen | {reference}
         return any(self._names(part, seen) for part in parts)
+
+    def _may_name_nothing(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an object may follow the schema through branches none of which names a property."""
+        if not isinstance(schema, dict):
+            return schema is not False
+        kind = schema.get("type", "object")
+        if any(key in schema for key in _NAMING) or (kind != "object" and "object" not in kind):
+            return False
+        joined = list(schema.get("allOf") or ())
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            joined.append(self._resolve(reference))
+            seen = seen | {reference}
+        return all(self._may_name_nothing(part, seen) for part in joined) and all(
+            any(self._may_name_nothing(branch, seen) for branch in schema[key])
+            for key in ("anyOf", "oneOf")
+            if isinstance(schema.get(key), list)
+        )
 
     def _find_parts(self, schema: Any, part: bool) -> None:
         """Note the definitions that this schema uses as parts of larger objects (``part``: the schema is one itself)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.errors import InvalidSchemaError, Place, SchemaError
+from ..core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError
 from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
@@ -98,6 +98,11 @@ def check_name(name: object) -> None:
         raise SchemaError("a tool's name begins or ends with white space", hint="strip the name", place=place)
 
 
+def with_tool(error: ToolGrammarError, tool: str) -> ToolGrammarError:
+    """The same error, whose place also names the tool."""
+    return type(error)(error.message, hint=error.hint, place=replace(error.place, tool=tool))
+
+
 def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
     """The schema in Draft 2020-12, whose root admits objects only."""
     if schema is None or schema == {}:
@@ -112,9 +117,8 @@ def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
         )
     try:
         converted = to_json_schema(schema)
-    except SchemaError as error:
-        place = replace(error.place, tool=tool)
-        raise type(error)(error.message, hint=error.hint, place=place) from error
+    except ToolGrammarError as error:
+        raise with_tool(error, tool) from error
     assert isinstance(converted, dict)  # a mapping converts to a dict
     kind = converted.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):

@@ -29,11 +29,11 @@ names = st.one_of(
 )
 _SCALARS: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
     ({"type": "string"}, texts),
-    ({"type": "integer"}, st.integers()),
+    ({"type": "integer"}, st.integers(-(10**15), 10**15)),
     ({"type": "boolean"}, st.booleans()),
     ({"type": "null"}, st.none()),
     ({"enum": ["a", 1, None, "</tool_call>"]}, st.sampled_from(["a", 1, None, "</tool_call>"])),
-    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, st.one_of(st.integers(), texts)),
+    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, st.one_of(st.integers(-(10**15), 10**15), texts)),
 ]
 
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.errors import ToolGrammarError
 from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
-from ..tool import Tool
+from ..tool import Tool, with_tool
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -46,10 +47,17 @@ class Turn:
     additional_properties: bool = False
 
     def arguments(self, tool: Tool) -> Grammar:
-        """The JSON texts that are arguments of a tool."""
-        return Grammar.from_json_schema(
-            tool.parameters, whitespace=self.whitespace, additional_properties=self.additional_properties
-        )
+        """The JSON texts that are arguments of a tool.
+
+        Raises:
+            SchemaError: its schema cannot be enforced; names the tool.
+        """
+        try:
+            return Grammar.from_json_schema(
+                tool.parameters, whitespace=self.whitespace, additional_properties=self.additional_properties
+            )
+        except ToolGrammarError as error:
+            raise with_tool(error, tool.name) from error
 
 
 class WireFormat(ABC):

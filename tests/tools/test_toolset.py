@@ -1,0 +1,343 @@
+"""`ToolSet`: the union grammar, tool choices, validation, and running calls."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from toolgrammar.core import (
+    InvalidArgumentsError,
+    ToolCall,
+    ToolCallError,
+    ToolGrammarError,
+    UnknownToolError,
+    UnsupportedSchemaError,
+)
+from toolgrammar.core.params import ToolInterface
+from toolgrammar.tools import Tool, ToolSet, get_format
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}, "unit": {"enum": ["c", "k"]}}, "required": ["n"]}
+TOOLS = ToolSet([Tool("get", "", CITY), Tool("get_all", "", NUMBER), Tool("now", "", {})])
+ONE = get_format("hermes").render_calls([ToolCall("", "get", {"city": "x"})])
+OTHER = get_format("hermes").render_calls([ToolCall("", "get_all", {"n": 1, "unit": "k"})])
+NOW = get_format("hermes").render_calls([ToolCall("", "now", {})])
+
+
+def written(name: str, arguments: str) -> str:
+    """A call in the history form."""
+    return '<tool_call>\n{"name": %s, "arguments": %s}\n</tool_call>' % (json.dumps(name), arguments)
+
+
+def test_interface() -> None:
+    """A tool set is what the engine expects of one."""
+    assert isinstance(TOOLS, ToolInterface)
+
+
+def test_collection() -> None:
+    """Names, lookup, membership, iteration and length."""
+    assert TOOLS.names == ("get", "get_all", "now")
+    assert TOOLS["get"].parameters == CITY
+    assert "get" in TOOLS
+    assert "gets" not in TOOLS
+    assert [tool.name for tool in TOOLS] == ["get", "get_all", "now"]
+    assert len(TOOLS) == 3
+    assert bool(TOOLS)
+    assert not ToolSet()
+    assert TOOLS.subset(["now", "get"]).names == ("get", "now")
+    with pytest.raises(UnknownToolError, match="get, get_all, now"):
+        TOOLS["nope"]
+
+
+def test_equality() -> None:
+    """Sets that allow the same calls are equal and hash alike, whatever their descriptions; options and order count."""
+    same = ToolSet([Tool(tool.name, "other words", tool.parameters) for tool in TOOLS])
+    assert same == TOOLS
+    assert hash(same) == hash(TOOLS)
+    assert ToolSet(TOOLS, additional_properties=True) != TOOLS
+    assert ToolSet(reversed(list(TOOLS))) != TOOLS
+
+
+#: text -> for which choices it is a turn: a(uto), r(equired), n(one), g(et), each alone and with parallel calls off in capitals
+TURNS = [
+    ("", ""),
+    ("Hello", "aAnN"),
+    (" ", "aAnN"),
+    (ONE, "aArRgG"),
+    (OTHER, "aArR"),
+    (NOW, "aArR"),
+    ("Well,\n" + ONE, "aA"),
+    ("<tool_" + ONE, "aA"),
+    (f"{ONE}\n{OTHER}", "ar"),
+    (f"{ONE}\n{ONE}", "ar"),
+    ("\n".join([NOW] * 16), "ar"),
+    ("\n".join([NOW] * 17), ""),
+    (ONE + "\n", ""),
+    (ONE + " bye", ""),
+    (f"{ONE}{ONE}", ""),
+    ("<tool_call>", ""),
+    ("a<tool_call>b", ""),
+    ("</tool_call>", "aAnN"),
+    (ONE[:-1], ""),
+    (written("nope", "{}"), ""),
+    (written("ge", '{"city": "x"}'), ""),
+    (written("get_all", '{"city": "x"}'), ""),
+    (written("get", '{"n": 1}'), ""),
+    (written("get", "{}"), ""),
+    (written("get", '{"city": 1}'), ""),
+    (written("get", '{"city": "x", "more": 1}'), ""),
+    (written("now", '{"x": 1}'), ""),
+    (written("get_all", '{"n": 1, "unit": "f"}'), ""),
+    (ONE.replace("arguments", "parameters"), ""),
+]
+
+
+@pytest.mark.parametrize(("text", "choices"), TURNS, ids=[repr(text[:60]) + str(i) for i, (text, _) in enumerate(TURNS)])
+def test_turns(text: str, choices: str) -> None:
+    """Each choice admits exactly its turns, each name only its own arguments, nothing after the calls."""
+    for choice, letter in (("auto", "a"), ("required", "r"), ("none", "n"), ("get", "g")):
+        for parallel in (True, False):
+            grammar = TOOLS.grammar(tool_choice=choice, parallel=parallel)
+            wanted = letter if parallel else letter.upper()
+            # "none" bounds nothing but the marker, and a named choice is one call either way
+            assert grammar.matches(text) == (wanted in choices), (choice, parallel)
+
+
+def test_max_calls() -> None:
+    """The bound on calls in one turn is an option."""
+    three = "\n".join([NOW] * 3)
+    assert not ToolSet(TOOLS, max_calls=2).grammar().matches(three)
+    assert ToolSet(TOOLS, max_calls=3).grammar().matches(three)
+    assert ToolSet(TOOLS, max_calls=None).grammar().matches("\n".join([NOW] * 40))
+    with pytest.raises(ToolGrammarError):
+        ToolSet(TOOLS, max_calls=0)
+
+
+def test_additional_properties() -> None:
+    """An option opens the arguments, for the grammar and for validation alike."""
+    more = written("get", '{"city": "x", "more": 1}')
+    opened = ToolSet(TOOLS, additional_properties=True)
+    assert opened.grammar().matches(more)
+    assert opened.parse(more).tool_calls[0].error is None
+    assert TOOLS.parse(more).tool_calls[0].error is not None
+
+
+def test_response_schema() -> None:
+    """Beside a response schema a turn is calls, or JSON of that schema; nothing else."""
+    for grammar in (TOOLS.grammar(response_schema=NUMBER), TOOLS.grammar(response_schema=Numbers)):
+        assert grammar.matches('{"n": 1}')
+        assert grammar.matches(f"{ONE}\n{NOW}")
+        assert not grammar.matches("Hello")
+        assert not grammar.matches('{"n": "x"}')
+        assert not grammar.matches("Well\n" + ONE)
+    assert TOOLS.grammar(tool_choice="none", response_schema=NUMBER).matches('{"n": 1}')
+    assert not TOOLS.grammar(tool_choice="none", response_schema=NUMBER).matches(ONE)
+    assert not TOOLS.grammar(tool_choice="required", response_schema=NUMBER).matches('{"n": 1}')
+
+
+class Numbers(BaseModel):
+    """A structured answer."""
+
+    n: int
+
+
+def test_whitespace() -> None:
+    """The policy holds for arguments."""
+    compact = written("get_all", '{"n":1,"unit":"c"}')
+    assert TOOLS.grammar(whitespace="compact").matches(compact)
+    assert not TOOLS.grammar().matches(compact)
+    assert TOOLS.grammar(whitespace="flexible").matches(written("get_all", '{ "n" : 1,\n"unit":"c" }'))
+
+
+def test_unknown_choice() -> None:
+    """A choice that is no word and no tool lists both."""
+    with pytest.raises(UnknownToolError, match="get, get_all, now") as caught:
+        TOOLS.grammar(tool_choice="gett")
+    assert "required" in str(caught.value)
+
+
+def test_no_tools() -> None:
+    """Without tools a turn is text; a required call is an error."""
+    assert ToolSet().grammar().matches("hi")
+    assert ToolSet().grammar(response_schema=NUMBER).matches('{"n": 1}')
+    assert not ToolSet().grammar(response_schema=NUMBER).matches("hi")
+    with pytest.raises(ToolGrammarError):
+        ToolSet().grammar(tool_choice="required")
+
+
+def test_unenforceable_schema_names_the_tool() -> None:
+    """A schema that cannot be enforced is an error that says whose it is and where."""
+    bad = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(a)\\1"}}}
+    with pytest.raises(ToolGrammarError) as caught:
+        ToolSet([*TOOLS, Tool("bad", "", bad)]).grammar()
+    assert caught.value.place.tool == "bad"
+    assert isinstance(caught.value, UnsupportedSchemaError) or caught.value.code == "pattern"
+
+
+def test_grammar_is_shared() -> None:
+    """The same question gets the same grammar object, also from several threads."""
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(TOOLS.grammar(tool_choice="required"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(grammar) for grammar in found}) == 1
+
+
+def test_many_tools_of_one_prefix() -> None:
+    """Hundreds of tools whose names begin alike stay apart."""
+    many = ToolSet([Tool("f" * size, "", {"properties": {f"p{size}": {"type": "null"}}}) for size in range(1, 201)])
+    grammar = many.grammar(tool_choice="required", parallel=False)
+    assert grammar.matches(written("f" * 200, '{"p200": null}'))
+    assert grammar.matches(written("f", '{"p1": null}'))
+    assert not grammar.matches(written("f" * 199, '{"p200": null}'))
+    assert not grammar.matches(written("f" * 201, "{}"))
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def call(name: str, arguments: dict[str, Any], **more: Any) -> ToolCall:
+    """A call with an id."""
+    return ToolCall("c", name, arguments, **more)
+
+
+def test_validate() -> None:
+    """A valid call comes back; the rest raises with tool, place and names."""
+    good = call("get", {"city": "x"})
+    assert TOOLS.validate(good) is good
+    assert TOOLS.validate({"name": "get", "arguments": {"city": "x"}}).arguments == {"city": "x"}
+    with pytest.raises(UnknownToolError, match="get, get_all, now"):
+        TOOLS.validate(call("nope", {}))
+    for arguments in ({}, {"city": 1}, {"city": "x", "more": 1}):
+        with pytest.raises(InvalidArgumentsError) as caught:
+            TOOLS.validate(call("get", arguments))
+        assert caught.value.place.tool == "get"
+
+
+def test_validate_refuses_malformed_calls() -> None:
+    """A call that could not be read is not valid, although its arguments are empty."""
+    (broken,) = TOOLS.parse('<tool_call>{"name": "now", "arguments": {"a": }}</tool_call>').tool_calls
+    with pytest.raises(ToolCallError, match="malformed"):
+        TOOLS.validate(broken)
+
+
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+def fail(why: str) -> None:
+    """Fail."""
+    raise RuntimeError(why)
+
+
+async def later(a: int) -> int:
+    """Add one, later."""
+    return a + 1
+
+
+RUNNABLE = ToolSet.from_any([add, fail, later, Tool("described", "", CITY)])
+
+
+def test_call() -> None:
+    """A call runs its function; what the function raises comes through."""
+    assert RUNNABLE.call(call("add", {"a": 2})) == 3
+    with pytest.raises(RuntimeError, match="because"):
+        RUNNABLE.call(call("fail", {"why": "because"}))
+    with pytest.raises(InvalidArgumentsError):
+        RUNNABLE.call(call("add", {"a": "2"}))
+    with pytest.raises(ToolCallError, match="no function"):
+        RUNNABLE.call(call("described", {"city": "x"}))
+
+
+def test_cut_calls_are_refused() -> None:
+    """A call whose values were cut by the budget runs only when asked for."""
+    cut = call("add", {"a": 2}, cut=("/a",))
+    with pytest.raises(InvalidArgumentsError, match="/a"):
+        RUNNABLE.call(cut)
+    assert RUNNABLE.call(cut, allow_cut=True) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_error", "said"),
+    [
+        (call("add", {"a": 2}), False, "3"),
+        (call("add", {}), True, "'a' is a required property"),
+        (call("nope", {}), True, "add, fail, later, described"),
+        (call("fail", {"why": "because"}), True, "RuntimeError: because"),
+        (call("later", {"a": 1}), True, "acall"),
+    ],
+)
+def test_execute(asked: ToolCall, is_error: bool, said: str) -> None:
+    """Every outcome becomes a message that a model can read."""
+    message = RUNNABLE.execute(asked).to_message()
+    assert (message.role, message.tool_call_id, message.name, message.is_error) == ("tool", "c", asked.name, is_error)
+    assert said in message.text
+
+
+@pytest.mark.asyncio
+async def test_aexecute() -> None:
+    """The same for async functions."""
+    assert (await RUNNABLE.aexecute(call("later", {"a": 1}))).value == 2
+    assert "because" in ((await RUNNABLE.aexecute(call("fail", {"why": "because"}))).error or "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("plain", "plain"), ({"a": [1, None]}, '{"a":[1,null]}'), (Numbers(n=1), '{"n":1}'), (None, "null")],
+)
+def test_result_text(value: Any, text: str) -> None:
+    """Strings are shown as they are, other results as JSON."""
+
+    def give() -> Any:
+        return value
+
+    assert ToolSet.from_any([give]).execute(call("give", {})).to_message().text == text
+
+
+def test_result_without_json() -> None:
+    """A result that JSON cannot say is shown as Python shows it."""
+
+    class Thing:
+        def __str__(self) -> str:
+            return "a thing"
+
+    def give() -> Any:
+        return Thing()
+
+    assert ToolSet.from_any([give]).execute(call("give", {})).to_message().text == "a thing"
+
+
+def test_nothing_is_evaluated() -> None:
+    """Strings that look like code arrive as strings."""
+    seen: list[str] = []
+
+    def note(text: str) -> None:
+        seen.append(text)
+
+    text = "__import__('os').abort()"
+    ToolSet.from_any([note]).call(call("note", {"text": text}))
+    assert seen == [text]
+
+
+def test_to_openai() -> None:
+    """The OpenAI form holds the full schema, and makes the same tools again."""
+    assert ToolSet.from_any(TOOLS.to_openai()) == TOOLS
+
+
+def first(function: Callable[..., Any]) -> Tool:
+    """The tool of a function."""
+    return next(iter(ToolSet.from_any([function])))
+
+
+def test_renamed() -> None:
+    """A renamed tool runs the same function."""
+    tools = ToolSet([first(add).renamed("plus")])
+    assert tools.call(call("plus", {"a": 1})) == 2
