@@ -188,7 +188,7 @@ class Lowering:
             keys = nodes.alt([keys, other])
         if flexible and not first:
             keys = nodes.sequence([nodes.literal(self.comma), self.space, keys])
-        return nodes.alt([keys, nodes.literal(b"}")] if may_end else [keys])
+        return nodes.alt([nodes.literal(b"}"), keys] if may_end else [keys])  # the end first: it decides emptiness at once
 
     def _after_member(self, shape: ObjectShape, index: int) -> int:
         return self.nodes.seq(self.space, self._members(shape, index, False))
