@@ -6,9 +6,10 @@ One `Program` per grammar. It owns the stores (terms, nodes, rows) and the `Auto
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
+from typing import NamedTuple
 
-from ..language.nodes import ALT, COUNTED, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SPECIAL, TEXT, Nodes
+from ..language.nodes import ALT, COUNTED, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SPECIAL, TEXT, WORDS, Nodes
 from ..language.terms import Terms
 from .kernel import Automaton
 from .rows import DEAD, DONE, Rows
@@ -37,6 +38,31 @@ def _local_rows() -> tuple[list[int], list[bytes]]:
 _LOCAL, _LOCAL_CLOSING = _local_rows()
 
 
+class Rope(NamedTuple):
+    """A long text as a tree that shares its parts: ``data``, or ``left`` then ``right`` (both maybe many times)."""
+
+    length: int
+    data: bytes = b""
+    left: Rope | None = None
+    right: Rope | None = None
+
+    def flatten(self) -> bytes:
+        """The text itself."""
+        pieces: list[bytes] = []
+        stack: list[Rope] = [self]
+        while stack:
+            rope = stack.pop()
+            pieces.append(rope.data)
+            if rope.right is not None:
+                stack.append(rope.right)
+            if rope.left is not None:
+                stack.append(rope.left)
+        return b"".join(pieces)
+
+
+_NO_TEXT = Rope(0)
+
+
 class Program:
     """The lazily derived automaton of one grammar.
 
@@ -57,7 +83,7 @@ class Program:
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
-        self._shortest: dict[int, bytes | None] = {}
+        self._shortest: dict[int, Rope | None] = {}
         self.root = build(self.nodes)
         self.is_empty = self.nodes.is_empty(self.root)
         self._start: int | None = None
@@ -113,9 +139,9 @@ class Program:
             tail = self.shortest(rest)
             if tail is None:
                 continue
-            whole = self._finish_atom(atom) + tail
-            if best is None or (len(whole), whole) < (len(best), best):
-                best = whole
+            begin = self._finish_atom(atom)
+            if best is None or (len(begin) + tail.length, begin) < (len(best), best[: len(begin)]):
+                best = begin + tail.flatten()
         if best is None:
             raise AssertionError("a state from which the text cannot be finished")
         return best
@@ -135,63 +161,85 @@ class Program:
             written += 1
         return closing + b"a" * max(0, least - written) + b'"'
 
-    def shortest(self, node: int) -> bytes | None:
+    def shortest(self, node: int) -> Rope | None:
         """The shortest text of a node; None if it has none.
 
-        Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first: an alternative that cannot be shorter
-        than the best so far is not looked into, and a value that leaned on a rule in progress is not kept.
+        Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
+        thousands of rules deep): an alternative that cannot be shorter than the best so far is not looked into, and a
+        value that leaned on a rule in progress is not kept.
         """
-        result, _ = self._search_shortest(node, {}, 0)
-        return result
+        opened: dict[int, int] = {}  # rules in progress, and their depth
+        stack = [(node, self._search(node, opened, 0))]
+        answer: tuple[Rope | None, int] | None = None
+        while True:
+            current, search = stack[-1]
+            try:
+                wanted = search.send(answer) if answer is not None else next(search)
+            except StopIteration as stop:
+                answer = stop.value
+                assert answer is not None
+                stack.pop()
+                opened.pop(current, None)
+                if answer[1] >= len(stack):  # it leaned on nothing that is still in progress
+                    self._shortest[current] = answer[0]
+                if not stack:
+                    return answer[0]
+                continue
+            if wanted in self._shortest:
+                answer = self._shortest[wanted], len(stack)
+            elif wanted in opened:
+                answer = None, opened[wanted]
+            else:
+                stack.append((wanted, self._search(wanted, opened, len(stack))))
+                answer = None
 
-    def _search_shortest(self, node: int, open_at: dict[int, int], depth: int) -> tuple[bytes | None, int]:
-        """The shortest text, and the depth of the outermost rule in progress that it leaned on."""
-        if node in self._shortest:
-            return self._shortest[node], depth
-        if node in open_at:
-            return None, open_at[node]
+    def _search(
+        self, node: int, opened: dict[int, int], depth: int
+    ) -> Generator[int, tuple[Rope | None, int], tuple[Rope | None, int]]:
+        """Asks for the shortest texts of children; returns the node's, and the depth of the outermost rule in progress
+        that it leaned on."""
         nodes = self.nodes
         kind, args = nodes.kind[node], nodes.args[node]
-        result: bytes | None
+        result: Rope | None
         lowest = depth
+        if node in self._shortest:
+            return self._shortest[node], depth
         if kind == EMPTY_KIND:
             result = None
         elif kind in (EPSILON_KIND, SPECIAL):
-            result = b""
+            result = _NO_TEXT
         elif kind == LITERAL:
-            result = args[0]
+            result = Rope(len(args[0]), args[0])
         elif kind in (TEXT, COUNTED):
-            result = self._finish_atom(self._atom(node))
+            data = self._finish_atom(self._atom(node))
+            result = Rope(len(data), data)
         elif kind == REPEAT:
-            if args[1] == 0:
-                result = b""
-            else:
-                result, lowest = self._search_shortest(args[0], open_at, depth)
+            result = _NO_TEXT
+            if args[1] > 0:
+                result, lowest = yield args[0]
                 if result is not None:
-                    result *= args[1]
+                    data = result.flatten() * args[1]
+                    result = Rope(len(data), data)
         elif kind == SEQ:
-            result, lowest = self._search_shortest(args[0], open_at, depth)
+            result, lowest = yield args[0]
             if result is not None:
-                tail, low = self._search_shortest(args[1], open_at, depth)
+                tail, low = yield args[1]
                 lowest = min(lowest, low)
-                result = None if tail is None else result + tail
+                result = None if tail is None else Rope(result.length + tail.length, b"", result, tail)
         elif kind == LAZY:
-            open_at[node] = depth
-            result, lowest = self._search_shortest(nodes.expand(node), open_at, depth + 1)
-            del open_at[node]
+            opened[node] = depth
+            result, lowest = yield nodes.expand(node)
         else:
             parts = args if kind == ALT else [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
             result = None
             for part in sorted(parts, key=self._least_length):
-                if result is not None and self._least_length(part) >= len(result):
+                if result is not None and self._least_length(part) >= result.length:
                     break
-                found, low = self._search_shortest(part, open_at, depth)
+                found, low = yield part
                 lowest = min(lowest, low)
-                if found is not None and (result is None or (len(found), found) < (len(result), result)):
+                if found is not None and (result is None or found.length < result.length):
                     result = found
-        if lowest >= depth:
-            self._shortest[node] = result
-        return result, lowest
+        return result, min(lowest, depth)
 
     def _least_length(self, node: int) -> int:
         """A lower bound of the length of a node's texts, without expanding anything."""
@@ -207,4 +255,6 @@ class Program:
             length += 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
         elif kind == COUNTED:
             length += 2 + args[0]
+        elif kind == WORDS:
+            length += min(len(data) for data, _ in args[0]) - args[1]
         return length

@@ -80,31 +80,32 @@ class Rows:
         return None
 
     def shortest(self, state: int) -> bytes:
-        """The shortest bytes that complete the text, the first such in byte order of their last steps."""
+        """The shortest bytes that complete the text.
+
+        Raises:
+            LimitError: see `Terms.shortest`.
+        """
+        known = self._path.get(state)
+        if known is None:
+            known = self._path[state] = self._find_shortest(state)
+        return known
+
+    def _find_shortest(self, state: int) -> bytes:
         if self.nullable(state):
             return b""
-        known = self._path.get(state)
-        if known is not None:
-            return known
-        parent: dict[int, tuple[int, int]] = {state: (-1, -1)}
-        queue = [state]
-        for current in queue:
-            row = self.row(current)
-            for byte, target in _preferred(row):
-                if target in parent:
-                    continue
-                parent[target] = (current, byte)
-                tail = b"" if self.nullable(target) else None
-                if tail is None:
-                    queue.append(target)
-                    continue
-                step, path = target, b""
-                while parent[step][0] != -1:
-                    step, code = parent[step]
-                    path = bytes((code,)) + path
-                    self._path[step] = path
-                return path
-        raise AssertionError("a row state from which the text cannot be finished")
+        key = self._key[state]
+        if key[0] == "open":
+            return b'"' + self.shortest(self.body(key[1], True))  # type: ignore[arg-type]
+        if key[0] == "body":
+            closing = b'"' if key[2] else b""
+            return self.terms.shortest(key[1], _spell_quoted if key[2] else _spell_raw) + closing  # type: ignore
+        # Inside a character: a few bytes from the next place between two characters.
+        first: dict[int, int] = {}
+        for byte, target in enumerate(self.row(state)):
+            if target != DEAD:
+                first.setdefault(target, byte)
+        options = [bytes((byte,)) + self.shortest(target) for target, byte in first.items()]
+        return min(options, key=lambda option: (len(option), option))
 
     # -- derivation --------------------------------------------------------------------------------------------
 
@@ -266,7 +267,30 @@ def _kill(segments: Segments, low: int, high: int, size: int) -> Segments:
     return _place(tuple(parts), None)
 
 
-def _preferred(row: list[int]) -> list[tuple[int, int]]:
-    """The live bytes of a row, those that read best first: quote, digits, letters, then byte order."""
-    live = [(byte, target) for byte, target in enumerate(row) if target != DEAD]
-    return sorted(live, key=lambda item: (item[0] != 0x22, not chr(item[0]).isalnum() or item[0] > 0x7F, item[0]))
+#: Which characters read best where any would do.
+_PLEASANT = (range(0x61, 0x7B), range(0x30, 0x3A), range(0x41, 0x5B), range(0x20, 0x7F))
+
+
+def _spell_raw(low: int, high: int) -> bytes:
+    """The shortest UTF-8 of a character between two code points, a pleasant one if there is a choice."""
+    for span in _PLEASANT:
+        first = max(low, span.start)
+        if first <= min(high, span.stop - 1):
+            return bytes((first,))
+    if low in range(0xD800, 0xE000):
+        low = 0xE000
+    return chr(low).encode()
+
+
+def _spell_quoted(low: int, high: int) -> bytes:
+    """The same inside a JSON string, where some characters must be escaped."""
+    for span in _PLEASANT:
+        for code in range(max(low, span.start), min(high, span.stop - 1) + 1):
+            if code not in (0x22, 0x5C):
+                return bytes((code,))
+    if high > 0x7E and low < 0x800:
+        return chr(max(low, 0x7F)).encode()
+    for letter, code in _SHORT_ESCAPES.items():
+        if low <= code <= high:
+            return bytes((0x5C, letter))
+    return b"\\u%04x" % low if low < 0x20 else _spell_raw(low, high)

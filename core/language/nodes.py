@@ -31,6 +31,9 @@ from .terms import Terms
 
 EMPTY_KIND, EPSILON_KIND, LITERAL, TEXT, COUNTED, SPECIAL, SEQ, ALT, REPEAT, WORDS, LAZY = range(11)
 
+#: Neighbouring literals are joined up to this many bytes.
+MAX_JOINED = 128
+
 #: How many nodes one store may hold.
 MAX_NODES = 4_000_000
 
@@ -120,6 +123,8 @@ class Nodes:
         """JSON strings of between ``least`` and ``most`` characters."""
         if most is not None and least > most:
             return self.EMPTY
+        if most is not None and most >= 2**31:  # longer than any text that will ever be written
+            most = None
         number = self._make(COUNTED, (least, most))
         self._empty[number] = False
         return number
@@ -142,12 +147,11 @@ class Nodes:
         if kind == SEQ:
             first, second = self.args[left]
             return self.seq(first, self.seq(second, right))
-        if kind == LITERAL:  # "ab" "cd" is "abcd"
-            if self.kind[right] == LITERAL:
-                return self.literal(self.args[left][0] + self.args[right][0])
-            if self.kind[right] == SEQ and self.kind[self.args[right][0]] == LITERAL:
-                joined = self.literal(self.args[left][0] + self.args[self.args[right][0]][0])
-                return self._make(SEQ, (joined, self.args[right][1]))
+        if kind == LITERAL:  # "ab" "cd" is "abcd", unless that grows without end (the closing brackets of deep nesting)
+            follows = self.args[right][0] if self.kind[right] == SEQ else right
+            if self.kind[follows] == LITERAL and len(self.args[left][0]) + len(self.args[follows][0]) <= MAX_JOINED:
+                joined = self.literal(self.args[left][0] + self.args[follows][0])
+                return joined if follows == right else self._make(SEQ, (joined, self.args[right][1]))
         return self._make(SEQ, (left, right))
 
     def sequence(self, parts: Sequence[int]) -> int:

@@ -11,7 +11,8 @@ A whole derivative row at once is a `Segments` value: a piecewise constant funct
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 
 from ..errors import LimitError
 from .charset import CharSet
@@ -24,6 +25,9 @@ SURROGATES = (0xD800, 0xDFFF)
 
 #: How many distinct terms one store may hold: some hundred MB, and seconds of work.
 MAX_TERMS = 200_000
+
+#: How many states the search for a shortest string may visit.
+MAX_SEARCHED = 20_000
 
 _EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS = range(9)
 
@@ -259,6 +263,70 @@ class Terms:
         if live is None:
             live = self._search_live(term)
         return not live
+
+    def shortest(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
+        """The shortest spelling of a string of a non-empty language.
+
+        Args:
+            term: the language.
+            spell: the shortest spelling of any character between two code points.
+
+        Raises:
+            LimitError: too many states to search (an intersection or complement that is hard to satisfy).
+        """
+        if self._nullable[term]:
+            return b""
+        if self._regular[term]:
+            return self._shortest_by_shape(term, spell)
+        # Dijkstra's algorithm over derivatives.
+        heap: list[tuple[int, bytes, int]] = [(0, b"", term)]
+        done: set[int] = set()
+        while heap:
+            length, path, state = heappop(heap)
+            if self._nullable[state]:
+                return path
+            if state in done:
+                continue
+            done.add(state)
+            if len(done) > MAX_SEARCHED:
+                break
+            if self._regular[state]:
+                tail = self._shortest_by_shape(state, spell)
+                heappush(heap, (length + len(tail), path + tail, self.EPSILON))
+                continue
+            starts, targets = self.segments(state)
+            best: dict[int, bytes] = {}
+            for index, target in enumerate(targets):
+                if target in done or self._live[target] is False:
+                    continue
+                char = spell(starts[index], (starts[index + 1] if index + 1 < len(starts) else END) - 1)
+                if target not in best or (len(char), char) < (len(best[target]), best[target]):
+                    best[target] = char
+            for target, char in best.items():
+                heappush(heap, (length + len(char), path + char, target))
+        raise LimitError(
+            f"no string of a pattern was found among {MAX_SEARCHED:,} states", hint="simplify the pattern or its length"
+        )
+
+    def _shortest_by_shape(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
+        """`shortest` of a term without intersection and complement, read off its shape."""
+        result = b""
+        while self._kind[term] == _SEQ:
+            head, term = self._args[term]  # type: ignore[assignment]
+            result += self._shortest_by_shape(head, spell)  # type: ignore[arg-type]
+        kind, args = self._kind[term], self._args[term]
+        if self._nullable[term]:
+            return result
+        if kind == _CHARS:
+            chars = [spell(low, high) for low, high in args[0]]  # type: ignore[attr-defined]
+            return result + min(chars, key=lambda char: (len(char), char))
+        if kind == _WORDS:
+            words = [b"".join(spell(ord(char), ord(char)) for char in word) for word in args[0]]  # type: ignore
+            return result + min(words, key=lambda word: (len(word), word))
+        if kind == _REPEAT:
+            return result + self._shortest_by_shape(args[0], spell) * args[1]  # type: ignore[arg-type, operator]
+        options = [self._shortest_by_shape(part, spell) for part in args]  # type: ignore[arg-type]
+        return result + min(options, key=lambda option: (len(option), option))
 
     def _search_live(self, term: int) -> bool:
         """Breadth-first search for a nullable derivative; marks what it learns on the way."""

@@ -102,7 +102,7 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
             if document.ref_hides_siblings:
                 stack.extend(children)
                 continue
-        if located.pointer and isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#"):
+        if isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#") and located is not document.root:
             yield UnsupportedSchemaError(
                 "a subschema with an $id of its own changes what references mean",
                 hint="remove the inner $id",
@@ -120,9 +120,8 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
                     hint=problem.hint,
                     place=Place(pointer=located.pointer, keyword="pattern", offset=problem.place.offset),
                 )
-        if "oneOf" in schema:
+        if "oneOf" in schema and all(isinstance(option, (Mapping, bool)) for option in schema["oneOf"]):
             options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
-            children.extend(options)
             try:
                 disjoint = len(options) == 1 or provably_disjoint(normaliser, options)
             except ToolGrammarError:
@@ -130,7 +129,7 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
             if not disjoint:
                 yield unsupported(located, "oneOf")
         children.extend(located.child("properties", name) for name in schema.get("properties", ()))
-        for keyword in ("anyOf", "allOf", "prefixItems"):
+        for keyword in ("anyOf", "allOf", "oneOf", "prefixItems"):
             children.extend(located.child(keyword, index) for index in range(len(schema.get(keyword, ()))))
         items = schema.get("items")
         if isinstance(items, (list, tuple)):
@@ -175,9 +174,36 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
         value = schema.get(keyword, 0)
         if isinstance(value, float) and not abs(value) < float("inf"):
             yield wrong(keyword, f"{keyword} must be a finite number")
+    for keyword in ("const", "enum"):
+        if keyword in schema and not _is_json(schema[keyword]):
+            yield wrong(keyword, f"{keyword} holds something that is not a JSON value")
     for keyword in ("anyOf", "allOf", "oneOf"):
         if keyword in schema and isinstance(schema[keyword], (list, tuple)) and not schema[keyword]:
             yield wrong(keyword, f"{keyword} must not be empty")
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value has a JSON text."""
+    stack = [value]
+    seen: set[int] = set()
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (Mapping, list, tuple)):
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, Mapping):
+                if not all(isinstance(key, str) for key in item):
+                    return False
+                stack.extend(item.values())
+            else:
+                stack.extend(item)
+        elif isinstance(item, float):
+            if not -inf < item < inf:
+                return False
+        elif item is not None and not isinstance(item, (str, bool, int)):
+            return False
+    return True
 
 
 def _not_enforced(located: Located) -> Iterator[SchemaError]:
