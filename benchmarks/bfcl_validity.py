@@ -1,0 +1,282 @@
+"""Is every call valid? Noise models write calls for real requests, and every one of them is checked.
+
+    python benchmarks/bfcl_validity.py path/to/bfcl-dev.jsonl.gz [--seeds 3] [--limit 100] [--json results.json]
+
+For each request of a file of the Berkeley Function Calling Leaderboard (one JSON object a line: ``id``, ``question``,
+``functions``), the union grammar of its functions is written under by two models: the embedded one at temperature 1,
+and one that chooses uniformly among the allowed tokens, the hardest test of a guarantee there is. Each produced text
+must be in the grammar, parse, and hold only calls of given tools whose arguments validate under the function's own
+schema with the ``jsonschema`` library.
+
+With ``auto`` a noise model would hardly ever write the marker that begins a call, so there the uniform model favours
+it: one token in twenty. Texts are bounded by ``--max-tokens``; whatever is open then is closed by the decoding loop, so
+cut texts are checked like all others. The exit code is 1 if anything failed. Requests whose schemas the library
+refuses to enforce are counted and shown, and produce nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache, lru_cache
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from toolgrammar.core import Generation, Message, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core.models import Model
+from toolgrammar.tools import ToolSet, to_json_schema
+
+MARKER = b"<tool_call>"
+MODELS = ("embedded", "uniform")
+CHOICES = ("required", "auto")
+
+
+@dataclass
+class Outcome:
+    """Counts over some runs.
+
+    Attributes:
+        runs: texts asked for.
+        refused: runs whose schemas cannot be enforced; nothing was written.
+        calls: calls written.
+        texts: turns of text alone.
+        tokens: tokens written.
+        closed: turns that the token budget closed.
+        failures: what went wrong, by kind; empty if all is well.
+        examples: the first failures, in words.
+        seconds: time spent.
+    """
+
+    runs: int = 0
+    refused: int = 0
+    calls: int = 0
+    texts: int = 0
+    tokens: int = 0
+    closed: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, other: Outcome) -> None:
+        """Count another outcome in."""
+        for name in ("runs", "refused", "calls", "texts", "tokens", "closed", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.failures += other.failures
+        self.examples = (self.examples + other.examples)[:10]
+
+
+class UniformSession:
+    """A sequence without a model: every token is as likely as any other, but for the favoured ones."""
+
+    def __init__(self, logits: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        self._logits = logits
+        self.length = 0
+
+    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Append tokens; the logits are always the same."""
+        self.length += len(token_ids)
+        return self._logits.copy()
+
+    def crop(self, length: int) -> None:
+        """Forget tokens."""
+        self.length = length
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class UniformBackend:
+    """The embedded model's tokenizer, and no model: uniform choice over the mask.
+
+    Args:
+        like: whose tokenizer.
+        favour: the share of choices that goes to the marker of a call where it may be written; 0 for its equal share.
+    """
+
+    name = "uniform"
+    tool_format = "hermes"
+    context_window = 1 << 20
+
+    def __init__(self, like: Any, favour: float = 0.0) -> None:
+        self._like = like
+        self.vocabulary = like.vocabulary
+        self._logits = np.zeros(self.vocabulary.size, dtype=np.float32)
+        if favour:
+            odds = self.vocabulary.size * favour / (1 - favour)
+            self._logits[self.vocabulary.tokens.index(MARKER)] = math.log(odds)
+
+    def encode(self, text: str) -> list[int]:
+        """As the tokenizer writes it."""
+        ids: list[int] = self._like.encode(text)
+        return ids
+
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    ) -> list[int]:
+        """One token: there is nobody to read more."""
+        return [0]
+
+    def start(self) -> UniformSession:
+        """A fresh sequence."""
+        return UniformSession(self._logits)
+
+
+@cache
+def model_for(name: str, choice: str) -> Model:
+    """The model of that name; one per process."""
+    if name == "uniform":
+        return Model(UniformBackend(model_for("embedded", "").backend, 0.05 if choice == "auto" else 0.0))
+    return embedded()
+
+
+@cache
+def embedded() -> Model:
+    """The embedded model, with room for the longest tool lists."""
+    return load_model("embedded", context_window=32_768)
+
+
+@lru_cache(maxsize=8)
+def tools_for(functions: str) -> ToolSet:
+    """The tool set of a request; runs of one request follow each other."""
+    return ToolSet.from_any(json.loads(functions))
+
+
+def failures(generation: Generation, tools: ToolSet, functions: Sequence[Mapping[str, Any]], choice: str) -> Iterator[str]:
+    """What is wrong with a generated turn: kind of failure, a colon, and the details."""
+    if not tools.grammar(tool_choice=choice).matches(generation.raw):
+        yield "not in the grammar: the whole text"
+    reparsed = tools.parse(generation.raw)
+    if [(c.name, c.arguments) for c in reparsed.tool_calls] != [(c.name, c.arguments) for c in generation.tool_calls]:
+        yield "parsed differently: from the whole text"
+    if choice == "required" and not generation.tool_calls:
+        yield "no call: although one is required"
+    if not generation.tool_calls and not generation.text:
+        yield "empty turn: neither text nor calls"
+    schemas = {function["name"]: function["parameters"] for function in functions}
+    for call in generation.tool_calls:
+        if call.error is not None:
+            yield f"call with an error: {call.error}"
+        elif call.name not in schemas:
+            yield f"unknown tool: {call.name}"
+        else:
+            validator = jsonschema.Draft202012Validator(to_json_schema(schemas[call.name]))
+            for error in validator.iter_errors(dict(call.arguments)):
+                yield f"invalid arguments: {error.message}"
+
+
+def run(line: str, model: str, choice: str, seeds: int, max_tokens: int) -> Outcome:
+    """Write and check the turns of one request."""
+    request = json.loads(line)
+    outcome = Outcome()
+    started = time.perf_counter()
+    for seed in range(seeds):
+        outcome.runs += 1
+        try:
+            tools = tools_for(json.dumps(request["functions"]))
+            generation = model_for(model, choice).generate(
+                request["question"][0][-1]["content"],
+                tools=tools, tool_choice=choice, max_tokens=max_tokens, temperature=1.0, seed=seed,
+            )  # fmt: skip
+            problems = list(failures(generation, tools, request["functions"], choice))
+        except UnsupportedSchemaError:
+            outcome.refused += 1
+            continue
+        except ToolGrammarError as error:
+            problems = [f"{type(error).__name__}: {error}"]
+        else:
+            outcome.calls += len(generation.tool_calls)
+            outcome.texts += not generation.tool_calls
+            outcome.tokens += generation.usage.completion_tokens
+            outcome.closed += generation.finish_reason == "length"
+        for problem in problems:
+            outcome.failures[problem.split(":")[0]] += 1
+            outcome.examples.append(f"{request['id']}, {model}, {choice}, seed {seed}: {problem[:300]}")
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def table(results: Mapping[tuple[str, str], Outcome]) -> Table:
+    """The summary."""
+    shown = Table(title="Validity of calls written by noise")
+    names = ("model", "choice", "turns", "refused", "calls", "text", "closed", "tokens", "failed", "valid")
+    for name in names:
+        shown.add_column(name, justify="left" if name in ("model", "choice") else "right", no_wrap=True)
+    for (model, choice), outcome in results.items():
+        failed = sum(outcome.failures.values())
+        written = outcome.runs - outcome.refused
+        share = "-" if not written else "100%" if not failed else f"{max(0.0, 1 - failed / written):.2%}"
+        counts = (outcome.runs, outcome.refused, outcome.calls, outcome.texts, outcome.closed, outcome.tokens, failed)
+        shown.add_row(model, choice, *(f"{count:,}" for count in counts), share)
+    return shown
+
+
+def report(results: Mapping[tuple[str, str], Outcome], options: argparse.Namespace) -> dict[str, Any]:
+    """Everything, for a file."""
+    packages = ("toolgrammar", "jsonschema", "numpy", "pydantic")
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "versions": {name: version(name) for name in packages},
+        "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
+        "results": [{"model": model, "choice": choice, **asdict(outcome)} for (model, choice), outcome in results.items()],
+    }
+
+
+def main() -> int:
+    """Run the benchmark; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
+    parser.add_argument("--seeds", type=int, default=3, help="turns per request, model and choice")
+    parser.add_argument("--limit", type=int, help="only the first so many requests")
+    parser.add_argument("--max-tokens", type=int, default=512, help="budget of a turn")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    opener = gzip.open if options.data.suffix == ".gz" else open
+    with opener(options.data, "rt", encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()][: options.limit]
+    pairs = [(model, choice) for model in options.models for choice in options.choices]
+    results = {pair: Outcome() for pair in pairs}
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    # Each process is one thread: the models are small, and would only wait for each other. Read when NumPy is loaded.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    pool = ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"))
+    with pool, Progress(*columns, console=console) as progress:
+        for pair in pairs:
+            task = progress.add_task(" ".join(pair), total=len(lines))
+            jobs = [pool.submit(run, line, *pair, options.seeds, options.max_tokens) for line in lines]
+            for job in jobs:
+                results[pair].add(job.result())
+                progress.advance(task)
+    Console(width=None if sys.stdout.isatty() else 110).print(table(results))
+    for outcome in results.values():
+        for example in outcome.examples:
+            console.print(example, style="red", markup=False, highlight=False)
+    if options.json:
+        options.json.write_text(json.dumps(report(results, options), indent=2, ensure_ascii=False) + "\n")
+    return 1 if any(outcome.failures for outcome in results.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
