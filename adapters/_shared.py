@@ -6,7 +6,6 @@ Nothing here knows a framework. An adapter object holds one `Engine`; all that i
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import threading
 from collections import OrderedDict
@@ -177,8 +176,8 @@ def _block_parts(block: Any) -> list[Part]:
     if kind in ("text", "input_text", "output_text"):
         return [TextPart(block.get("text") or "")]
     if kind == "image_url":
-        image = block["image_url"]
-        return [image(image if isinstance(image, str) else image["url"])]
+        address = block["image_url"]
+        return [image(address if isinstance(address, str) else address["url"])]
     if kind == "image":
         source = block.get("source", block)
         data = source.get("base64") or source.get("data")
@@ -349,7 +348,6 @@ def translated(table: ErrorTable) -> Iterator[None]:
         raise
 
 
-@functools.cache
 def _both(theirs: type[Exception], ours: type[ToolGrammarError]) -> type[ToolGrammarError]:
     # Our constructor, whatever the framework's class does in its own.
     return type(ours.__name__, (theirs, ours), {"__init__": ToolGrammarError.__init__, "__module__": ours.__module__})

@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import Self
 
 from ..core.errors import ModelError, UnknownToolError
-from ..core.events import Generation, TextDelta
+from ..core.events import FinishReason, Generation, TextDelta
 from ..core.messages import Message, Part, TextPart, ToolCall
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
@@ -48,6 +48,7 @@ try:
         SystemMessage,
         UserMessage,
     )
+    from autogen_core.models._types import FinishReasons
     from autogen_core.tools import BaseTool, Tool, ToolSchema
 except ImportError as error:
     raise _shared.missing("autogen-core", "autogen") from error
@@ -224,11 +225,10 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             counter.completion_tokens += usage.completion_tokens
         if json_output:
             _shared.require_whole(generation)
-        reason = {"tool_calls": "function_calls", "cancelled": "unknown"}.get(generation.finish_reason)
         calls = [_function_call(call) for call in generation.tool_calls]
         text, reasoning = generation.text, generation.message.reasoning
         return CreateResult(
-            finish_reason=reason or generation.finish_reason,
+            finish_reason=_REASONS[generation.finish_reason],
             content=calls or text,
             usage=usage,
             cached=False,
@@ -294,6 +294,14 @@ _PER_CALL = frozenset(
     {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
     | {"tool_format", "on_budget", "grammar", "jump_forward"}
 )
+
+
+_REASONS: Mapping[FinishReason, FinishReasons] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "function_calls",
+    "cancelled": "unknown",
+}
 
 
 def _sampling(arguments: Mapping[str, Any]) -> GenerateParams:

@@ -210,7 +210,10 @@ class ChatToolGrammar(BaseChatModel):
         """
         with _shared.translated(_errors):
             formatted = [openai_tool(tool) for tool in tools]
-            bound = {"tools": formatted, "tool_choice": _choice(tool_choice, [*map(_shared.tool_name, formatted)])}
+            bound: dict[str, Any] = {
+                "tools": formatted,
+                "tool_choice": _choice(tool_choice, [*map(_shared.tool_name, formatted)]),
+            }
         if parallel_tool_calls is not None:
             bound["parallel_tool_calls"] = parallel_tool_calls
         if response_format is not None:
@@ -256,7 +259,7 @@ class ChatToolGrammar(BaseChatModel):
                 parser = JsonOutputKeyToolsParser(key_name=name, first_tool_only=True)
         elif method in ("json_schema", "json_mode"):
             bound = self.bind_tools(tools or (), response_format=schema, ls_structured_output_format=known, **kwargs)
-            parser = PydanticOutputParser(pydantic_object=schema) if is_class else JsonOutputParser()
+            parser = PydanticOutputParser(pydantic_object=cast(Any, schema)) if is_class else JsonOutputParser()
         else:
             raise ValueError(f"unknown method {method!r}: json_schema, json_mode or function_calling")
         if not allow_cut:
@@ -272,7 +275,7 @@ class ChatToolGrammar(BaseChatModel):
     def _request(self, stop: list[str] | None, kwargs: Mapping[str, Any]) -> tuple[Model, GenerateParams]:
         """The model and the parameters of one call."""
         if unknown := sorted(set(kwargs) - _PER_CALL):
-            raise ToolGrammarError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
+            raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
         given = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING}
         given |= {name: kwargs[name] for name in ("grammar", "jump_forward") if name in kwargs}
         tools = self._engine.tools(kwargs.get("tools") or ())
@@ -281,7 +284,7 @@ class ChatToolGrammar(BaseChatModel):
             given |= {"tools": tools, "parallel_tool_calls": parallel}
             given["tool_choice"] = _choice(kwargs.get("tool_choice"), tools.names)
         elif _choice(kwargs.get("tool_choice"), ()) == "required":
-            raise ToolGrammarError("a tool call is required, but there are no tools", hint="bind at least one tool")
+            raise ModelError("a tool call is required, but there are no tools", hint="bind at least one tool")
         schema = _response_schema(kwargs.get("response_format"))
         if schema is not None:
             given |= {"response_schema": schema} if tools else {"json_mode": JsonMode(schema=schema)}
@@ -349,14 +352,14 @@ class ChatToolGrammar(BaseChatModel):
 def openai_tool(tool: Any) -> dict[str, Any]:
     """A tool in any form that LangChain or `ToolSet` knows, as an OpenAI-style dict with its whole schema."""
     if isinstance(tool, Tool) and not tool.args_schema:
-        return cast("dict[str, Any]", convert_to_openai_tool(tool))  # one string, by LangChain's own convention
+        return convert_to_openai_tool(tool)  # one string, by LangChain's own convention
     if is_typeddict(tool):
-        return cast("dict[str, Any]", convert_to_openai_tool(tool))  # Annotated[int, default, "description"] is theirs
+        return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
     if callable(tool) and not isinstance(tool, (type, BaseTool)) and hasattr(tool, "__name__"):
         model = create_schema_from_function(
             tool.__name__, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
         )
-        tool = {"name": tool.__name__, "description": model.__doc__ or "", "parameters": model.model_json_schema()}
+        tool = {"name": tool.__name__, "description": model.__doc__ or "", "parameters": model}
     return _shared.openai_tool(tool)
 
 

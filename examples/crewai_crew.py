@@ -50,9 +50,7 @@ def main() -> None:
     model = ScriptedModel(replies)
     # One loaded model, one LLM object for each agent: CrewAI counts tokens by object.
     shop = "You work in a shop."
-    clerk = Agent(
-        role="Clerk", goal="Tell prices", backstory=shop, tools=[price_list], llm=ToolGrammarLLM(model=model)
-    )
+    clerk = Agent(role="Clerk", goal="Tell prices", backstory=shop, tools=[price_list], llm=ToolGrammarLLM(model=model))
     cashier = Agent(role="Cashier", goal="Write bills", backstory=shop, llm=ToolGrammarLLM(model=model))
     price = Task(description="What do 4 apples and a bread cost?", expected_output="The price", agent=clerk)
     bill = Task(description="Write the bill.", expected_output="The bill", agent=cashier, output_pydantic=Bill)

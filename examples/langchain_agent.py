@@ -33,7 +33,9 @@ def get_weather(city: str, unit: Unit = Unit.celsius) -> str:
 
 def model() -> ChatToolGrammar:
     """A model that asks for the weather and then tells it; it also tries to name a unit that does not exist."""
-    wrong = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "unit": "celsius degrees"}}\n</tool_call>'
+    wrong = (
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "unit": "celsius degrees"}}\n</tool_call>'
+    )
     return ChatToolGrammar(model=ScriptedModel([wrong, "It is -4 degrees in Oslo, and it snows."]))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from toolgrammar.core import Message, Model, ToolCall, load_model
 
+
 @pytest.fixture(scope="session")
 def noise() -> Model:
     """The embedded model, whose weights are noise: what it writes is valid because of the grammar alone."""
@@ -19,7 +20,7 @@ def noise() -> Model:
 def call() -> Callable[..., Message]:
     """Make a reply that calls a tool."""
 
-    def make(name: str, text: str = "", **arguments: Any) -> Message:
-        return Message("assistant", text, tool_calls=(ToolCall("", name, arguments),))
+    def make(name: str, **arguments: Any) -> Message:
+        return Message("assistant", tool_calls=(ToolCall("", name, arguments),))
 
     return make

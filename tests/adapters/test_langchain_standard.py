@@ -100,11 +100,9 @@ class TestNoise(ChatModelIntegrationTests):
         super().test_agent_loop(model)
 
     @pytest.mark.xfail(strict=False, reason="noise does not copy a name into the argument")
-    def test_unicode_tool_call_integration(
-        self, model: BaseChatModel, *, tool_choice: str | None = None, force_tool_call: bool = True
-    ) -> None:
+    def test_unicode_tool_call_integration(self, model: BaseChatModel) -> None:
         """Needs intelligence."""
-        super().test_unicode_tool_call_integration(model, tool_choice=tool_choice, force_tool_call=force_tool_call)
+        super().test_unicode_tool_call_integration(model)
 
 
 JOKE = '{"setup": "Why do cats type badly?", "punchline": "They only have paws."}'
