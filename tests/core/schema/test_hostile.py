@@ -1,0 +1,195 @@
+"""Abuses: an answer or a clear error, within seconds and bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import (
+    Grammar,
+    InvalidSchemaError,
+    LimitError,
+    ToolGrammarError,
+    UnsatisfiableSchemaError,
+    Vocabulary,
+)
+from toolgrammar.core.schema import check
+
+pytestmark = pytest.mark.timeout(30)
+
+BYTES = Vocabulary([bytes((byte,)) for byte in range(256)] + [None], eos=[256])
+
+
+def chain(depth: int, wrap: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """A schema nested so many levels deep."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = wrap(schema)
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        pytest.param(
+            chain(10_000, lambda inner: {"type": "object", "properties": {"a": inner}, "required": ["a"]}),
+            '{"a": ' * 10_000 + '"x"' + "}" * 10_000,
+            id="properties",
+        ),
+        pytest.param(chain(10_000, lambda inner: {"type": "array", "items": inner}), "[" * 9_000 + "]" * 9_000, id="items"),
+        pytest.param(chain(10_000, lambda inner: {"anyOf": [inner]}), '"x"', id="anyOf"),
+        pytest.param(chain(10_000, lambda inner: {"allOf": [inner]}), '"x"', id="allOf"),
+        pytest.param(chain(2_000, lambda inner: {"oneOf": [inner]}), '"x"', id="oneOf"),
+    ],
+)
+def test_ten_thousand_levels(schema: dict[str, Any], text: str) -> None:
+    """A schema 10,000 levels deep is enforced: texts, masks and shortest completions."""
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches(text) and not grammar.matches(text + "x")
+    matcher = grammar.bind(BYTES).matcher()
+    assert matcher.allowed_tokens()
+    assert grammar.matches(matcher.shortest_completion())
+
+
+def test_hundred_thousand_strings() -> None:
+    """An enumeration of 100,000 strings is a trie, not 100,000 alternatives."""
+    grammar = Grammar.from_json_schema({"enum": [f"value {number}" for number in range(100_000)]})
+    assert grammar.matches('"value 77777"') and not grammar.matches('"value 100000"')
+    matcher = grammar.bind(BYTES).matcher()
+    assert matcher.forced_bytes() == b'"value '
+    assert matcher.constraint.counters()["states"] < 1_000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("^(a|a)*b$", "a" * 5_000 + "b", True),
+        ("^(a*)*b$", "a" * 5_000, False),
+        ("^(a|b)*a(a|b){12}$", "ab" * 200 + "a" * 13, True),
+        ("^(?=.*[A-Z])(?=.*[0-9]).{8,}$", "abcA1234", True),
+    ],
+)
+def test_patterns_that_hang_backtrackers(pattern: str, text: str, expected: bool) -> None:
+    """Patterns are automata: no backtracking."""
+    assert Grammar.from_json_schema({"type": "string", "pattern": pattern}).matches(json.dumps(text)) is expected
+
+
+def test_an_exponential_pattern_answers_or_hits_the_limit() -> None:
+    """Where the automaton itself is exponential, masks still come at once, and the shortest text too."""
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": "^(a|b)*a(a|b){30}$"})
+    matcher = grammar.bind(BYTES).matcher()
+    assert matcher.allowed_tokens() == [0x22]
+    assert len(matcher.shortest_completion()) == 33
+
+
+LOOPS: list[dict[str, Any]] = [
+    {"$ref": "#"},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+    {"anyOf": [{"type": "null"}, {"$ref": "#"}]},
+    {"allOf": [{"$ref": "#/allOf/0"}]},
+]
+
+
+@pytest.mark.parametrize("schema", LOOPS, ids=str)
+def test_reference_loops_are_named(schema: dict[str, Any]) -> None:
+    """A reference that leads to itself without describing anything is an error that names the place."""
+    with pytest.raises(InvalidSchemaError, match="refers to itself") as caught:
+        Grammar.from_json_schema(schema).program  # noqa: B018 - lowering is what finds it
+    assert caught.value.place.keyword == "$ref" and caught.value.hint
+
+
+def test_infinite_recursion_is_unsatisfiable() -> None:
+    """An object that must hold itself can never be written."""
+    with pytest.raises(UnsatisfiableSchemaError):
+        Grammar.from_json_schema({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}).program  # noqa: B018
+
+
+def test_cyclic_python_objects() -> None:
+    """A Python dict that holds itself is a recursive schema."""
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    schema["properties"]["self"] = schema
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches('{"self": {"self": {}}}') and not grammar.matches('{"self": 1}')
+    assert grammar == Grammar.from_json_schema(schema)
+
+
+def test_four_megabytes_are_lowered_where_the_text_goes() -> None:
+    """A 4 MB schema is checked once, and lowered only where a text reaches it."""
+    inner = {f"p{number}": {"type": "string", "description": "x" * 40} for number in range(20)}
+    schema = {
+        "type": "object",
+        "properties": {
+            f"property_{number}": {"type": "object", "properties": dict(inner), "required": ["p3"]}
+            for number in range(2_500)
+        },
+    }
+    assert len(json.dumps(schema)) > 3_000_000
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches('{"property_2": {"p3": "x"}}') and not grammar.matches('{"property_2": {"p4": "x"}}')
+    assert grammar.bind(BYTES).matcher().shortest_completion() == b"{}"
+
+
+@pytest.mark.parametrize("keyword", ["minLength", "minItems"])
+def test_minima_that_no_model_writes(keyword: str) -> None:
+    """A billion characters or items are refused by name."""
+    with pytest.raises(LimitError, match="1,000,000,000") as caught:
+        Grammar.from_json_schema({keyword: 10**9})
+    assert caught.value.place.keyword == keyword
+
+
+@pytest.mark.parametrize("most", [10**6, 10**9, 10**30])
+def test_huge_maxima_cost_nothing(most: int) -> None:
+    """Upper bounds are counted, not unrolled."""
+    grammar = Grammar.from_json_schema(
+        {"anyOf": [{"type": "string", "maxLength": most}, {"type": "array", "items": {"type": "null"}, "maxItems": most}]}
+    )
+    assert grammar.matches('"abc"') and grammar.matches("[null, null]")
+    assert grammar.program.automaton.counters()["rows"] < 100
+
+
+def test_alternatives_are_bounded() -> None:
+    """Two to the power of twenty alternatives hit a stated limit that names the place."""
+    parts = [{"anyOf": [{"required": [f"a{index}"]}, {"required": [f"b{index}"]}]} for index in range(20)]
+    with pytest.raises(LimitError, match="alternatives"):
+        Grammar.from_json_schema({"allOf": parts}).program  # noqa: B018
+
+
+def test_a_thousand_alternatives() -> None:
+    """A thousand object alternatives work."""
+    options = [
+        {"type": "object", "properties": {f"a{index}": {"type": "string"}}, "required": [f"a{index}"]}
+        for index in range(1_000)
+    ]
+    grammar = Grammar.from_json_schema({"anyOf": [{**option, "additionalProperties": False} for option in options]})
+    assert grammar.matches('{"a500": "x"}') and not grammar.matches('{"a500": "x", "a1": "x"}')
+
+
+KEYWORDS = (
+    "type properties required additionalProperties items prefixItems minItems maxItems enum const anyOf allOf oneOf $ref"
+    " $defs minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum nullable uniqueItems"
+    " minProperties maxProperties additionalItems $id $schema not if then patternProperties propertyNames multipleOf"
+    " contains minContains dependencies dependentRequired dependentSchemas unevaluatedProperties $anchor $dynamicRef"
+).split()
+VALUES: list[Any] = [
+    None, True, False, 0, -1, 1.5, float("nan"), float("inf"), "x", "(", [], [1], ["a", "a"], [None], {}, {"a": 1},
+    {"a": {}}, [{}], {1: 2}, 10**30, b"x", set(), [[]], (1,), object(), {"a": ["b"]}, {"(": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_malformed_keywords(keyword: str) -> None:
+    """Any keyword with any value either compiles or is an error of ours, never a raw one; `check` agrees."""
+    for value in VALUES:
+        for extra in ({}, {"type": "string"}, {"type": "object"}, {"type": "array"}, {"type": "number"}):
+            schema = {**extra, keyword: value}
+            try:
+                grammar = Grammar.from_json_schema(schema)
+                for text in ('"a"', '{"a": 1}', "[1]", "1"):
+                    grammar.matches(text)
+            except ToolGrammarError as error:
+                assert error.message and error.code
+            else:
+                assert check(schema) == []

@@ -1,0 +1,77 @@
+"""Numbers: the text of a number is accepted iff its value is in range."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core.validation import is_valid
+
+BOUNDS = st.one_of(
+    st.integers(-120, 120),
+    st.sampled_from([0.1, -0.1, 1e-7, -2.5e-7, 2.5e10, 1e16, -3e20, 99.995, 0.5, 1e300, 10**18, -(10**15)]),
+    st.decimals(-200, 200, places=2).map(float),
+)
+NUMBERS = st.one_of(
+    st.integers(-130, 130),
+    BOUNDS,
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+    st.floats(-130, 130),
+    st.integers(-(10**20), 10**20),
+)
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> dict[str, Any]:
+    """A number schema with up to two bounds."""
+    schema: dict[str, Any] = {"type": draw(st.sampled_from(["number", "integer"]))}
+    for name in draw(
+        st.lists(st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]), max_size=2, unique=True)
+    ):
+        schema[name] = draw(BOUNDS)
+    return schema
+
+
+@given(schemas(), st.lists(NUMBERS, min_size=5, max_size=12))
+def test_agrees_with_jsonschema(schema: dict[str, Any], numbers: list[float]) -> None:
+    """Python's spelling of a number is accepted iff jsonschema finds the number valid (integers: any spelling)."""
+    try:
+        grammar = Grammar.from_json_schema(schema, whitespace="flexible")
+        grammar.program  # noqa: B018
+    except ToolGrammarError:
+        assert not any(is_valid(number, schema) for number in numbers)
+        return
+    for number in [*numbers, *(schema[name] for name in schema if name != "type")]:
+        assert grammar.matches(json.dumps(number)) == is_valid(number, schema), (number, schema)
+
+
+@pytest.mark.parametrize("text", ["01", "+1", ".5", "1.", "1e", "--1", "1.5.2", "0x1", "1_0", "", "-", "NaN", "1e999"])
+def test_what_is_no_number(text: str) -> None:
+    """Texts that JSON does not take, or that overflow, are refused."""
+    assert not Grammar.from_json_schema({"type": "number"}).matches(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "10", "-3.25", "1e5", "1E+05", "2.5e-07", "0.000001", "0e0", "-1.5e300"])
+def test_what_is_a_number(text: str) -> None:
+    """The usual spellings are accepted."""
+    assert Grammar.from_json_schema({"type": "number"}).matches(text)
+
+
+def test_integers_have_one_spelling_unless_flexible() -> None:
+    """`1.0` is an integer only where the whitespace policy allows any spelling."""
+    tight = Grammar.from_json_schema({"type": "integer"})
+    loose = Grammar.from_json_schema({"type": "integer"}, whitespace="flexible")
+    assert tight.matches("1") and not tight.matches("1.0") and not tight.matches("1e3")
+    assert loose.matches("1.0") and loose.matches("1.50e3") and not loose.matches("1.5e0")
+
+
+def test_digits_are_bounded() -> None:
+    """A model cannot write digits for ever."""
+    grammar = Grammar.from_json_schema({"type": "number"})
+    assert grammar.matches("1" * 30) and not grammar.matches("1" * 31)
+    assert grammar.matches("0." + "1" * 30) and not grammar.matches("0." + "1" * 31)
