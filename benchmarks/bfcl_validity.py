@@ -159,7 +159,9 @@ def tools_for(functions: str) -> ToolSet:
     return ToolSet.from_any(json.loads(functions))
 
 
-def failures(generation: Generation, tools: ToolSet, functions: Sequence[Mapping[str, Any]], choice: str) -> Iterator[str]:
+def failures(
+    generation: Generation, tools: ToolSet, functions: Sequence[Mapping[str, Any]], choice: str
+) -> Iterator[str]:
     """What is wrong with a generated turn: kind of failure, a colon, and the details."""
     if not tools.grammar(tool_choice=choice).matches(generation.raw):
         yield "not in the grammar: the whole text"
@@ -236,7 +238,9 @@ def report(results: Mapping[tuple[str, str], Outcome], options: argparse.Namespa
         "machine": platform.machine(),
         "versions": {name: version(name) for name in packages},
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
-        "results": [{"model": model, "choice": choice, **asdict(outcome)} for (model, choice), outcome in results.items()],
+        "results": [
+            {"model": model, "choice": choice, **asdict(outcome)} for (model, choice), outcome in results.items()
+        ],
     }
 
 
@@ -258,7 +262,13 @@ def main() -> int:
     pairs = [(model, choice) for model in options.models for choice in options.choices]
     results = {pair: Outcome() for pair in pairs}
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     # Each process is one thread: the models are small, and would only wait for each other. Read when NumPy is loaded.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     pool = ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"))

@@ -1,6 +1,7 @@
 """Running a call: arguments become the function's own types, the result or the failure becomes a message.
 
-Nothing is evaluated: a call is a name looked up in the tool set and JSON arguments, validated, then coerced by Pydantic.
+Nothing is evaluated: a call is a name looked up in the tool set, and JSON arguments that are validated and coerced by
+Pydantic.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ class ToolResult:
     def to_message(self) -> Message:
         """The message of role ``tool`` that tells the model."""
         content = self.error if self.error is not None else result_text(self.value)
-        return Message(
-            "tool", content, tool_call_id=self.call.id, name=self.call.name, is_error=self.error is not None
-        )
+        return Message("tool", content, tool_call_id=self.call.id, name=self.call.name, is_error=self.error is not None)
 
 
 def result_text(value: Any) -> str:
@@ -72,7 +71,8 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
         arguments = tool.binder(call.arguments) if tool.binder is not None else dict(call.arguments)
         return lambda: function(**arguments)
     if tool.model is not None:
-        return lambda value=_build(tool, tool.model, call): value  # type: ignore[misc]
+        instance = _build(tool, tool.model, call)
+        return lambda: instance
     raise ToolCallError(
         f"the tool {tool.name!r} has no function to run",
         hint="make the tool from a function, or run the call yourself",
@@ -113,7 +113,7 @@ def describe_failure(error: BaseException) -> str:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _async_error(tool: Tool) -> ToolCallError:
@@ -132,7 +132,7 @@ def _build(tool: Tool, model: type[Any], call: ToolCall) -> Any:
             from .typed_dicts import readable
 
             return TypeAdapter(readable(model)).validate_json(text)
-        return model.parse_raw(text)  # type: ignore[attr-defined]  # a model of Pydantic version 1
+        return model.parse_raw(text)  # a model of Pydantic version 1
     except ValidationError as error:
         raise arguments_error(error, tool.name) from error
     except ValueError as error:

@@ -12,7 +12,7 @@ an oversight, so a tool set reads schemas *closed* unless told otherwise:
 
 `Grammar.from_json_schema` follows this reading with ``additional_properties=False``. `close_objects` writes it out, so
 that any validator follows it; where JSON Schema has no words for it, what is written out takes more, never less: with
-properties beside ``anyOf``, those of several branches together, and below ``allOf``, anything if all that it joins might
+properties beside ``anyOf``, those of several branches together; below ``allOf``, anything, if all that it joins might
 name nothing.
 """
 
@@ -40,7 +40,8 @@ def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
     """
     if isinstance(schema, bool):
         return schema
-    return _Closer(schema).close(schema)
+    closed: dict[str, Any] = _Closer(schema).close(schema)
+    return closed
 
 
 class _Closer:
@@ -150,7 +151,7 @@ class _Closer:
         )
 
     def _find_parts(self, schema: Any, part: bool) -> None:
-        """Note the definitions that this schema uses as parts of larger objects (``part``: the schema is one itself)."""
+        """Note the definitions that this schema uses as parts of larger objects (``part``: it is one itself)."""
         if not isinstance(schema, dict):
             return
         reference = schema.get("$ref")

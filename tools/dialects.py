@@ -26,13 +26,13 @@ MAX_DEPTH = 150
 
 _TYPES = {
     **{name: name for name in ("object", "array", "string", "number", "integer", "boolean", "null")},
-    **{name: "object" for name in ("dict", "map", "hashmap", "hashtable", "mapping")},
-    **{name: "array" for name in ("list", "tuple", "set", "arraylist", "queue", "stack")},
-    **{name: "string" for name in ("str", "char", "text")},
-    **{name: "number" for name in ("float", "double", "decimal")},
-    **{name: "integer" for name in ("int", "long", "short", "byte", "bigint")},
+    **dict.fromkeys(("dict", "map", "hashmap", "hashtable", "mapping"), "object"),
+    **dict.fromkeys(("list", "tuple", "set", "arraylist", "queue", "stack"), "array"),
+    **dict.fromkeys(("str", "char", "text"), "string"),
+    **dict.fromkeys(("float", "double", "decimal"), "number"),
+    **dict.fromkeys(("int", "long", "short", "byte", "bigint"), "integer"),
     "bool": "boolean",
-    **{name: "null" for name in ("none", "nonetype")},
+    **dict.fromkeys(("none", "nonetype"), "null"),
 }
 _ANY = frozenset({"any", "type_unspecified"})
 
@@ -120,7 +120,9 @@ class _Converter:
                 self._items(schema, result, pointer)
             elif key == "dependencies":
                 self._dependencies(value, result, pointer)
-            elif key in ("required", "optional", "nullable", "additionalItems") or (key == "$schema" and self.old_draft):
+            elif key in ("required", "optional", "nullable", "additionalItems") or (
+                key == "$schema" and self.old_draft
+            ):
                 continue  # dealt with below, or with "items"
             elif key in ("exclusiveMinimum", "exclusiveMaximum") and isinstance(value, bool):
                 bound = "minimum" if key == "exclusiveMinimum" else "maximum"
@@ -203,7 +205,9 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type")
     composed = any(key in schema for key in ("const", "allOf", "anyOf", "oneOf", "not", "$ref", "if"))
     if kind is None or composed:
-        notes = {key: schema.pop(key) for key in ("title", "description", "default", "$defs", "definitions") if key in schema}
+        notes: dict[str, Any] = {
+            key: schema.pop(key) for key in ("title", "description", "default", "$defs", "definitions") if key in schema
+        }
         return {**notes, "anyOf": [schema, {"type": "null"}]} if schema else notes
     types = kind if isinstance(kind, list) else [kind]
     schema["type"] = [*types, *(["null"] if "null" not in types else [])]

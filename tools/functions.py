@@ -18,13 +18,13 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import docstring_parser
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from ..core.errors import InvalidArgumentsError, Place, SchemaError
 from .tool import Tool
@@ -34,7 +34,10 @@ from .typed_dicts import readable
 class FunctionJsonSchema(GenerateJsonSchema):
     """Pydantic's generator, for signatures: no titles made up from names, no warning for a default that is not JSON."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+    ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]  # an instance variable there
+        "skipped-choice",
+        "non-serializable-default",
+    }
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never: a parameter's name says what its title would."""
@@ -61,7 +64,9 @@ def tool_from_function(
     target = unwrapped if hasattr(unwrapped, "__name__") else type(unwrapped).__call__
     name = name or (target.__name__ if hasattr(unwrapped, "__name__") else type(unwrapped).__name__)
     if name == "<lambda>":
-        raise SchemaError("a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name))
+        raise SchemaError(
+            "a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name)
+        )
     documentation = docstring_parser.parse(inspect.getdoc(target) or "")
     described = {entry.arg_name: entry.description for entry in documentation.params if entry.description}
     parameters = _parameters(function, target, name)
@@ -139,7 +144,7 @@ def _arguments_model(
         else:
             info, annotation = Field(default), parameter.annotation
         extra: dict[str, Any] = {}
-        stated = _stated(annotation) + [info]
+        stated = [*_stated(annotation), info]
         if not any(each.alias or each.validation_alias for each in stated):
             extra["alias"] = key
         if key in described and not any(each.description for each in stated):
@@ -187,9 +192,7 @@ def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
     return None
 
 
-def _bind(
-    model: type[BaseModel], names: tuple[str, ...], tool: str, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
+def _bind(model: type[BaseModel], names: tuple[str, ...], tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
     try:
         value = model.model_validate_json(json.dumps(dict(arguments)))
@@ -202,7 +205,9 @@ def arguments_error(error: ValidationError, tool: str) -> InvalidArgumentsError:
     """Pydantic's complaint, as ours: first problem in the place, all of them in the message."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     pointers = ["".join(f"/{part}" for part in problem["loc"]) for problem in problems]
-    text = "; ".join(f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems))
+    text = "; ".join(
+        f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems, strict=True)
+    )
     return InvalidArgumentsError(
         f"the arguments do not fit: {text}",
         hint="change the arguments",

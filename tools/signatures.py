@@ -130,7 +130,7 @@ def tool_from_dict(source: Mapping[str, Any]) -> Tool:
 
 
 def _from_object(source: Any) -> Tool | None:
-    """A framework's tool object, told by its attributes; the lossless schema is taken, not the framework's rendering."""
+    """A framework's tool object, told by its attributes; its lossless schema is taken, not the framework's version."""
     name = getattr(source, "name", None)
     if not isinstance(name, str):
         return None
@@ -197,7 +197,7 @@ def _schema_of(adapter: TypeAdapter[Any], name: str) -> dict[str, Any]:
 def _class_doc(cls: type[Any]) -> str:
     doc = inspect.getdoc(cls) or ""
     # dataclasses write their own signature as docstring when there is none
-    return "" if doc.startswith(f"{cls.__name__}(") or doc.startswith("dict() ->") else doc
+    return "" if doc.startswith((f"{cls.__name__}(", "dict() ->")) else doc
 
 
 def _is_pydantic_v1(cls: type[Any]) -> bool:

@@ -15,7 +15,9 @@ from .dialects import to_json_schema
 MAX_NAME_LENGTH = 256
 
 # Keywords that say something to a reader and nothing about which values are valid.
-_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"})
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"}
+)
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"enum", "const", "dependentRequired"})
 

@@ -61,8 +61,8 @@ class ToolSet:
 
         Args:
             sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of OpenAI,
-                Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a title,
-                tool objects of LangChain, CrewAI, AutoGen and MCP, or another `ToolSet`.
+                Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a
+                title, tool objects of LangChain, CrewAI, AutoGen and MCP, or another `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
 
@@ -128,7 +128,7 @@ class ToolSet:
 
     def grammar(
         self,
-        format: str | WireFormat = "hermes",  # noqa: A002 - the name that callers write
+        format: str | WireFormat = "hermes",
         *,
         tool_choice: str = "auto",
         parallel: bool = True,
@@ -189,7 +189,7 @@ class ToolSet:
 
     def parser(
         self,
-        format: str | WireFormat = "hermes",  # noqa: A002
+        format: str | WireFormat = "hermes",
         *,
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
@@ -207,7 +207,7 @@ class ToolSet:
     def parse(
         self,
         text: str,
-        format: str | WireFormat = "hermes",  # noqa: A002
+        format: str | WireFormat = "hermes",
         *,
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
@@ -291,7 +291,7 @@ class ToolSet:
         """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
         return [tool.to_openai() for tool in self]
 
-    def prompt(self, format: str | WireFormat = "hermes") -> str:  # noqa: A002
+    def prompt(self, format: str | WireFormat = "hermes") -> str:
         """The text that tells a model without its own template about the tools and the format."""
         return get_format(format).prompt(tuple(self))
 

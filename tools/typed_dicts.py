@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import types
 import typing
@@ -34,10 +35,9 @@ class _Rewriter:
             return annotation
         arguments = typing.get_args(annotation)
         if origin is typing.Annotated:
-            return typing.Annotated[(self.rewrite(arguments[0]), *arguments[1:])]
-        rewritten = tuple(
-            argument if isinstance(argument, list) else self.rewrite(argument) for argument in arguments
-        )
+            rebuilt = (self.rewrite(arguments[0]), *arguments[1:])
+            return operator.getitem(typing.cast(Any, typing.Annotated), rebuilt)
+        rewritten = tuple(argument if isinstance(argument, list) else self.rewrite(argument) for argument in arguments)
         if rewritten == arguments:
             return annotation
         if origin is typing.Union or origin is getattr(types, "UnionType", None):
@@ -51,7 +51,8 @@ class _Rewriter:
             return self.replaced[cls]
         hints = typing.get_type_hints(cls, include_extras=True)
         fields: dict[str, Any] = {}
-        result = typing_extensions.TypedDict(cls.__name__, fields)  # type: ignore[operator]
+        make: Any = typing_extensions.TypedDict
+        result = make(cls.__name__, fields)
         self.replaced[cls] = result
         for key, hint in hints.items():
             hint = self.rewrite(hint)

@@ -29,7 +29,9 @@ def chosen(options: list[Any]) -> Any:
     """The first accepted value; accepted objects list the accepted values of each property."""
     value = next(option for option in options if option != "")
     if isinstance(value, dict):
-        return {key: chosen(inner) if isinstance(inner, list) else inner for key, inner in value.items() if inner != [""]}
+        return {
+            key: chosen(inner) if isinstance(inner, list) else inner for key, inner in value.items() if inner != [""]
+        }
     return value
 
 

@@ -35,7 +35,10 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         "parts by reference, used whole as well",
         {
             "type": "object",
-            "properties": {"both": {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}, "one": {"$ref": "#/$defs/A"}},
+            "properties": {
+                "both": {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
+                "one": {"$ref": "#/$defs/A"},
+            },
             "$defs": {"A": A, "B": B},
         },
         [{"both": {"a": 1, "b": 1}, "one": {"a": 1}}],
@@ -43,8 +46,18 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
     ),
     ("a branch", {"anyOf": [A, B]}, [{"a": 1}, {"b": 1}], [{"z": 1}, {"a": 1, "b": 1}]),
     ("a free-form branch", {"anyOf": [{"type": "object", "maxProperties": 1}, A]}, [{"z": 1}], [{"z": 1, "y": 1}]),
-    ("a branch and what is beside", {**A, "anyOf": [B, {"type": "object", "properties": {"c": INT}}]}, [{"a": 1, "b": 1}], [{"z": 1}]),
-    ("nullable reference", {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "$defs": {"A": A}}, [None, {"a": 1}], [{"z": 1}]),
+    (
+        "a branch and what is beside",
+        {**A, "anyOf": [B, {"type": "object", "properties": {"c": INT}}]},
+        [{"a": 1, "b": 1}],
+        [{"z": 1}],
+    ),
+    (
+        "nullable reference",
+        {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "$defs": {"A": A}},
+        [None, {"a": 1}],
+        [{"z": 1}],
+    ),
     ("alone in allOf", {"allOf": [{"$ref": "#/$defs/A"}], "title": "t", "$defs": {"A": A}}, [{"a": 1}], [{"z": 1}]),
     (
         "recursion",
@@ -52,7 +65,7 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         [{"n": {"n": {}}}],
         [{"n": {"n": {"z": 1}}}],
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -89,7 +102,9 @@ def schemas(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
         return {kind: draw(st.lists(schemas(depth - 1), min_size=1, max_size=3))}
     if kind == "ref":
         return {"$ref": draw(st.sampled_from(["#/$defs/A", "#/$defs/B", "#/$defs/U"]))}
-    properties = {name: draw(st.just(INT) if not depth else schemas(0)) for name in draw(st.sets(st.sampled_from("abc")))}
+    properties = {
+        name: draw(st.just(INT) if not depth else schemas(0)) for name in draw(st.sets(st.sampled_from("abc")))
+    }
     schema: dict[str, Any] = {"type": "object"}
     if draw(st.booleans()):
         schema["properties"] = properties

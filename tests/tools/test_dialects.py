@@ -15,14 +15,26 @@ from toolgrammar.tools import Tool, to_json_schema
 
 CASES: list[tuple[str, Any, Any]] = [
     ("plain", {"type": "object", "properties": {"a": {"type": "string"}}}, None),
-    ("bfcl types", {"type": "dict", "properties": {"a": {"type": "float"}}}, {"type": "object", "properties": {"a": {"type": "number"}}}),
+    (
+        "bfcl types",
+        {"type": "dict", "properties": {"a": {"type": "float"}}},
+        {"type": "object", "properties": {"a": {"type": "number"}}},
+    ),
     ("bfcl any", {"type": "any", "description": "x"}, {"description": "x"}),
     ("bfcl tuple", {"type": "tuple", "items": {"type": "float"}}, {"type": "array", "items": {"type": "number"}}),
-    ("gemini", {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}, {"type": "object", "properties": {"a": {"type": "string"}}}),
+    (
+        "gemini",
+        {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}},
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+    ),
     ("type list", {"type": ["str", "None"]}, {"type": ["string", "null"]}),
     ("type list with any", {"type": ["string", "any"]}, {}),
     ("nullable", {"type": "string", "nullable": True}, {"type": ["string", "null"]}),
-    ("nullable enum", {"type": "string", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
+    (
+        "nullable enum",
+        {"type": "string", "enum": ["a"], "nullable": True},
+        {"type": ["string", "null"], "enum": ["a", None]},
+    ),
     ("nullable ref", {"$ref": "#/$defs/A", "nullable": True}, {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}),
     ("not nullable", {"type": "string", "nullable": False}, {"type": "string"}),
     (
@@ -35,8 +47,16 @@ CASES: list[tuple[str, Any, Any]] = [
         {"properties": {"a": {"optional": "True"}, "b": {}, "c": {}}, "required": ["a", "b", "c"], "optional": ["b"]},
         {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"]},
     ),
-    ("required on a property", {"properties": {"a": {"required": True}, "b": {"required": False}}}, {"properties": {"a": {}, "b": {}}, "required": ["a"]}),
-    ("draft 4 bound", {"minimum": 1, "exclusiveMinimum": True, "maximum": 9, "exclusiveMaximum": False}, {"minimum": 1, "exclusiveMinimum": 1, "maximum": 9}),
+    (
+        "required on a property",
+        {"properties": {"a": {"required": True}, "b": {"required": False}}},
+        {"properties": {"a": {}, "b": {}}, "required": ["a"]},
+    ),
+    (
+        "draft 4 bound",
+        {"minimum": 1, "exclusiveMinimum": True, "maximum": 9, "exclusiveMaximum": False},
+        {"minimum": 1, "exclusiveMinimum": 1, "maximum": 9},
+    ),
     (
         "items as a list",
         {"items": [{"type": "int"}, True], "additionalItems": False},
@@ -49,20 +69,40 @@ CASES: list[tuple[str, Any, Any]] = [
     ),
     (
         "$ref hides its siblings before Draft 2019-09",
-        {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#/definitions/A", "type": "null"}}, "definitions": {"A": {}}},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {"a": {"$ref": "#/definitions/A", "type": "null"}},
+            "definitions": {"A": {}},
+        },
         {"properties": {"a": {"$ref": "#/definitions/A"}}, "definitions": {"A": {}}},
     ),
     ("$ref keeps them since", {"$ref": "#/$defs/A", "description": "x", "minimum": 1}, None),
     (
         "properties called like keywords and types",
-        {"properties": {"type": {"type": "dict"}, "optional": {"type": "any"}, "nullable": {}, "items": {}, "float": {}}},
+        {
+            "properties": {
+                "type": {"type": "dict"},
+                "optional": {"type": "any"},
+                "nullable": {},
+                "items": {},
+                "float": {},
+            }
+        },
         {"properties": {"type": {"type": "object"}, "optional": {}, "nullable": {}, "items": {}, "float": {}}},
     ),
-    ("data is not converted", {"enum": ["dict", {"type": "dict"}], "default": {"type": "float"}, "const": {"optional": True}}, None),
+    (
+        "data is not converted",
+        {"enum": ["dict", {"type": "dict"}], "default": {"type": "float"}, "const": {"optional": True}},
+        None,
+    ),
     ("unsatisfiable is kept", {"type": "boolean", "enum": ["True", "False"]}, None),
-    ("everywhere", {"anyOf": [{"type": "dict"}], "not": {"type": "float"}, "additionalProperties": {"type": "int"}}, {"anyOf": [{"type": "object"}], "not": {"type": "number"}, "additionalProperties": {"type": "integer"}}),
+    (
+        "everywhere",
+        {"anyOf": [{"type": "dict"}], "not": {"type": "float"}, "additionalProperties": {"type": "int"}},
+        {"anyOf": [{"type": "object"}], "not": {"type": "number"}, "additionalProperties": {"type": "integer"}},
+    ),
     ("boolean", True, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("schema", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -130,7 +170,10 @@ def test_depth_limit() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "dict", "optional", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "dict", "optional", "x"]), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -138,7 +181,12 @@ json_values = st.recursive(
 @given(json_values, json_values, json_values)
 def test_data_survives(default: Any, const: Any, item: Any) -> None:
     """Whatever stands in data positions comes back as it was."""
-    schema = {"default": default, "properties": {"type": {"const": const, "type": "dict"}}, "enum": [item], "examples": [item]}
+    schema = {
+        "default": default,
+        "properties": {"type": {"const": const, "type": "dict"}},
+        "enum": [item],
+        "examples": [item],
+    }
     converted = to_json_schema(schema)
     assert isinstance(converted, dict)
     assert converted == {**schema, "properties": {"type": {"const": const, "type": "object"}}}

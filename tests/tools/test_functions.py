@@ -68,7 +68,7 @@ def everything(
         level: not used, the field has its own
         point (Point): where
     """
-    return {key: value for key, value in locals().items()}
+    return dict(locals())
 
 
 def tool_of(source: Any) -> Tool:
@@ -179,7 +179,7 @@ def test_docstring_styles(function: Callable[..., Any]) -> None:
     """Google, NumPy and Sphinx docstrings describe the parameters."""
     tool = tool_of(function)
     described = {key: value["description"].split() for key, value in tool.parameters["properties"].items()}
-    assert described == {"city": "which city of the world".split(), "days": ["how", "many"]}
+    assert described == {"city": ["which", "city", "of", "the", "world"], "days": ["how", "many"]}
     assert tool.description == "Forecast."
 
 

@@ -168,7 +168,9 @@ def test_observed_variants(body: str, frame: str) -> None:
     assert (call.name, call.arguments, call.error) == ("get_weather", {"city": "x"}, None)
 
 
-@pytest.mark.parametrize("body", ['{"name": "now"}', '{"name": "now", "arguments": null}', '{"name": "now", "arguments": ""}'])
+@pytest.mark.parametrize(
+    "body", ['{"name": "now"}', '{"name": "now", "arguments": null}', '{"name": "now", "arguments": ""}']
+)
 def test_missing_arguments_are_none(body: str) -> None:
     """A call without arguments has none, and its delta says so."""
     events = events_of(TOOLS, [block(body)])

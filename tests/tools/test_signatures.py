@@ -69,7 +69,13 @@ DICTS: dict[str, dict[str, Any]] = {
     "openai, flat": {"type": "function", "name": "w", "description": "d", "parameters": SCHEMA},
     "anthropic": {"name": "w", "description": "d", "input_schema": SCHEMA},
     "anthropic, typed": {"type": "custom", "name": "w", "description": "d", "input_schema": SCHEMA},
-    "mcp": {"name": "w", "title": "W", "description": "d", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}},
+    "mcp": {
+        "name": "w",
+        "title": "W",
+        "description": "d",
+        "inputSchema": SCHEMA,
+        "annotations": {"readOnlyHint": True},
+    },
     "bedrock": {"toolSpec": {"name": "w", "description": "d", "inputSchema": {"json": SCHEMA}}},
     "plain": {"name": "w", "description": "d", "parameters": SCHEMA},
     "bfcl": {
@@ -91,7 +97,11 @@ def test_lists_of_tools() -> None:
     """A whole MCP result, Gemini's declarations and a tool set are read as the tools in them."""
     tools = [Tool("w", "d", SCHEMA)]
     assert list(ToolSet.from_any({"tools": [DICTS["mcp"]], "nextCursor": None})) == tools
-    gemini = {"name": "w", "description": "d", "parameters": {"type": "OBJECT", **{k: SCHEMA[k] for k in ("properties", "required")}}}
+    gemini = {
+        "name": "w",
+        "description": "d",
+        "parameters": {"type": "OBJECT", **{k: SCHEMA[k] for k in ("properties", "required")}},
+    }
     assert list(ToolSet.from_any([{"function_declarations": [gemini]}])) == tools
     assert list(ToolSet.from_any(ToolSet(tools))) == tools
     assert list(ToolSet.from_any(DICTS["plain"])) == tools
@@ -194,7 +204,9 @@ def test_different_tools_of_one_name() -> None:
 
 def test_framework_shapes() -> None:
     """Tool objects are told by their attributes: LangChain, CrewAI, AutoGen and MCP."""
-    langchain = SimpleNamespace(name="w", description="d", tool_call_schema=Cat, invoke=lambda arguments: arguments, func=print)
+    langchain = SimpleNamespace(
+        name="w", description="d", tool_call_schema=Cat, invoke=lambda arguments: arguments, func=print
+    )
     crewai = SimpleNamespace(name="w", description="d", args_schema=Cat, run=lambda **arguments: arguments)
     autogen = SimpleNamespace(name="w", description="d", args_type=lambda: Cat)
     mcp = SimpleNamespace(name="w", description="d", inputSchema=Cat.model_json_schema())

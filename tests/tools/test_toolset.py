@@ -31,7 +31,7 @@ NOW = get_format("hermes").render_calls([ToolCall("", "now", {})])
 
 def written(name: str, arguments: str) -> str:
     """A call in the history form."""
-    return '<tool_call>\n{"name": %s, "arguments": %s}\n</tool_call>' % (json.dumps(name), arguments)
+    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
 def test_interface() -> None:
@@ -63,7 +63,7 @@ def test_equality() -> None:
     assert ToolSet(reversed(list(TOOLS))) != TOOLS
 
 
-#: text -> for which choices it is a turn: a(uto), r(equired), n(one), g(et), each alone and with parallel calls off in capitals
+#: A text, and for which choices it is a turn: a(uto), r(equired), n(one), g(et); capitals: parallel calls off.
 TURNS = [
     ("", ""),
     ("Hello", "aAnN"),
@@ -97,14 +97,15 @@ TURNS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "choices"), TURNS, ids=[repr(text[:60]) + str(i) for i, (text, _) in enumerate(TURNS)])
+@pytest.mark.parametrize(
+    ("text", "choices"), TURNS, ids=[repr(text[:60]) + str(i) for i, (text, _) in enumerate(TURNS)]
+)
 def test_turns(text: str, choices: str) -> None:
     """Each choice admits exactly its turns, each name only its own arguments, nothing after the calls."""
     for choice, letter in (("auto", "a"), ("required", "r"), ("none", "n"), ("get", "g")):
         for parallel in (True, False):
             grammar = TOOLS.grammar(tool_choice=choice, parallel=parallel)
             wanted = letter if parallel else letter.upper()
-            # "none" bounds nothing but the marker, and a named choice is one call either way
             assert grammar.matches(text) == (wanted in choices), (choice, parallel)
 
 

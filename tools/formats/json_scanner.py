@@ -115,7 +115,7 @@ class JsonScanner:
             self._expect = "value or ]"
         elif char == '"':
             self._expect = "string"
-        elif char == "-" or char.isascii() and char.isalnum():
+        elif char == "-" or (char.isascii() and char.isalnum()):
             self._token = ""
             self._expect = "token"
             return position

@@ -256,8 +256,8 @@ class _CallReader:
         if self.problem is None:
             call = finish(ToolCall(self._id, self._name or "", arguments, raw="".join(self._arguments)))
         else:
-            error = f"malformed call: {self.problem}"
-            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(_SPACE), error=error)
+            why = f"malformed call: {self.problem}"
+            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(_SPACE), error=why)
         events.append(CallEnd(self._index, call))
 
     def _break(self, problem: str) -> None:
