@@ -291,10 +291,16 @@ def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) ->
         schema = getattr(originals.get(function["name"]), "args_schema", None)
         if schema is not None:
             parameters = _shared.openai_tool({**function, "parameters": schema})["function"]["parameters"]
-            if set(parameters.get("properties", ())) == set(made["function"]["parameters"].get("properties", ())):
+            if _properties(parameters) == _properties(made["function"]["parameters"]):
                 made["function"]["parameters"] = parameters
         result.append(made)
     return result
+
+
+def _properties(schema: Mapping[str, Any]) -> set[str]:
+    """The names of the arguments; the schema of a class that contains itself is a reference to a definition."""
+    definition = schema.get("$ref", "").removeprefix("#/$defs/")
+    return set(schema.get("$defs", {}).get(definition, schema).get("properties", ()))
 
 
 def _openai_call(call: ToolCall) -> dict[str, Any]:

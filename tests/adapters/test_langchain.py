@@ -7,7 +7,7 @@ import base64
 import json
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
@@ -27,7 +27,7 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import StructuredTool, Tool, tool
 from pydantic import BaseModel, Field
-from typing_extensions import Annotated, TypedDict
+from typing_extensions import TypedDict
 
 from toolgrammar.adapters.langchain import ChatToolGrammar, openai_tool, to_messages
 from toolgrammar.core import (

@@ -1,0 +1,384 @@
+"""The CrewAI LLM: what it passes on, what it returns, the events on the way, and crews around it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from crewai import Agent, Crew, Task
+from crewai.events import crewai_event_bus
+from crewai.events.types.llm_events import (
+    LLMCallCompletedEvent,
+    LLMCallFailedEvent,
+    LLMCallStartedEvent,
+    LLMStreamChunkEvent,
+)
+from crewai.llms.base_llm import BaseLLM, call_stop_override
+from crewai.tools import BaseTool, tool
+from crewai.utilities.agent_utils import convert_tools_to_openai_schema, is_context_length_exceeded
+from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
+from pydantic import BaseModel
+
+from toolgrammar.adapters.crewai import ToolGrammarLLM, original_tools
+from toolgrammar.core import BudgetError, ContextOverflowError, InvalidArgumentsError, Message, Model
+from toolgrammar.core.testing import ScriptedModel
+
+# CrewAI's agents read fields that CrewAI itself has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
+
+Call = Callable[..., Message]
+
+
+class Tree(BaseModel):
+    """A tree of numbers."""
+
+    value: int
+    children: list[Tree] = []
+
+
+class Grow(BaseTool):
+    """A tool whose schema CrewAI cannot pass on whole."""
+
+    name: str = "Grow a Tree"
+    description: str = "Grow."
+    args_schema: type[BaseModel] = Tree
+
+    def _run(self, value: int, children: Any = ()) -> str:
+        return f"grown to {value}"
+
+
+RAN: list[dict[str, Any]] = []
+
+
+@tool("Word Count")
+def word_count(words: dict[str, int], note: str = "none") -> str:
+    """Count words."""
+    RAN.append({"words": words, "note": note})
+    return f"{sum(words.values())} words"
+
+
+@tool("Turn")
+def turn(angle: int, fast: bool) -> str:
+    """Turn."""
+    RAN.append({"angle": angle, "fast": fast})
+    return "turned"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    """No calls from other tests."""
+    RAN.clear()
+    yield
+
+
+def scripted(*replies: str | Message, **fields: Any) -> ToolGrammarLLM:
+    """An LLM that says these replies."""
+    return ToolGrammarLLM(model=ScriptedModel(replies), **fields)
+
+
+def offered(*tools: Any) -> list[dict[str, Any]]:
+    """The tools as CrewAI's executor hands them over."""
+    return convert_tools_to_openai_schema(list(tools))[0]
+
+
+class Seen:
+    """The events of one block of code, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """The events of a kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    """What goes over CrewAI's bus."""
+    record = Seen()
+    with crewai_event_bus.scoped_handlers():
+        for kind in (LLMCallStartedEvent, LLMCallCompletedEvent, LLMCallFailedEvent, LLMStreamChunkEvent):
+
+            @crewai_event_bus.on(kind)
+            def _(source: Any, event: Any) -> None:
+                record.events.append(event)
+
+        yield record
+
+
+# -- the object ----------------------------------------------------------------------------------------------------
+
+
+def test_is_ours(noise: Model) -> None:
+    """The provider is ours, whatever is asked: CrewAI would take an unknown one for a hosted service."""
+    llm = ToolGrammarLLM(model=noise, provider="openai", temperature=0.5)
+    assert isinstance(llm, BaseLLM)
+    assert (llm.provider, llm.model, llm.temperature) == ("toolgrammar", "embedded", 0.5)
+    assert llm.supports_function_calling() is True
+    assert llm.get_context_window_size() == int(noise.context_window * 0.85)
+    assert llm.get_input_tokens_count("hello") == noise.count_tokens("hello")
+    assert llm.get_input_tokens_count("hello", offered(turn)) > noise.count_tokens("hello") + 20
+
+
+def test_text_is_returned() -> None:
+    """A conversation in CrewAI's form is answered with text; the messages are left as they were."""
+    model = ScriptedModel(["Hello."])
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi.", "cache_breakpoint": True},
+    ]
+    before = json.dumps(messages)
+    assert ToolGrammarLLM(model=model).call(messages) == "Hello."
+    assert json.dumps(messages) == before
+    assert model.requests == [(Message("system", "Be brief."), Message("user", "Hi."))]
+
+
+def test_calls_are_returned(call: Call) -> None:
+    """With tools the answer is a list of calls in OpenAI's form, for CrewAI to run."""
+    llm = scripted(call("turn", angle=90, fast=True))
+    (made,) = llm.call("turn around", tools=offered(turn))
+    assert made["type"] == "function"
+    assert made["id"]
+    assert made["function"]["name"] == "turn"
+    assert json.loads(made["function"]["arguments"]) == {"angle": 90, "fast": True}
+
+
+def test_available_functions_are_run(call: Call) -> None:
+    """Given the functions, the call is run and its result returned."""
+    llm = scripted(call("turn", angle=90, fast=True))
+    functions = {"turn": lambda angle, fast: f"{angle} {fast}"}
+    assert llm.call("turn around", tools=offered(turn), available_functions=functions) == "90 True"
+
+
+def test_cut_call_does_not_run(call: Call) -> None:
+    """A call that the budget cut does not parse, so CrewAI reports it; run by us, it is an error."""
+    said = call("word_count", words={"a": 1}, note="x" * 500)
+    (made,) = scripted(said, max_tokens=120).call("count", tools=offered(word_count))
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(made["function"]["arguments"])
+    assert "cut short by the token budget at /note" in made["function"]["arguments"]
+    functions = {"word_count": lambda **arguments: RAN.append(arguments)}
+    with pytest.raises(InvalidArgumentsError):
+        scripted(said, max_tokens=120).call("count", tools=offered(word_count), available_functions=functions)
+    assert RAN == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "history", "called"),
+    [
+        ("auto", False, False),
+        ("required", False, True),
+        ("required", True, True),
+        ("required_first", False, True),
+        ("required_first", True, False),
+    ],
+)
+def test_tool_choice(choice: str, history: bool, called: bool) -> None:
+    """CrewAI cannot demand a call, so the LLM can: always, or until the first result."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "turn"}]
+    if history:
+        function = {"name": "turn", "arguments": '{"angle": 1, "fast": true}'}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]})
+        messages.append({"role": "tool", "content": "turned", "tool_call_id": "1", "name": "turn"})
+    wish = 'No. {"name": "turn", "arguments": {"angle": 5, "fast": true}}'
+    answer = scripted(wish, tool_choice=choice, parallel_tool_calls=False).call(messages, tools=offered(turn))
+    assert isinstance(answer, list) is called
+
+
+def test_response_model() -> None:
+    """With a response model the answer is an instance of it; one that the budget cut is an error."""
+    said = '{"value": 1, "children": [{"value": 2, "children": []}]}'
+    assert scripted(said).call("grow", response_model=Tree) == Tree(value=1, children=[Tree(value=2)])
+    with pytest.raises(BudgetError, match="children"):
+        scripted(said, max_tokens=40).call("grow", response_model=Tree)
+
+
+def test_stop_words_end_text_only(call: Call) -> None:
+    """Stop words, those of one call too, end a text; inside arguments they are left alone."""
+    assert scripted("one two", stop=["two"]).call("count") == "one "
+    llm = scripted("one two", call("word_count", words={"one": 1}, note="two"))
+    with call_stop_override(llm, ["two"]):
+        assert llm.call("count") == "one "
+        (made,) = llm.call("count", tools=offered(word_count))
+    assert json.loads(made["function"]["arguments"])["note"] == "two"
+
+
+def test_overflow_is_crewais() -> None:
+    """A prompt that does not fit is an error that CrewAI knows, and ours."""
+    llm = ToolGrammarLLM(model=ScriptedModel(["x"], context_window=50))
+    with pytest.raises(LLMContextLengthExceededError) as caught:
+        llm.call("word " * 100)
+    assert isinstance(caught.value, ContextOverflowError)
+    assert is_context_length_exceeded(caught.value)
+
+
+def test_usage_is_counted() -> None:
+    """Token counts add up over the calls of one LLM."""
+    llm = scripted("one", "three")
+    llm.call("a")
+    llm.call("b")
+    summary = llm.get_token_usage_summary()
+    assert (summary.completion_tokens, summary.successful_requests) == (len("one") + len("three"), 2)
+    assert summary.total_tokens == summary.prompt_tokens + summary.completion_tokens
+
+
+# -- schemas -------------------------------------------------------------------------------------------------------
+
+
+class Owner:
+    """An agent or a task, as far as its tools are concerned."""
+
+    def __init__(self, *tools: Any) -> None:
+        self.tools = list(tools)
+
+
+def test_original_schemas_are_found() -> None:
+    """Recursion, maps and optional arguments come from the agent's tools, under the names that CrewAI gave them."""
+    lossy = offered(Grow(), word_count)
+    grow, count = original_tools(lossy, Owner(Grow(), word_count), None)
+    assert [each["function"]["name"] for each in (grow, count)] == ["grow_a_tree", "word_count"]
+    assert "$ref" in json.dumps(grow["function"]["parameters"])
+    assert count["function"]["parameters"]["properties"]["words"]["additionalProperties"] == {"type": "integer"}
+    assert count["function"]["parameters"]["required"] == ["words"]
+
+
+def test_unreachable_tools_keep_their_schema() -> None:
+    """A tool that is not found, or has other arguments where it is found, keeps the schema that was passed on."""
+    given = offered(turn)
+    assert original_tools(given, None, None)[0]["function"]["parameters"]["properties"].keys() == {"angle", "fast"}
+
+    @tool("Turn")
+    def other(page: str) -> str:
+        """Turn a page."""
+        return page
+
+    assert original_tools(given, None, Owner(other)) == original_tools(given, None, None)
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def test_events(seen: Seen) -> None:
+    """One call is one start and one end, with usage and finish reason."""
+    scripted("Hello.").call("hi")
+    crewai_event_bus.flush()
+    (started,) = seen.of(LLMCallStartedEvent)
+    (completed,) = seen.of(LLMCallCompletedEvent)
+    assert started.call_id == completed.call_id
+    assert completed.response == "Hello."
+    assert completed.finish_reason == "stop"
+    assert completed.usage["completion_tokens"] == len("Hello.")
+    assert seen.of(LLMStreamChunkEvent) == []
+
+
+def test_stream_events(seen: Seen, call: Call) -> None:
+    """While streaming, the chunks add up to the answer, and those of a call carry what is written so far."""
+    llm = scripted("Hello.", call("turn", angle=90, fast=True), stream=True)
+    text = llm.call("hi")
+    crewai_event_bus.flush()
+    assert "".join(event.chunk for event in seen.of(LLMStreamChunkEvent)) == text == "Hello."
+    seen.events.clear()
+    (made,) = llm.call("turn", tools=offered(turn))
+    crewai_event_bus.flush()
+    chunks = seen.of(LLMStreamChunkEvent)
+    assert "".join(event.chunk for event in chunks) == made["function"]["arguments"]
+    assert chunks[-1].tool_call.function.arguments == made["function"]["arguments"]
+    assert chunks[-1].tool_call.function.name == "turn"
+    assert chunks[-1].tool_call.id == made["id"]
+
+
+def test_failure_is_reported(seen: Seen) -> None:
+    """A failing call ends with a failure on the bus."""
+    with pytest.raises(ContextOverflowError):
+        ToolGrammarLLM(model=ScriptedModel(["x"], context_window=20)).call("word " * 100)
+    crewai_event_bus.flush()
+    assert len(seen.of(LLMCallFailedEvent)) == 1
+    assert seen.of(LLMCallCompletedEvent) == []
+
+
+# -- crews ---------------------------------------------------------------------------------------------------------
+
+
+def crew_of(llm: ToolGrammarLLM, *tools: Any, **task: Any) -> Crew:
+    """One agent, one task."""
+    agent = Agent(role="Clerk", goal="Count", backstory="You count.", tools=list(tools), llm=llm, max_iter=3)
+    return Crew(agents=[agent], tasks=[Task(description="Count.", expected_output="A number", agent=agent, **task)])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_crew_calls_tool(call: Call, stream: bool) -> None:
+    """An agent's tool runs with the arguments of the call: a map, and a default that was left out."""
+    model = ScriptedModel([call("word_count", words={"a": 3, "b": 2}), "There are five."])
+    result = crew_of(ToolGrammarLLM(model=model, stream=stream), word_count).kickoff()
+    assert result.raw == "There are five."
+    assert RAN == [{"words": {"a": 3, "b": 2}, "note": "none"}]
+    assert model.requests[1][-1].text == "5 words"
+    assert model.requests[1][-1].role == "tool"
+
+
+def test_crew_gives_an_object(call: Call) -> None:
+    """A task with a pydantic output gets an instance, after its agent has used a tool."""
+    said = '{"value": 5, "children": []}'
+    model = ScriptedModel([call("turn", angle=5, fast=False), "It is 5.", said, said])
+    result = crew_of(ToolGrammarLLM(model=model), turn, output_pydantic=Tree).kickoff()
+    assert result.pydantic == Tree(value=5)
+    assert RAN == [{"angle": 5, "fast": False}]
+
+
+def test_crew_tells_the_model_of_a_cut_call(call: Call) -> None:
+    """A cut call does not run; the model reads why, and the crew goes on."""
+    model = ScriptedModel([call("word_count", words={"a": 1}, note="x" * 900), "I give up."])
+    result = crew_of(ToolGrammarLLM(model=model, max_tokens=150), word_count).kickoff()
+    assert result.raw == "I give up."
+    assert RAN == []
+    assert "Failed to parse" in model.requests[1][-1].text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_crew_of_noise(noise: Model, seed: int) -> None:
+    """A crew of noise: the tool that must run first is given arguments that validate."""
+    llm = ToolGrammarLLM(
+        model=noise, temperature=1.0, seed=seed, max_tokens=60, tool_choice="required_first", parallel_tool_calls=False
+    )
+    assert crew_of(llm, turn).kickoff().raw
+    assert len(RAN) == 1
+    assert type(RAN[0]["angle"]) is int
+    assert type(RAN[0]["fast"]) is bool
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_call_validates(noise: Model, seed: int) -> None:
+    """Noise at temperature 1: every call that parses validates against its tool."""
+    llm = ToolGrammarLLM(model=noise, temperature=1.0, seed=seed, max_tokens=60, tool_choice="required")
+    models = {"turn": turn.args_schema, "grow_a_tree": Tree}
+    agent = Agent(role="Clerk", goal="Count", backstory="You count.", tools=[turn, Grow()], llm=llm)
+    calls = llm.call("do it", tools=offered(turn, Grow()), from_agent=agent)
+    assert calls
+    for each in calls:
+        text = each["function"]["arguments"]
+        if "<cut short" not in text:
+            models[each["function"]["name"]].model_validate_json(text, strict=True)
+
+
+@pytest.mark.asyncio
+async def test_conversations_do_not_mix(call: Call) -> None:
+    """Eight conversations at once: each gets its own answer, and cancelling two of them disturbs no other."""
+
+    def script(messages: Sequence[Message]) -> Message:
+        return call("turn", angle=int(messages[-1].text), fast=True)
+
+    llm = ToolGrammarLLM(model=ScriptedModel(script))
+    tasks = [asyncio.create_task(llm.acall(str(number), tools=offered(turn))) for number in range(8)]
+    await asyncio.sleep(0.02)
+    tasks[2].cancel()
+    tasks[5].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    for number, result in enumerate(results):
+        if isinstance(result, list):
+            assert json.loads(result[0]["function"]["arguments"])["angle"] == number
+        else:
+            assert number in (2, 5)
+            assert isinstance(result, asyncio.CancelledError)
