@@ -62,7 +62,9 @@ def tools_from_any(sources: Any) -> Iterator[Tool]:
                     yield from tools_from_any(source)
                 return
         yield tool_from_any(sources)
-    elif isinstance(sources, Iterable) and not inspect.isclass(sources) and not isinstance(sources, (str, bytes)):
+    elif isinstance(sources, BaseModel) and isinstance(getattr(sources, "tools", None), list):
+        yield from tools_from_any(typing.cast(Any, sources).tools)
+    elif isinstance(sources, Iterable) and not isinstance(sources, (type, str, bytes, BaseModel)):
         for source in sources:
             # One level of nesting, for Gemini's [{"function_declarations": [...]}].
             yield from tools_from_any(source) if isinstance(source, Mapping) else (tool_from_any(source),)

@@ -15,7 +15,7 @@ from ..core.params import OutputParser, Whitespace
 from .calling import ToolResult, arun, describe_failure, prepare, run
 from .checking import ArgumentChecker
 from .dialects import to_json_schema
-from .formats import Turn, WireFormat, get_format, new_call_id
+from .formats import MALFORMED, Turn, WireFormat, get_format, new_call_id
 from .signatures import tools_from_any
 from .tool import Tool
 
@@ -245,7 +245,7 @@ class ToolSet:
             call = ToolCall(str(call.get("id") or new_call_id()), call["name"], call.get("arguments") or {})
         if call.name not in self._tools and (call.name or call.error is None):
             raise self._unknown(call.name)
-        if call.error is not None and call.error.startswith("malformed call"):
+        if call.error is not None and call.error.startswith(MALFORMED):
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
         return call if call.error is None else replace(call, error=None)

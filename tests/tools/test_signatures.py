@@ -58,6 +58,20 @@ class Old(pydantic_v1.BaseModel):
     pair: tuple[int, str]
 
 
+class Declared(BaseModel):
+    """A tool as the ``mcp`` package declares it."""
+
+    name: str
+    description: str
+    inputSchema: dict[str, Any]
+
+
+class Listing(BaseModel):
+    """A ``tools/list`` result as the ``mcp`` package has it."""
+
+    tools: list[Declared]
+
+
 def only(source: Any) -> Tool:
     """The one tool made of a source."""
     (tool,) = ToolSet.from_any([source])
@@ -106,6 +120,8 @@ def test_lists_of_tools() -> None:
     assert list(ToolSet.from_any(ToolSet(tools))) == tools
     assert list(ToolSet.from_any(DICTS["plain"])) == tools
     assert list(ToolSet.from_any(None)) == []
+    assert list(ToolSet.from_any(Listing(tools=[Declared(name="w", description="d", inputSchema=SCHEMA)]))) == tools
+    assert list(ToolSet.from_any(Declared(name="w", description="d", inputSchema=SCHEMA))) == tools
 
 
 def test_pydantic_model() -> None:

@@ -13,10 +13,10 @@ What is not here: which format a model wants (its tokenizer says so), and whethe
 from __future__ import annotations
 
 from ...core.errors import ToolGrammarError
-from .base import Turn, WireFormat, dump_json, new_call_id
+from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
 from .hermes import HERMES
 
-__all__ = ["Turn", "WireFormat", "dump_json", "format_names", "get_format", "new_call_id"]
+__all__ = ["MALFORMED", "Turn", "WireFormat", "dump_json", "format_names", "get_format", "new_call_id"]
 
 _FORMATS: dict[str, WireFormat] = {HERMES.name: HERMES}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes"}

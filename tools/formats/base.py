@@ -21,6 +21,8 @@ from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
 from ..tool import Tool, with_tool
 
+#: How the ``error`` of a call begins that could not be read, and so has no arguments that could be valid.
+MALFORMED = "malformed call"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from ...core.errors import ParseError
 from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...core.messages import ToolCall
+from .base import MALFORMED
 from .json_scanner import JsonScanner
 
 _SPACE = " \t\n\r"
@@ -256,7 +257,7 @@ class _CallReader:
         if self.problem is None:
             call = finish(ToolCall(self._id, self._name or "", arguments, raw="".join(self._arguments)))
         else:
-            why = f"malformed call: {self.problem}"
+            why = f"{MALFORMED}: {self.problem}"
             call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(_SPACE), error=why)
         events.append(CallEnd(self._index, call))
 
