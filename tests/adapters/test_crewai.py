@@ -68,10 +68,9 @@ def turn(angle: int, fast: bool) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh() -> None:
     """No calls from other tests."""
     RAN.clear()
-    yield
 
 
 def scripted(*replies: str | Message, **fields: Any) -> ToolGrammarLLM:
