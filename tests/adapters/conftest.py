@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import Message, Model, ToolCall, load_model
+from toolgrammar.core import Event, Message, Model, ReasoningDelta, ToolCall, load_model
+from toolgrammar.core.testing import ScriptedModel
 
 
 @pytest.fixture(scope="session")
 def noise() -> Model:
     """The embedded model, whose weights are noise: what it writes is valid because of the grammar alone."""
     return load_model("embedded")
+
+
+class Thinking(ScriptedModel):
+    """A model that thinks before it says its reply."""
+
+    def _stream(self, *arguments: Any) -> Iterator[Event]:
+        record = arguments[-1]
+        for thought in ("2 and", " 2"):
+            record.add(ReasoningDelta(thought))
+            yield ReasoningDelta(thought)
+        yield from super()._stream(*arguments)
+
+
+@pytest.fixture
+def thinking() -> Model:
+    """A model that thinks ``2 and 2`` and then says ``Four.``."""
+    return Thinking(lambda messages: "Four.")
 
 
 @pytest.fixture(scope="session")

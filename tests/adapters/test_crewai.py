@@ -15,6 +15,7 @@ from crewai.events.types.llm_events import (
     LLMCallFailedEvent,
     LLMCallStartedEvent,
     LLMStreamChunkEvent,
+    LLMThinkingChunkEvent,
 )
 from crewai.llms.base_llm import BaseLLM, call_stop_override
 from crewai.tools import BaseTool, tool
@@ -99,7 +100,13 @@ def seen() -> Iterator[Seen]:
     """What goes over CrewAI's bus."""
     record = Seen()
     with crewai_event_bus.scoped_handlers():
-        for kind in (LLMCallStartedEvent, LLMCallCompletedEvent, LLMCallFailedEvent, LLMStreamChunkEvent):
+        for kind in (
+            LLMCallStartedEvent,
+            LLMCallCompletedEvent,
+            LLMCallFailedEvent,
+            LLMStreamChunkEvent,
+            LLMThinkingChunkEvent,
+        ):
 
             @crewai_event_bus.on(kind)
             def _(source: Any, event: Any) -> None:
@@ -287,6 +294,14 @@ def test_stream_events(seen: Seen, call: Call) -> None:
     assert chunks[-1].tool_call.function.arguments == made["function"]["arguments"]
     assert chunks[-1].tool_call.function.name == "turn"
     assert chunks[-1].tool_call.id == made["id"]
+
+
+def test_thinking_events(seen: Seen, thinking: Model) -> None:
+    """While streaming, thinking has its own events and is not part of the answer."""
+    assert ToolGrammarLLM(model=thinking, stream=True).call("2 and 2?") == "Four."
+    crewai_event_bus.flush()
+    assert "".join(event.chunk for event in seen.of(LLMThinkingChunkEvent)) == "2 and 2"
+    assert "".join(event.chunk for event in seen.of(LLMStreamChunkEvent)) == "Four."
 
 
 def test_failure_is_reported(seen: Seen) -> None:

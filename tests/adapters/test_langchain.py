@@ -286,11 +286,14 @@ def test_cut_call_is_invalid(call: Call, stream: bool) -> None:
         assert "/text" in invalid["error"]
 
 
-def test_reasoning_is_apart() -> None:
-    """Thinking of an earlier turn is sent back, and thinking never is part of the text."""
-    message = AIMessage("4", additional_kwargs={"reasoning_content": "2 and 2"})
-    assert to_messages([message])[0].reasoning == "2 and 2"
-    assert to_messages([message])[0].text == "4"
+def test_reasoning_is_apart(thinking: Model) -> None:
+    """Thinking comes in its own place, streamed or not, becomes a reasoning block, and is sent back from there."""
+    model = ChatToolGrammar(model=thinking)
+    for answer in (model.invoke("2 and 2?"), joined(list(model.stream("2 and 2?")))):
+        assert answer.text == "Four."
+        assert answer.additional_kwargs == {"reasoning_content": "2 and 2"}
+        assert [block["type"] for block in answer.content_blocks] == ["reasoning", "text"]
+        assert to_messages([answer]) == [Message("assistant", "Four.", reasoning="2 and 2")]
 
 
 def test_stop() -> None:

@@ -52,7 +52,7 @@ class TestNoise(ChatModelIntegrationTests):
     @property
     def chat_model_params(self) -> dict[str, Any]:
         """The hardest test of a guarantee."""
-        return {"model": NOISE, "temperature": 1.0, "seed": 1, "max_tokens": 40}
+        return {"model": NOISE, "temperature": 1.0, "seed": 1, "max_tokens": 30}
 
     @property
     def structured_output_kwargs(self) -> dict[str, Any]:
