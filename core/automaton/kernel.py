@@ -651,6 +651,7 @@ class Trie:
     token: cython.int[::1]
     same: cython.int[::1]
     child: cython.int[::1]
+    parent: cython.int[::1]
     nodes: cython.int
     vocabulary: cython.int
     longest: cython.int
@@ -664,6 +665,7 @@ class Trie:
         self.depth = _grown(None, "H", room)
         self.size = _grown(None, "i", room)
         self.token = _grown(None, "i", room)
+        self.parent = _grown(None, "i", room)
         self.same = array("i", [-1]) * max(1, len(tokens))
         self.child = array("i", [-1]) * 256
         path: cython.int[::1] = array("i", [0]) * (self.longest + 2)
@@ -691,6 +693,7 @@ class Trie:
                 if i == 0:
                     self.child[data[0]] = nodes
                 path[i + 1] = nodes
+                self.parent[nodes] = path[i] if i > 0 else 0
                 nodes += 1
             open_depth = length
             i = path[length]
@@ -715,8 +718,9 @@ class Trie:
 class Table:
     """What an atom position allows, wherever it stands: tokens that stay inside, and where it may end.
 
-    ``exit_node`` lists the children (sorted by byte; ``exit_at[b] .. exit_at[b + 1]``) of the trie nodes at which the
-    atom may end: from there on the bytes belong to what follows.
+    ``closing`` are the tokens that end where the atom must end (the closing quote of a string).
+    ``ends`` are the trie nodes at which the atom may end: from there on the bytes belong to what follows. ``exit_node``
+    lists their children, sorted by byte (``exit_at[b] .. exit_at[b + 1]``).
     """
 
     dense: cython.uint[::1]
@@ -726,11 +730,48 @@ class Table:
     exit_node: cython.int[::1]
     exit_at: cython.int[::1]
     exits: cython.int
+    ends: cython.int[::1]
+    end_count: cython.int
+    closing: cython.int[::1]
+    closing_count: cython.int
     size: cython.longlong
 
     def allows(self) -> int:
         """How many tokens stay inside."""
         return self.count
+
+
+@cython.cfunc
+def _new_table() -> Table:
+    table: Table = Table.__new__(Table)
+    nothing = array("i", [0])
+    table.dense = array("I", [0])
+    table.ids = nothing
+    table.exit_node = nothing
+    table.exit_at = nothing
+    table.ends = nothing
+    table.closing = nothing
+    table.count = 0
+    table.is_dense = False
+    table.exits = 0
+    table.end_count = 0
+    table.closing_count = 0
+    table.size = 500
+    return table
+
+
+@cython.cclass
+class Counts:
+    """Tokens that stay inside a JSON string (from between two characters on) with their number of characters, and the
+    trie nodes of closing quotes with the number of characters before them."""
+
+    token: cython.int[::1]
+    token_chars: cython.int[::1]
+    tokens: cython.int
+    end: cython.int[::1]
+    end_chars: cython.int[::1]
+    ends: cython.int
+    longest: cython.int
 
 
 @cython.cclass
@@ -775,6 +816,10 @@ class Masks:
     out_array: object
     out_count: cython.int
     stack: cython.longlong[::1]
+    end: cython.int[::1]
+    end_array: object
+    end_count: cython.int
+    closing: list
 
     def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
         self.automaton = automaton
@@ -795,6 +840,10 @@ class Masks:
         self.out = self.out_array
         self.out_count = 0
         self.stack = _grown(None, "q", trie.longest + 2)
+        self.end_array = _grown(None, "i", 1024)
+        self.end = self.end_array
+        self.end_count = 0
+        self.closing = []
 
     def set_special(self, number: int, token: int) -> None:
         """Say which token id a control token of the automaton has; before any mask that needs it."""
@@ -805,12 +854,17 @@ class Masks:
     @cython.cfunc
     def _emit(self, token: cython.int) -> object:
         while token >= 0:
-            if self.out_count == len(self.out_array):
-                self.out_array = _grown(self.out_array, "i", 2 * self.out_count)
-                self.out = self.out_array
-            self.out[self.out_count] = token
-            self.out_count += 1
+            self._emit_one(token)
             token = self.trie.same[token]
+        return None
+
+    @cython.cfunc
+    def _emit_one(self, token: cython.int) -> object:
+        if self.out_count == len(self.out_array):
+            self.out_array = _grown(self.out_array, "i", 2 * self.out_count)
+            self.out = self.out_array
+        self.out[self.out_count] = token
+        self.out_count += 1
         return None
 
     @cython.cfunc
@@ -891,12 +945,19 @@ class Masks:
         if found is not None:
             return found
         key = None
-        if (atom >> TAG) == ROW:
-            key = self.automaton.source.shared(atom)
+        tag: cython.longlong = atom >> TAG
+        base = None
+        if tag == ROW:
+            key, base = self.automaton.source.shared(atom)
             if key is not None:
                 found = self.shared.get(key)
+        elif tag == COUNTED and (atom & 0xFF) == LOCAL_BODY:
+            found = self._counted_table(atom)
         if found is None:
-            found = self._build_table(atom)
+            if base is not None and base != atom:
+                found = self._refined_table(atom, self._table(base))
+            else:
+                found = self._build_table(atom)
             if key is not None:
                 self.shared[key] = found
         if key is None:
@@ -909,15 +970,14 @@ class Masks:
         """One walk of the whole trie, pruned at dead bytes."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
-        table: Table = Table.__new__(Table)
+        table: Table = _new_table()
         self.built += 1
         saved: cython.int = self.out_count
-        exits: list = []
         i: cython.int = 1
-        j: cython.int
         end: cython.int = trie.nodes
         depth: cython.int
         then: cython.longlong
+        self.end_count = 0
         while i < end:
             self.visited += 1
             depth = trie.depth[i]
@@ -925,22 +985,18 @@ class Masks:
             if then < 0:
                 i += trie.size[i]
                 continue
-            if trie.token[i] >= 0:
-                self._emit(trie.token[i])
             if automaton._may_end(then):
-                j = i + 1
-                while j < i + trie.size[i]:
-                    exits.append((trie.byte[j], j))
-                    j += trie.size[j]
+                self._end(i, then == DONE)
                 if then == DONE:
                     i += trie.size[i]
                     continue
+            if trie.token[i] >= 0:
+                self._emit(trie.token[i])
             self.stack[depth] = then
             i += 1
         count: cython.int = self.out_count - saved
         table.count = count
         table.is_dense = count > self.words
-        table.size = 400
         if table.is_dense:
             table.dense = _grown(None, "I", self.words)
             for i in range(saved, self.out_count):
@@ -950,18 +1006,195 @@ class Masks:
             table.ids = array("i", self.out_array[saved : self.out_count]) if count else array("i", [0])
             table.size += 4 * count
         self.out_count = saved
-        exits.sort()
-        table.exits = len(exits)
-        if exits:
-            table.exit_node = array("i", [node for _, node in exits])
-            at = array("i", [0]) * 257
-            for byte, _ in exits:
-                at[byte + 1] += 1
-            for i in range(256):
-                at[i + 1] += at[i]
-            table.exit_at = at
-            table.size += 4 * len(exits) + 1028
+        self._set_ends(table)
         return table
+
+    @cython.cfunc
+    def _end(self, node: cython.int, done: cython.bint) -> object:
+        """Note a trie node at which the atom of the table in the making may end, or must (``done``)."""
+        if done:
+            token: cython.int = self.trie.token[node]
+            while token >= 0:
+                self.closing.append(token)
+                token = self.trie.same[token]
+        if self.end_count == len(self.end_array):
+            self.end_array = _grown(self.end_array, "i", 2 * self.end_count)
+            self.end = self.end_array
+        self.end[self.end_count] = node
+        self.end_count += 1
+        return None
+
+    @cython.cfunc
+    def _set_ends(self, table: Table) -> object:
+        """Give a table the noted ends, and their children sorted by byte (a counting sort)."""
+        trie: Trie = self.trie
+        n: cython.int = self.end_count
+        i: cython.int
+        j: cython.int
+        stop: cython.int
+        total: cython.int = 0
+        table.end_count = n
+        table.ends = array("i", self.end_array[:n]) if n else array("i", [0])
+        table.closing_count = len(self.closing)
+        table.closing = array("i", self.closing) if self.closing else array("i", [0])
+        self.closing = []
+        at: cython.int[::1] = array("i", [0]) * 258
+        for i in range(n):
+            j = self.end[i] + 1
+            stop = self.end[i] + trie.size[self.end[i]]
+            while j < stop:
+                at[trie.byte[j] + 2] += 1
+                total += 1
+                j += trie.size[j]
+        table.exits = total
+        table.size += 4 * n
+        if total == 0:
+            return None
+        for i in range(2, 258):
+            at[i] += at[i - 1]
+        nodes: cython.int[::1] = array("i", [0]) * total
+        for i in range(n):
+            j = self.end[i] + 1
+            stop = self.end[i] + trie.size[self.end[i]]
+            while j < stop:
+                nodes[at[trie.byte[j] + 1]] = j
+                at[trie.byte[j] + 1] += 1
+                j += trie.size[j]
+        table.exit_node = nodes
+        table.exit_at = at[:257]
+        table.size += 4 * total + 1032
+        return None
+
+    @cython.cfunc
+    def _refined_table(self, atom: cython.longlong, base: Table) -> Table:
+        """The table of an atom that differs from ``base`` only in where it may end."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        table: Table = _new_table()
+        table.count = base.count
+        table.is_dense = base.is_dense
+        table.dense = base.dense
+        table.ids = base.ids
+        self.built += 1
+        self.end_count = 0
+        i: cython.int
+        depth: cython.int
+        node: cython.int
+        state: cython.longlong
+        for i in range(base.end_count):
+            node = base.ends[i]
+            depth = trie.depth[node]
+            while node != 0:
+                self.stack[depth] = trie.byte[node]
+                depth -= 1
+                node = trie.parent[node]
+            state = atom
+            for depth in range(1, trie.depth[base.ends[i]] + 1):
+                state = automaton._step(state, cython.cast(cython.int, self.stack[depth]))
+                if state < 0:
+                    break
+            if state >= 0 and automaton._may_end(state):
+                self._end(base.ends[i], state == DONE)
+        self._set_ends(table)
+        return table
+
+    @cython.cfunc
+    def _counted_table(self, atom: cython.longlong) -> Table:
+        """The table of a counted string between two characters, from counts that were taken once for the vocabulary.
+
+        A token stays inside if it has no more characters than are left; the string may end where a quote follows no
+        more characters than are left and no fewer than are needed.
+        """
+        counts: Counts = self._counts()
+        automaton: Automaton = self.automaton
+        number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
+        written: cython.longlong = (atom >> 8) & 0xFFFFFFFF
+        needed: cython.longlong = automaton.least[number] - written
+        left: cython.longlong = counts.longest
+        if automaton.most[number] != UNBOUNDED and automaton.most[number] - written < left:
+            left = automaton.most[number] - written
+        if needed < 0:
+            needed = 0
+        if needed > counts.longest:
+            needed = counts.longest + 1
+        key = ("counted", left, needed)
+        found = self.shared.get(key)
+        if found is not None:
+            return found
+        table: Table = _new_table()
+        self.built += 1
+        i: cython.int
+        inside = self.shared.get(("inside", left))
+        if inside is None:
+            table.dense = _grown(None, "I", self.words)
+            table.count = 0
+            for i in range(counts.tokens):
+                if counts.token_chars[i] <= left:
+                    table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
+                    table.count += 1
+            self.shared[("inside", left)] = table
+        else:
+            table.dense = cython.cast(Table, inside).dense
+            table.count = cython.cast(Table, inside).count
+        table.is_dense = True
+        self.end_count = 0
+        for i in range(counts.ends):
+            if needed <= counts.end_chars[i] <= left:
+                self._end(counts.end[i], True)
+        self._set_ends(table)
+        self.shared[key] = table
+        return table
+
+    @cython.cfunc
+    def _counts(self) -> Counts:
+        """How many characters each token has inside a JSON string; taken once for the vocabulary."""
+        found = self.shared.get("counts")
+        if found is not None:
+            return found
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        counts: Counts = Counts.__new__(Counts)
+        tokens = array("i")
+        token_chars = array("i")
+        ends = array("i")
+        end_chars = array("i")
+        state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        state[0] = LOCAL_BODY
+        i: cython.int = 1
+        depth: cython.int
+        here: cython.int
+        then: cython.int
+        token: cython.int
+        while i < trie.nodes:
+            depth = trie.depth[i]
+            here = state[depth - 1]
+            then = automaton.local[here * 256 + trie.byte[i]]
+            if then == -1:
+                i += trie.size[i]
+                continue
+            chars[depth] = chars[depth - 1] + (1 if here == LOCAL_BODY and then != LOCAL_DONE else 0)
+            if then == LOCAL_DONE:
+                ends.append(i)
+                end_chars.append(chars[depth])
+                i += trie.size[i]
+                continue
+            token = trie.token[i]
+            while token >= 0:
+                tokens.append(token)
+                token_chars.append(chars[depth])
+                token = trie.same[token]
+            state[depth] = then
+            i += 1
+        counts.tokens = len(tokens)
+        counts.ends = len(ends)
+        counts.longest = max(list(token_chars) + list(end_chars), default=0)
+        counts.token = tokens if tokens else array("i", [0])
+        counts.token_chars = token_chars if tokens else array("i", [0])
+        counts.end = ends if ends else array("i", [0])
+        counts.end_chars = end_chars if ends else array("i", [0])
+        self.shared["counts"] = counts
+        return counts
 
     @cython.cfunc
     def _cross_table(self, table: Table, rest: cython.int) -> object:
@@ -1025,6 +1258,7 @@ class Masks:
         atom: cython.longlong
         rest: cython.int
         table: Table
+        j: cython.int
         for i in range(automaton.state_count[state]):
             atom = automaton.thread_atom[automaton.state_at[state] + i]
             rest = automaton.thread_rest[automaton.state_at[state] + i]
@@ -1038,6 +1272,8 @@ class Masks:
                 table = self._table(atom)
                 if table.count:
                     mask.tables.append(table)
+                for j in range(table.closing_count):
+                    self._emit_one(table.closing[j])
                 self._cross_table(table, rest)
         if automaton.state_accepts[state]:
             for token in self.finals:

@@ -107,8 +107,8 @@ class Program:
         heads = self.nodes.heads(node)
         return [self._atom(head.atom) for head in heads], [head.rest for head in heads], self.nodes.nullable(node)
 
-    def shared(self, state: int) -> Hashable | None:
-        """A key that is the same in every grammar for row states that mean the same, or None."""
+    def shared(self, state: int) -> tuple[Hashable | None, int | None]:
+        """What the table of a row state may be taken from; see `Rows.shared`."""
         return self.rows.shared(state)
 
     def _atom(self, node: int) -> int:

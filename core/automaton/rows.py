@@ -2,8 +2,9 @@
 
 A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
 text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
-(RFC 8259 section 7) may spell any character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
-escape is not a character. A row only ever leads to states from which the text can still be finished.
+(RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
+escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable ASCII
+is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
 """
 
 from __future__ import annotations
@@ -72,12 +73,26 @@ class Rows:
             self._row[state] = known
         return known
 
-    def shared(self, state: int) -> Hashable | None:
-        """A key that is the same in every store for states that mean the same, or None if there is none."""
+    def shared(self, state: int) -> tuple[Hashable | None, int | None]:
+        """How the tokens that stay inside a JSON string may be known already.
+
+        Returns:
+            A key that is the same in every store, for the states of the free string; and, for a string from which no
+            beginning is excluded (its language is co-finite), the state of the free string that allows the same tokens
+            to stay inside, and differs only in where the string may end.
+        """
         key = self._key[state]
-        if key[0] in ("open", "body") and key[1] == self.terms.ALL:
-            return key
-        return None
+        if key[0] not in ("open", "body"):
+            return None, None
+        term: int = key[1]  # type: ignore[assignment]
+        all_strings = self.terms.ALL
+        if term == all_strings:
+            return key, None
+        if key[0] == "body" and not key[2]:
+            return None, None
+        if self.terms.is_cofinite(term):
+            return None, self.start(all_strings, True) if key[0] == "open" else self.body(all_strings, True)
+        return None, None
 
     def shortest(self, state: int) -> bytes:
         """The shortest bytes that complete the text.
@@ -215,6 +230,8 @@ class Rows:
                 state = DEAD if part[1] == (DEAD,) else self._state(("low", part))
                 highs.append((0xD800 + ((bound - 0x10000) >> 10), ((0,), (state,))))
         below = _slice(starts, states, 0, 0xD800)
+        if term != self.terms.ALL:  # a constrained string spells printable ASCII as itself: a model needs no other way
+            below = _kill(below, 0x20, 0x7F, 0xD800)
         above = _slice(starts, states, 0xE000, 0x2000)
         dead: Segments = ((0,), (DEAD,))
         segments = _place(((0, below), *highs, (0xDC00, dead), (0xE000, above)), None)

@@ -54,6 +54,7 @@ class Terms:
         self._segments: list[Segments | None] = []
         self._live: list[bool | None] = []
         self._regular: list[bool] = []
+        self._cofinite: dict[int, bool] = {}
         self.EMPTY = self._make(_EMPTY, (), False, True)
         self._live[self.EMPTY] = False
         self.EPSILON = self._make(_EPSILON, (), True, True)
@@ -263,6 +264,35 @@ class Terms:
         if live is None:
             live = self._search_live(term)
         return not live
+
+    def is_cofinite(self, term: int) -> bool:
+        """Whether all but finitely many strings are in the language, seen from the term's shape (False: not known).
+
+        Every string is then the beginning of one in the language.
+        """
+        known = self._cofinite.get(term)
+        if known is None:
+            kind, args = self._kind[term], self._args[term]
+            if kind == _NOT:
+                known = self._is_finite(args[0])  # type: ignore[arg-type]
+            elif kind == _REPEAT:
+                known = args[0] == self.ANY and args[2] is None
+            elif kind == _AND:
+                known = all(self.is_cofinite(part) for part in args)  # type: ignore[arg-type]
+            elif kind == _ALT:
+                known = any(self.is_cofinite(part) for part in args)  # type: ignore[arg-type]
+            else:
+                known = False
+            self._cofinite[term] = known
+        return known
+
+    def _is_finite(self, term: int) -> bool:
+        kind, args = self._kind[term], self._args[term]
+        if kind in (_EMPTY, _EPSILON, _CHARS, _WORDS):
+            return True
+        if kind in (_SEQ, _ALT):
+            return all(self._is_finite(part) for part in args)  # type: ignore[arg-type]
+        return kind == _REPEAT and args[2] is not None and self._is_finite(args[0])  # type: ignore[arg-type]
 
     def shortest(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
         """The shortest spelling of a string of a non-empty language.

@@ -152,7 +152,7 @@ def test_random_walks_end_in_valid_instances(schema: Any, seed: int) -> None:
 def test_declared_names_cannot_be_smuggled_in() -> None:
     """An additional property cannot be a declared one in disguise, however it is escaped."""
     grammar = Grammar.from_json_schema({"properties": {"ab": {"type": "integer"}}}, whitespace="flexible")
-    assert grammar.matches('{"\\u0061c": "x"}')
+    assert grammar.matches('{"ac": "x"}') and grammar.matches('{"\\u00e9": "x"}')
     assert not grammar.matches('{"\\u0061b": "x"}') and not grammar.matches('{"a\\u0062": "x"}')
 
 

@@ -1,0 +1,304 @@
+"""Masks and compilation on MaskBench, beside llguidance and xgrammar, in one run.
+
+    python benchmarks/maskbench.py [--limit N] [--peers llguidance,xgrammar] [--json FILE] [--data FILE]
+
+For every schema: the time to compile it and give the first mask; then for every token of every instance (written by the
+vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and, for us,
+warm (a second pass over the same instances). And for every instance whether it is judged right. One thread, the Python
+API, the real 131,072-token Tekken vocabulary that `mistral-common` ships. Ratios are peer over us: above 1 we are faster.
+Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is flexible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.metadata
+import json
+import platform
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from toolgrammar.core import Grammar, ToolGrammarError, Vocabulary
+from toolgrammar.core.automaton import COMPILED
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
+
+
+class Clock:
+    """Times of one engine, in microseconds, and its verdicts."""
+
+    def __init__(self) -> None:
+        self.compile: list[float] = []
+        self.token: list[float] = []
+        self.warm: list[float] = []
+        self.refused: Counter[str] = Counter()
+        self.right = self.too_strict = self.too_lax = self.schemas_right = self.schemas = 0
+        self.worst: tuple[float, str] = (0.0, "")
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    """p50 .. worst and mean, in microseconds."""
+    if not values:
+        return {}
+    ordered = np.sort(np.array(values))
+    names = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+    found = {name: float(ordered[min(len(ordered) - 1, int(len(ordered) * at))]) for name, at in names.items()}
+    return {**found, "worst": float(ordered[-1]), "mean": float(ordered.mean())}
+
+
+def tekken() -> tuple[Vocabulary, Callable[[str], list[int]]]:
+    """The vocabulary and its tokenizer."""
+    import mistral_common
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / "tekken_240911.json")
+    return Vocabulary.from_mistral(tokenizer), lambda text: tokenizer.encode(text, bos=False, eos=False)
+
+
+class Ours:
+    """toolgrammar."""
+
+    name = "toolgrammar"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+        Grammar.json(whitespace="flexible").bind(vocabulary).matcher().fill_mask(self.mask)  # the vocabulary's own tables
+
+    def compile(self, schema: Any) -> Any:
+        """Compile, and give the first mask."""
+        constraint = Grammar.from_json_schema(schema, whitespace="flexible").bind(self.vocabulary)
+        constraint.matcher().fill_mask(self.mask)
+        return constraint
+
+    def start(self, compiled: Any) -> Any:
+        """A text's beginning."""
+        return compiled.matcher()
+
+    def step(self, matcher: Any, token: int) -> bool:
+        """One mask, then one accept."""
+        matcher.fill_mask(self.mask)
+        return bool(matcher.accept(token))
+
+    def accepts(self, matcher: Any) -> bool:
+        """Whether the text may end."""
+        return bool(matcher.is_accepting)
+
+
+class LLGuidance:
+    """llguidance, through LLMatcher."""
+
+    name = "llguidance"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        import llguidance
+        from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+
+        eos = min(vocabulary.eos)
+
+        class Inner:
+            eos_token_id = eos
+            bos_token_id = None
+            tokens = [b"\xff<%d>" % index if token is None else token for index, token in enumerate(vocabulary.tokens)]
+            special_token_ids = [index for index, token in enumerate(vocabulary.tokens) if token is None]
+
+            def __call__(self, text: Any) -> list[int]:
+                raw = text if isinstance(text, bytes) else text.encode()
+                return [single[byte] for byte in raw]
+
+        single = {token[0]: index for index, token in enumerate(vocabulary.tokens) if token is not None and len(token) == 1}
+        self.tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
+        self.matcher = LLMatcher
+        self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
+        import llguidance.numpy as llnp
+
+        self.fill = llnp.fill_next_token_bitmask
+        self.version = llguidance.__version__
+
+    def compile(self, schema: Any) -> Any:
+        """Compile, and give the first mask."""
+        grammar = self.matcher.grammar_from_json_schema(json.dumps(schema))
+        matcher = self.matcher(self.tokenizer, grammar)
+        if matcher.is_error():
+            raise ToolGrammarError(matcher.get_error().splitlines()[0][:60])
+        self.fill(matcher, self.mask, 0)
+        return matcher
+
+    def start(self, compiled: Any) -> Any:
+        """A text's beginning."""
+        return compiled.deep_copy()
+
+    def step(self, matcher: Any, token: int) -> bool:
+        """One mask, then one accept."""
+        self.fill(matcher, self.mask, 0)
+        return bool(matcher.try_consume_tokens([token]) == 1)
+
+    def accepts(self, matcher: Any) -> bool:
+        """Whether the text may end."""
+        return bool(matcher.is_accepting())
+
+
+class XGrammar:
+    """xgrammar, through GrammarMatcher."""
+
+    name = "xgrammar"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        import xgrammar
+
+        tokens = [b"" if token is None else token for token in vocabulary.tokens]
+        info = xgrammar.TokenizerInfo(
+            tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=sorted(vocabulary.eos)
+        )
+        self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self.matcher = xgrammar.GrammarMatcher
+        self.mask = xgrammar.allocate_token_bitmask(1, len(tokens))
+        self.version = importlib.metadata.version("xgrammar")
+
+    def compile(self, schema: Any) -> Any:
+        """Compile, and give the first mask."""
+        compiled = self.compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
+        self.matcher(compiled).fill_next_token_bitmask(self.mask)
+        return compiled
+
+    def start(self, compiled: Any) -> Any:
+        """A text's beginning."""
+        return self.matcher(compiled)
+
+    def step(self, matcher: Any, token: int) -> bool:
+        """One mask, then one accept."""
+        matcher.fill_next_token_bitmask(self.mask)
+        return bool(matcher.accept_token(token))
+
+    def accepts(self, matcher: Any) -> bool:
+        """Whether the text may end."""
+        return bool(matcher.is_completed() if hasattr(matcher, "is_completed") else matcher.is_terminated())
+
+
+def run(engine: Any, row: dict[str, Any], tests: list[tuple[bool, list[int]]], clock: Clock) -> None:
+    """Time one schema on one engine."""
+    begin = time.perf_counter()
+    try:
+        compiled = engine.compile(row["schema"])
+    except Exception as error:  # a peer may raise anything; a refusal is a result
+        place = getattr(error, "place", None)
+        clock.refused[f"{type(error).__name__} {getattr(place, 'keyword', None) or ''}".strip()] += 1
+        return
+    clock.compile.append((time.perf_counter() - begin) * 1e6)
+    clock.schemas += 1
+    all_right = True
+    for expected, tokens in tests:
+        matcher = engine.start(compiled)
+        accepted = True
+        for token in tokens:
+            begin = time.perf_counter()
+            accepted = engine.step(matcher, token)
+            spent = (time.perf_counter() - begin) * 1e6
+            clock.token.append(spent)
+            if spent > clock.worst[0]:
+                clock.worst = (spent, row["id"])
+            if not accepted:
+                break
+        accepted = accepted and engine.accepts(matcher)
+        if accepted == expected:
+            clock.right += 1
+        else:
+            all_right = False
+            clock.too_lax += accepted
+            clock.too_strict += not accepted
+    clock.schemas_right += all_right
+    if engine.name == "toolgrammar":
+        for _, tokens in tests:
+            matcher = engine.start(compiled)
+            for token in tokens:
+                begin = time.perf_counter()
+                accepted = engine.step(matcher, token)
+                clock.warm.append((time.perf_counter() - begin) * 1e6)
+                if not accepted:
+                    break
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--peers", default="llguidance,xgrammar")
+    parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    console = Console()
+    if not options.data.is_file():
+        console.print(f"{options.data} is not here; give --data")
+        return 2
+    with gzip.open(options.data, "rt") as file:
+        rows = [json.loads(line) for line in file]
+    if options.limit:
+        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
+    vocabulary, encode = tekken()
+    engines: list[Any] = [Ours(vocabulary)]
+    for peer in [name for name in options.peers.split(",") if name]:
+        try:
+            engines.append({"llguidance": LLGuidance, "xgrammar": XGrammar}[peer](vocabulary))
+        except ImportError as error:
+            console.print(f"{peer} is not installed ({error}): pip install 'toolgrammar[bench]'")
+    clocks = {engine.name: Clock() for engine in engines}
+    for row in track(rows, description="schemas", console=console):
+        tests = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in row["tests"]]
+        for engine in engines:
+            run(engine, row, tests, clocks[engine.name])
+    report: dict[str, Any] = {
+        "schemas": len(rows),
+        "python": platform.python_version(),
+        "machine": platform.processor() or platform.machine(),
+        "compiled": COMPILED,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "engines": {},
+    }
+    for engine in engines:
+        clock = clocks[engine.name]
+        report["engines"][engine.name] = {
+            "version": getattr(engine, "version", None) or importlib.metadata.version("toolgrammar"),
+            "schemas_compiled": clock.schemas,
+            "schemas_right": clock.schemas_right,
+            "instances": {"right": clock.right, "too_strict": clock.too_strict, "too_lax": clock.too_lax},
+            "refused": dict(clock.refused.most_common(12)),
+            "compile_and_first_mask_us": percentiles(clock.compile),
+            "mask_and_accept_us": percentiles(clock.token),
+            "warm_us": percentiles(clock.warm),
+            "tokens": len(clock.token),
+            "worst": clock.worst[1],
+        }
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    for key, title in (("mask_and_accept_us", "mask + accept, us"), ("compile_and_first_mask_us", "compile + first mask, us")):
+        table = Table(title=title)
+        for column in ("engine", "p50", "p90", "p99", "p99.9", "worst", "mean"):
+            table.add_column(column, justify="right")
+        for name, found in report["engines"].items():
+            table.add_row(name, *(f"{found[key][column]:,.1f}" for column in ("p50", "p90", "p99", "p99.9", "worst", "mean")))
+        console.print(table)
+    ours = report["engines"]["toolgrammar"]
+    console.print(f"warm: {ours['warm_us']}")
+    for name, found in report["engines"].items():
+        console.print(
+            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']} of {len(rows)}"
+            f" schemas; instances {found['instances']}; {found['tokens']} tokens; worst in {found['worst']};"
+            f" refused {found['refused']}"
+        )
+    console.print(f"peak memory {report['peak_memory_mb']} MB (all engines together)")
+    return 1 if ours["instances"]["too_lax"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
