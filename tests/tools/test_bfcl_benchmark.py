@@ -1,0 +1,81 @@
+"""The validity benchmark runs, and notices what is wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Generation, Message, Usage
+from toolgrammar.tools import ToolSet
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "bfcl_validity.py"
+FUNCTIONS: list[dict[str, Any]] = [
+    {
+        "name": "move.to",
+        "description": "Move.",
+        "parameters": {
+            "type": "dict",
+            "properties": {"x": {"type": "integer"}, "fast": {"type": "boolean"}},
+            "required": ["x"],
+        },
+    },
+    {"name": "stop", "description": "Stop.", "parameters": {"type": "dict", "properties": {}}},
+]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("bfcl_validity", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_benchmark_runs(tmp_path: Path) -> None:
+    """Two requests in every mode: no failure, exit code 0, and a report with counts and versions."""
+    data, report = tmp_path / "requests.jsonl", tmp_path / "report.json"
+    line = json.dumps({"id": "a", "question": [[{"role": "user", "content": "Go"}]], "functions": FUNCTIONS})
+    data.write_text(f"{line}\n{line}\n")
+    command = [sys.executable, str(SCRIPT), str(data), "--seeds", "2", "--max-tokens", "64", "--workers", "1"]
+    result = subprocess.run([*command, "--json", str(report)], capture_output=True, text=True, timeout=100, check=False)
+    assert result.returncode == 0, result.stderr
+    written = json.loads(report.read_text())
+    assert [(each["model"], each["choice"]) for each in written["results"]] == [
+        ("embedded", "required"), ("embedded", "auto"), ("uniform", "required"), ("uniform", "auto"),
+    ]  # fmt: skip
+    assert all(each["runs"] == 4 and not each["failures"] for each in written["results"])
+    assert written["results"][0]["calls"] >= 4
+    assert "toolgrammar" in written["versions"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ('<tool_call>\n{"name": "move.to", "arguments": {"x": 1}}\n</tool_call>', set()),
+        ("no call", {"not in the grammar", "no call"}),
+        ('<tool_call>\n{"name": "run", "arguments": {}}\n</tool_call>', {"not in the grammar", "call with an error"}),
+        (
+            '<tool_call>\n{"name": "move.to", "arguments": {"x": "1"}}\n</tool_call>',
+            {"not in the grammar", "call with an error"},
+        ),
+        ("", {"not in the grammar", "no call", "empty turn"}),
+    ],
+)
+def test_failures_are_noticed(script: ModuleType, text: str, kinds: set[str]) -> None:
+    """Whatever breaks the promise is a failure of its kind; a valid call is none."""
+    tools = ToolSet.from_any(FUNCTIONS)
+    parsed = tools.parse(text)
+    generation = Generation(Message("assistant", parsed.text, tool_calls=parsed.tool_calls), "stop", Usage(), raw=text)
+    found = {problem.split(":")[0] for problem in script.failures(generation, tools, FUNCTIONS, "required")}
+    assert found == kinds
