@@ -181,8 +181,21 @@ class Rows:
         if quoted:
             row[:0x20] = [DEAD] * 0x20
             row[0x22] = DONE if self.terms.nullable(term) else DEAD
-            alive = any(state != DEAD for state in states)
-            row[0x5C] = self._state(("escape", term)) if alive else DEAD
+            row[0x5C] = self._state(("escape", term)) if self._has_escape(term, starts, states) else DEAD
+
+    def _has_escape(self, term: int, starts: tuple[int, ...], states: tuple[int, ...]) -> bool:
+        """Whether some next character can be written with a backslash (see `_derive_escape`)."""
+        everything = term == self.terms.ALL
+        for index, state in enumerate(states):
+            if state == DEAD:
+                continue
+            low, high = starts[index], (starts[index + 1] if index + 1 < len(starts) else END) - 1
+            if everything or low < 0x20 or high > 0x7E:
+                if not (0xD800 <= low and high <= 0xDFFF):
+                    return True
+            elif any(low <= code <= high for code in _SHORT_ESCAPES.values()):
+                return True
+        return False
 
     def _lead(
         self,

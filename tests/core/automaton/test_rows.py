@@ -1,0 +1,93 @@
+"""Byte rows: how decoded text is spelled, exactly, and never a dead end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgrammar.core import Grammar
+from toolgrammar.core.automaton.rows import DEAD, DONE, Rows
+from toolgrammar.core.language.regex import regex_term
+from toolgrammar.core.language.terms import Terms
+
+PATTERNS = [
+    "", "^[a-z]+$", "^a{2,3}$", "[^a]", "^(18|2[0-2]):[0-5]0$", "^\\w+é?$", "^[\\u0000-\\u001f]*$", '^["\\\\]+$',
+    "^[\\u{1F600}-\\u{1F64F}]{1,2}$", "^\\S(.*\\S)?$", "^(?!ab).{2}$", "^\\p{Lu}", "^[\\ud7ff\\ue000]$", "^/+$", "^[^\\x00-\\x7f]$",
+]  # fmt: skip
+CHARACTERS = st.sampled_from(list('ab"\\/:19 \n\t\x01\x7féß߿ࠀ\ud7ff\ue000\uffff😀🙏𐀀\U0010ffff'))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("quoted", [True, False])
+def test_no_row_is_a_dead_end(pattern: str, quoted: bool) -> None:
+    """From every row state that a text can reach, it can be finished, and the shortest way to do so is right."""
+    terms = Terms()
+    rows = Rows(terms)
+    queue = [rows.start(regex_term(terms, pattern, whole=False), quoted)]
+    seen = set(queue)
+    for state in queue[:400]:
+        successors = {target for target in rows.row(state) if target != DEAD}
+        assert successors or rows.nullable(state), rows._key[state]
+        here = state
+        for byte in rows.shortest(state):
+            here = rows.row(here)[byte]
+            assert here != DEAD
+        assert rows.nullable(here)
+        for target in successors - seen - {DONE}:
+            seen.add(target)
+            queue.append(target)
+        if len(queue) > 2_000:
+            break
+
+
+def spellings(draw: st.DrawFn, text: str, *, raw_ascii: bool) -> str:
+    """A JSON string of the text, each character spelled in some legal way."""
+    short = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\n": "\\n", "\t": "\\t"}
+    pieces = []
+    for char in text:
+        ways = []
+        code = ord(char)
+        if code >= 0x20 and char not in '"\\':
+            ways.append(char)
+        if char in short:
+            ways.append(short[char])
+        if not (raw_ascii and 0x20 <= code < 0x7F):
+            units = char.encode("utf-16-be")
+            escape = "".join(f"\\u{units[i] << 8 | units[i + 1]:04x}" for i in range(0, len(units), 2))
+            ways.append(draw(st.sampled_from([escape, escape.upper().replace("\\U", "\\u")])))
+        pieces.append(draw(st.sampled_from(ways)))
+    return '"' + "".join(pieces) + '"'
+
+
+@given(st.data(), st.text(CHARACTERS, max_size=4), st.sampled_from(PATTERNS))
+def test_every_spelling_of_a_character_counts_as_the_character(data: st.DataObject, text: str, pattern: str) -> None:
+    """However a string is escaped, it is accepted iff its decoded value matches (printable ASCII written as itself)."""
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": pattern})
+    spelled = data.draw(st.composite(lambda draw: spellings(draw, text, raw_ascii=bool(pattern)))())
+    assert json.loads(spelled) == text
+    terms = Terms()
+    assert grammar.matches(spelled) == terms.matches(regex_term(terms, pattern, whole=False), text)
+
+
+@given(st.data(), st.text(CHARACTERS, max_size=5), st.integers(0, 3), st.integers(0, 4))
+def test_counted_strings_count_characters(data: st.DataObject, text: str, least: int, more: int) -> None:
+    """minLength and maxLength count code points, whatever their spelling."""
+    grammar = Grammar.from_json_schema({"type": "string", "minLength": least, "maxLength": least + more})
+    spelled = data.draw(st.composite(lambda draw: spellings(draw, text, raw_ascii=False))())
+    assert grammar.matches(spelled) == (least <= len(text) <= least + more)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'"\xc0\x80"', b'"\xe0\x80\x80"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xff"', b'"\x80"', b'"\xc3"',
+        b'"\n"', b'"\x00"', b'"\\ud800"', b'"\\udc00"', b'"\\ud800\\ud800"', b'"\\ud83dx"', b'"\\x41"', b'"\\u12g4"', b'"a',
+    ],
+)  # fmt: skip
+def test_what_is_no_string(data: bytes) -> None:
+    """Overlong and surrogate UTF-8, raw control characters, lone surrogate escapes and broken escapes are refused."""
+    for schema in ({"type": "string"}, {"type": "string", "maxLength": 9}, {"type": "string", "pattern": "^[^z]*$"}):
+        assert not Grammar.from_json_schema(schema).matches(data)
