@@ -19,15 +19,15 @@ MODULES = ["toolgrammar.core.testing"]
 
 
 def visible(module: ModuleType) -> set[str]:
-    """The names that a reader takes for public: no underscore, no module, not imported from elsewhere."""
+    """The names that a reader takes for public: ours, no underscore, no module; in a plain module, made there."""
+    home = "toolgrammar." if hasattr(module, "__path__") else module.__name__
     return {
         name
         for name in dir(module)
         if not name.startswith("_")
         and not inspect.ismodule(value := getattr(module, name))
-        and name != "annotations"
-        and getattr(value, "__module__", module.__name__).startswith(("toolgrammar.", "typing"))
-        and value is not getattr(importlib.import_module("typing"), name, None)
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith(home)
     }
 
 
