@@ -1,4 +1,4 @@
-"""The command line: ``toolgrammar demo`` shows a guaranteed call being written, ``toolgrammar check`` judges a schema."""
+"""The command line: ``toolgrammar demo`` shows a guaranteed call, ``toolgrammar check`` judges a schema."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def get_weather(
 
 
 def convert_currency(
-    amount: Annotated[float, Field(ge=0, le=1_000_000)], source: Literal["EUR", "USD", "JPY"], target: Literal["EUR", "USD"]
+    amount: Annotated[float, Field(ge=0, le=1_000_000)],
+    source: Literal["EUR", "USD", "JPY"],
+    target: Literal["EUR", "USD"],
 ) -> str:
     """Convert an amount of money.
 
@@ -100,7 +102,8 @@ def demo(
     console.print(Text.assemble(("request  ", "bold"), prompt))
     if not getattr(loaded.backend, "trained", True):
         console.print(
-            "         The weights are noise: what is chosen is random. That it is a valid call is guaranteed.", style="dim"
+            "         The weights are noise: what is chosen is random. That it is a valid call is guaranteed.",
+            style="dim",
         )
     console.print()
     params = GenerateParams(
@@ -130,7 +133,9 @@ def _show(console: Console, model: Model, prompt: str, params: GenerateParams, t
             usage = event.usage
     seconds = time.perf_counter() - begin
     console.print("\n")
-    console.print("         plain = fixed by the grammar, the model was not asked; «token» = chosen by the model", style="dim")
+    console.print(
+        "         plain = fixed by the grammar, the model was not asked; «token» = chosen by the model", style="dim"
+    )
     assert call is not None, "tool_choice='required' gives a call"
     valid = tools.validate(call)
     arguments = json.dumps(dict(valid.arguments), ensure_ascii=False)
@@ -177,7 +182,9 @@ def check(
         except (SchemaError, UnsatisfiableSchemaError, ToolGrammarError) as error:
             problems = [error]
     if as_json:
-        typer.echo(json.dumps({"enforceable": not problems, "problems": [_finding(each) for each in problems]}, indent=2))
+        typer.echo(
+            json.dumps({"enforceable": not problems, "problems": [_finding(each) for each in problems]}, indent=2)
+        )
     else:
         console = Console(highlight=False)
         if not problems:
@@ -203,7 +210,9 @@ def _finding(problem: ToolGrammarError) -> dict[str, Any]:
 
 def _fail(message: str, hint: str) -> None:
     """End with one clean line."""
-    Console(stderr=True, highlight=False).print(Text.assemble(("error    ", "bold red"), message, (f"\n    {hint}", "dim")))
+    Console(stderr=True, highlight=False).print(
+        Text.assemble(("error    ", "bold red"), message, (f"\n    {hint}", "dim"))
+    )
     raise typer.Exit(2)
 
 
@@ -214,6 +223,8 @@ def main() -> None:
     except ToolGrammarError as error:
         where = f" ({error.place})" if str(error.place) else ""
         Console(stderr=True, highlight=False).print(
-            Text.assemble(("error    ", "bold red"), error.message + where, (f"\n    {error.hint}" if error.hint else "", "dim"))
+            Text.assemble(
+                ("error    ", "bold red"), error.message + where, (f"\n    {error.hint}" if error.hint else "", "dim")
+            )
         )
         sys.exit(2)

@@ -2,10 +2,10 @@
 
     python benchmarks/maskbench.py [--limit N] [--peers llguidance,xgrammar] [--json FILE] [--data FILE]
 
-For every schema: the time to compile it and give the first mask; then for every token of every instance (written by the
-vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and, for us,
-warm (a second pass over the same instances). And for every instance whether it is judged right. One thread, the Python
-API, the real 131,072-token Tekken vocabulary that `mistral-common` ships. Ratios are peer over us: above 1 we are faster.
+For every schema: the time to compile it and give the first mask; then for every token of every instance (written by
+the vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and,
+for us, warm (a second pass over the same instances). And for every instance whether it is judged right. One thread, the
+Python API, the real 131,072-token Tekken vocabulary that `mistral-common` ships.
 Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is flexible.
 """
 
@@ -74,7 +74,9 @@ class Ours:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-        Grammar.json(whitespace="flexible").bind(vocabulary).matcher().fill_mask(self.mask)  # the vocabulary's own tables
+        Grammar.json(whitespace="flexible").bind(vocabulary).matcher().fill_mask(
+            self.mask
+        )  # the vocabulary's own tables
 
     def compile(self, schema: Any) -> Any:
         """Compile, and give the first mask."""
@@ -117,7 +119,9 @@ class LLGuidance:
                 raw = text if isinstance(text, bytes) else text.encode()
                 return [single[byte] for byte in raw]
 
-        single = {token[0]: index for index, token in enumerate(vocabulary.tokens) if token is not None and len(token) == 1}
+        single = {
+            token[0]: index for index, token in enumerate(vocabulary.tokens) if token is not None and len(token) == 1
+        }
         self.tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
         self.matcher = LLMatcher
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
@@ -281,19 +285,25 @@ def main() -> int:
         }
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
-    for key, title in (("mask_and_accept_us", "mask + accept, us"), ("compile_and_first_mask_us", "compile + first mask, us")):
+    for key, title in (
+        ("mask_and_accept_us", "mask + accept, us"),
+        ("compile_and_first_mask_us", "compile + first mask, us"),
+    ):
         table = Table(title=title)
         for column in ("engine", "p50", "p90", "p99", "p99.9", "worst", "mean"):
             table.add_column(column, justify="right")
         for name, found in report["engines"].items():
-            table.add_row(name, *(f"{found[key][column]:,.1f}" for column in ("p50", "p90", "p99", "p99.9", "worst", "mean")))
+            table.add_row(
+                name, *(f"{found[key][column]:,.1f}" for column in ("p50", "p90", "p99", "p99.9", "worst", "mean"))
+            )
         console.print(table)
     ours = report["engines"]["toolgrammar"]
     console.print(f"warm: {ours['warm_us']}")
     for name, found in report["engines"].items():
         console.print(
-            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']} of {len(rows)}"
-            f" schemas; instances {found['instances']}; {found['tokens']} tokens; worst in {found['worst']};"
+            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']}"
+            f" of {len(rows)} schemas; instances {found['instances']};"
+            f" {found['tokens']} tokens; worst in {found['worst']};"
             f" refused {found['refused']}"
         )
     console.print(f"peak memory {report['peak_memory_mb']} MB (all engines together)")

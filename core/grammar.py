@@ -140,7 +140,7 @@ class Grammar:
         )
 
     @classmethod
-    def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:  # noqa: A002 - the field's names
+    def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
         """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):
             raise GrammarError(f"a repetition between {min} and {max} times", hint="0 <= min <= max")

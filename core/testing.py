@@ -21,6 +21,8 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+__all__ = ["ScriptedModel", "byte_vocabulary", "render_reply"]
+
 Reply = Union[str, Message]
 Script = Union[Sequence[Reply], Callable[[Sequence[Message]], Reply]]
 

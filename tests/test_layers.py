@@ -27,6 +27,7 @@ RANKS = {
     "core.automaton": 5,
     "core.grammar": 6,
     "core.repair": 6,
+    "core.validation": 6,
     "core.models": 7,
     "core.decoding": 7,
     "core.testing": 8,

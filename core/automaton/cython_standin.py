@@ -16,7 +16,7 @@ def _unchanged(target: T) -> T:
 
 cclass = cfunc = inline = ccall = _unchanged
 
-int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int  # noqa: A001
+int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int
 void = None
 
 

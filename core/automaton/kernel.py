@@ -13,7 +13,8 @@ The same file runs interpreted (correct, slow) or compiled; `COMPILED` says whic
 
 An atom position is one 64-bit integer, its top bits a tag: ROW (a state of
 ``toolgrammar.core.automaton.rows.Rows``), LITERAL (an offset into the pool of literals: literals are laid down whole,
-not as states), COUNTED (a JSON string with a character count that is computed, not unrolled), SPECIAL (a control token).
+not as states), COUNTED (a JSON string with a character count that is computed, not unrolled), SPECIAL (a control
+token).
 """
 
 from __future__ import annotations

@@ -9,7 +9,20 @@ import threading
 from collections.abc import Callable, Generator, Hashable
 from typing import NamedTuple
 
-from ..language.nodes import ALT, COUNTED, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SPECIAL, TEXT, WORDS, Nodes
+from ..language.nodes import (
+    ALT,
+    COUNTED,
+    EMPTY_KIND,
+    EPSILON_KIND,
+    LAZY,
+    LITERAL,
+    REPEAT,
+    SEQ,
+    SPECIAL,
+    TEXT,
+    WORDS,
+    Nodes,
+)
 from ..language.terms import Terms
 from .kernel import Automaton
 from .rows import DEAD, DONE, Rows
@@ -156,10 +169,10 @@ class Program:
         if kind == "special":
             return b""
         local, written, least = rest
-        closing = _LOCAL_CLOSING[local]
+        closing: bytes = _LOCAL_CLOSING[local]
         if local > 1:  # in the middle of a character, which will count
             written += 1
-        return closing + b"a" * max(0, least - written) + b'"'
+        return closing + b"a" * int(max(0, least - written)) + b'"'
 
     def shortest(self, node: int) -> Rope | None:
         """The shortest text of a node; None if it has none.

@@ -3,8 +3,8 @@
 A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
 text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
 (RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
-escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable ASCII
-is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
+escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
+ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Rows:
                 continue
             low, high = starts[index], (starts[index + 1] if index + 1 < len(starts) else END) - 1
             if everything or low < 0x20 or high > 0x7E:
-                if not (0xD800 <= low and high <= 0xDFFF):
+                if not (low >= 0xD800 and high <= 0xDFFF):
                     return True
             elif any(low <= code <= high for code in _SHORT_ESCAPES.values()):
                 return True
@@ -255,7 +255,7 @@ class Rows:
 def _joined(starts: tuple[int, ...], states: tuple[int, ...]) -> Segments:
     """Normal form: neighbours with equal targets are one."""
     out_starts, out_states = [starts[0]], [states[0]]
-    for start, state in zip(starts[1:], states[1:]):
+    for start, state in zip(starts[1:], states[1:], strict=True):
         if start == out_starts[-1]:
             out_states[-1] = state
         elif state != out_states[-1]:

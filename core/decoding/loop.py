@@ -138,7 +138,7 @@ class Decoding:
                 pending.extend(ids)
                 logits = None
                 self.forced_tokens += len(ids)
-                for token_id, data in zip(ids, added):
+                for token_id, data in zip(ids, added, strict=True):
                     written += len(data)
                     yield Step(token_id, data, True)
                 continue

@@ -11,16 +11,16 @@ A look-ahead in a gap narrows all that follows, a look-behind all that precedes:
 
 which is exact as long as no look-behind stands to the right of a look-ahead. Where one does, the narrower of the two
 is absorbed into the piece beside it first, if its width allows. Whatever resists (mostly assertions inside
-unbounded repetition) goes through an automaton, in :mod:`.lookarounds`: always exact, but larger.
+unbounded repetition) is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..errors import PatternError, Place
 from .charset import CharSet
 from .ecma import WORD
-from .lookarounds import eliminate
 from .syntax import (
     ANY_CHARACTER,
     ANYTHING,
@@ -69,7 +69,7 @@ def search_language(node: Regex) -> Regex:
         (``NOTHING`` and ``ANYTHING`` are among these).
 
     Raises:
-        PatternError: the assertions of the pattern are so entangled that the rewritten form would be too large.
+        PatternError: the assertions of the pattern are too entangled to be rewritten.
 
     Law: a text is in the language of the result if and only if the pattern matches in it, in the sense of ECMA-262's
     ``RegExp.prototype.test`` with the ``u`` flag.
@@ -83,14 +83,22 @@ def _whole(node: Regex) -> Regex:
     try:
         branches = _branches(node)
     except _Resists:
-        return eliminate(node)
+        raise _entangled() from None
     languages: list[Regex] = []
     for branch in branches:
         try:
             languages.append(_branch_language(branch))
         except _Resists:
-            languages.append(eliminate(Seq(tuple(branch))))
+            raise _entangled() from None
     return alt(*languages)
+
+
+def _entangled() -> PatternError:
+    return PatternError(
+        "the assertions of this pattern are too entangled: they look across each other, or repeat without end",
+        hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
+        place=Place(offset=0),
+    )
 
 
 # -- normal form -------------------------------------------------------------------------------------------------------
@@ -142,7 +150,7 @@ def _repeat(item: Regex, least: int, most: int | None) -> Regex:
         return item if least else EMPTY
     if most is None or most > _MAX_COPIES:
         return repeat(item, least, most)
-    optional = EMPTY
+    optional: Regex = EMPTY
     for _ in range(most - least):
         optional = alt(EMPTY, seq(item, optional))
     return seq(*[item] * least, optional)
@@ -154,7 +162,7 @@ def _absorb(node: Regex) -> list[Regex]:
     If every string of ``p`` is at least as long as every string of ``k``, then whether ``k Anything`` holds where a
     string of ``p`` begins depends on that string alone: ``(?=k) p = p & k Anything``.
     """
-    items = list(node.items) if isinstance(node, Seq) else [node]
+    items: list[Regex] = list(node.items) if isinstance(node, Seq) else [node]
     if not any(isinstance(item, Look) for item in items):
         return items
     # Assertions in one gap commute: look-behinds first, so that each stands beside what it speaks of.
@@ -368,7 +376,8 @@ def _between(pieces: list[Regex], gaps: list[list[Look]]) -> Regex:
     first_ahead = min((index for index, gap in enumerate(gaps) for look in gap if look.ahead), default=len(gaps))
     if last_behind > first_ahead:
         return _uncross(pieces, gaps, first_ahead, last_behind)
-    left, right = EMPTY, _closing_language(pieces[-1])
+    left: Regex = EMPTY
+    right: Regex = _closing_language(pieces[-1])
     for index in range(len(gaps) - 1, last_behind, -1):
         right = both(right, *[_one_sided(look) for look in gaps[index] if look.ahead])
         right = seq(_plain(pieces[index]), right)

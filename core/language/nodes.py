@@ -221,7 +221,7 @@ class Nodes:
             raise GrammarError("a rule refers to itself without writing anything", hint="remove the circular reference")
         self._opening.add(node)
         try:
-            current = self.args[node][1]()
+            current: int = self.args[node][1]()
             while self.kind[current] == LAZY:
                 known = self._expanded.get(current)
                 if known is not None:

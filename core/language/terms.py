@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 from ..errors import LimitError
 from .charset import CharSet
@@ -49,7 +50,7 @@ class Terms:
     def __init__(self) -> None:
         self._index: dict[tuple[object, ...], int] = {}
         self._kind: list[int] = []
-        self._args: list[tuple[object, ...]] = []
+        self._args: list[tuple[Any, ...]] = []
         self._nullable: list[bool] = []
         self._segments: list[Segments | None] = []
         self._live: list[bool | None] = []
@@ -118,7 +119,7 @@ class Terms:
             return left
         if self._kind[left] == _SEQ:  # right-associated, so that equal languages meet
             first, second = self._args[left]
-            return self.seq(first, self.seq(second, right))  # type: ignore[arg-type]
+            return self.seq(first, self.seq(second, right))
         if left == self.ALL and right == self.ALL:
             return self.ALL
         return self._make(
@@ -142,9 +143,9 @@ class Terms:
         for part in parts:
             kind = self._kind[part]
             if kind == _ALT:
-                flat.update(self._args[part])  # type: ignore[arg-type]
+                flat.update(self._args[part])
             elif kind == _CHARS:
-                ranges.append(CharSet(self._args[part][0]))  # type: ignore[arg-type]
+                ranges.append(CharSet(self._args[part][0]))
                 flat.add(part)
             else:
                 flat.add(part)
@@ -173,7 +174,7 @@ class Terms:
         flat: set[int] = set()
         for part in parts:
             if self._kind[part] == _AND:
-                flat.update(self._args[part])  # type: ignore[arg-type]
+                flat.update(self._args[part])
             else:
                 flat.add(part)
         flat.discard(self.ALL)
@@ -198,7 +199,8 @@ class Terms:
         if part == self.ALL:
             return self.EMPTY
         if self._kind[part] == _NOT:
-            return self._args[part][0]  # type: ignore[return-value]
+            inner: int = self._args[part][0]
+            return inner
         return self._make(_NOT, (part,), not self._nullable[part], False)
 
     def repeat(self, part: int, least: int, most: int | None) -> int:
@@ -219,8 +221,8 @@ class Terms:
             return self.ALL
         if self._kind[part] == _REPEAT and least <= 1 and most is None:
             inner, low, high = self._args[part]
-            if high is None and low <= 1:  # type: ignore[operator]
-                return self.repeat(inner, min(least, low), None)  # type: ignore[arg-type, type-var]
+            if high is None and low <= 1:
+                return self.repeat(inner, min(least, low), None)
         return self._make(_REPEAT, (part, least, most), least == 0, self._regular[part])
 
     # -- questions ---------------------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ class Terms:
         if term == self.ANY:
             return 1, 1
         if self._kind[term] == _REPEAT and self._args[term][0] == self.ANY:
-            return self._args[term][1], self._args[term][2]  # type: ignore[return-value]
+            return self._args[term][1], self._args[term][2]
         return None
 
     def derivative(self, term: int, code_point: int) -> int:
@@ -274,13 +276,13 @@ class Terms:
         if known is None:
             kind, args = self._kind[term], self._args[term]
             if kind == _NOT:
-                known = self._is_finite(args[0])  # type: ignore[arg-type]
+                known = self._is_finite(args[0])
             elif kind == _REPEAT:
                 known = args[0] == self.ANY and args[2] is None
             elif kind == _AND:
-                known = all(self.is_cofinite(part) for part in args)  # type: ignore[arg-type]
+                known = all(self.is_cofinite(part) for part in args)
             elif kind == _ALT:
-                known = any(self.is_cofinite(part) for part in args)  # type: ignore[arg-type]
+                known = any(self.is_cofinite(part) for part in args)
             else:
                 known = False
             self._cofinite[term] = known
@@ -291,8 +293,8 @@ class Terms:
         if kind in (_EMPTY, _EPSILON, _CHARS, _WORDS):
             return True
         if kind in (_SEQ, _ALT):
-            return all(self._is_finite(part) for part in args)  # type: ignore[arg-type]
-        return kind == _REPEAT and args[2] is not None and self._is_finite(args[0])  # type: ignore[arg-type]
+            return all(self._is_finite(part) for part in args)
+        return kind == _REPEAT and args[2] is not None and self._is_finite(args[0])
 
     def shortest(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
         """The shortest spelling of a string of a non-empty language.
@@ -342,20 +344,21 @@ class Terms:
         """`shortest` of a term without intersection and complement, read off its shape."""
         result = b""
         while self._kind[term] == _SEQ:
-            head, term = self._args[term]  # type: ignore[assignment]
-            result += self._shortest_by_shape(head, spell)  # type: ignore[arg-type]
+            head, term = self._args[term]
+            result += self._shortest_by_shape(head, spell)
         kind, args = self._kind[term], self._args[term]
         if self._nullable[term]:
             return result
         if kind == _CHARS:
-            chars = [spell(low, high) for low, high in args[0]]  # type: ignore[attr-defined]
+            chars = [spell(low, high) for low, high in args[0]]
             return result + min(chars, key=lambda char: (len(char), char))
         if kind == _WORDS:
-            words = [b"".join(spell(ord(char), ord(char)) for char in word) for word in args[0]]  # type: ignore
+            words = [b"".join(spell(ord(char), ord(char)) for char in word) for word in args[0]]
             return result + min(words, key=lambda word: (len(word), word))
         if kind == _REPEAT:
-            return result + self._shortest_by_shape(args[0], spell) * args[1]  # type: ignore[arg-type, operator]
-        options = [self._shortest_by_shape(part, spell) for part in args]  # type: ignore[arg-type]
+            copies: int = args[1]
+            return result + self._shortest_by_shape(args[0], spell) * copies
+        options = [self._shortest_by_shape(part, spell) for part in args]
         return result + min(options, key=lambda option: (len(option), option))
 
     def _search_live(self, term: int) -> bool:
@@ -389,7 +392,7 @@ class Terms:
             return (0,), (empty,)
         if kind == _CHARS:
             starts, targets = [0], [empty]
-            for low, high in args[0]:  # type: ignore[attr-defined]
+            for low, high in args[0]:
                 if low == starts[-1]:
                     targets[-1] = self.EPSILON
                 else:
@@ -400,24 +403,26 @@ class Terms:
                     targets.append(empty)
             return tuple(starts), tuple(targets)
         if kind == _WORDS:
-            return self._derive_words(args[0])  # type: ignore[arg-type]
+            return self._derive_words(args[0])
         if kind == _SEQ:
             left, right = args
-            starts, targets = self.segments(left)  # type: ignore[arg-type, assignment]
-            row = _normal(starts, [self.seq(each, right) for each in targets])  # type: ignore[arg-type]
-            if not self._nullable[left]:  # type: ignore[index]
+            row = self._mapped(left, lambda each: self.seq(each, right))
+            if not self._nullable[left]:
                 return row
-            return self._merge([row, self.segments(right)], self.alt)  # type: ignore[arg-type]
+            return self._merge([row, self.segments(right)], self.alt)
         if kind == _REPEAT:
             part, least, most = args
-            rest = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)  # type: ignore
-            starts, targets = self.segments(part)  # type: ignore[arg-type, assignment]
-            return _normal(starts, [self.seq(each, rest) for each in targets])  # type: ignore[arg-type]
+            rest = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)
+            return self._mapped(part, lambda each: self.seq(each, rest))
         if kind == _NOT:
-            starts, targets = self.segments(args[0])  # type: ignore[arg-type, assignment]
-            return _normal(starts, [self.not_(each) for each in targets])  # type: ignore[arg-type]
-        rows = [self.segments(part) for part in args]  # type: ignore[arg-type]
+            return self._mapped(args[0], self.not_)
+        rows = [self.segments(part) for part in args]
         return self._merge(rows, self.alt if kind == _ALT else self.and_)
+
+    def _mapped(self, term: int, change: Callable[[int], int]) -> Segments:
+        """The derivative row of a term with every target changed."""
+        starts, targets = self.segments(term)
+        return _normal(starts, [change(target) for target in targets])
 
     def _derive_words(self, suffixes: tuple[str, ...]) -> Segments:
         starts, targets = [0], [self.EMPTY]
@@ -441,7 +446,7 @@ class Terms:
             index = end
         return _normal(tuple(starts), targets)
 
-    def _merge(self, rows: Sequence[Segments], combine: object) -> Segments:
+    def _merge(self, rows: Sequence[Segments], combine: Callable[[tuple[int, ...]], int]) -> Segments:
         """Pointwise ``combine`` of several rows, by one sweep over all their boundaries."""
         bounds = sorted({start for starts, _ in rows for start in starts})
         cursors = [0] * len(rows)
@@ -458,7 +463,7 @@ class Terms:
             key = tuple(current)
             value = memo.get(key)
             if value is None:
-                value = memo[key] = combine(key)  # type: ignore[operator]
+                value = memo[key] = combine(key)
             targets.append(value)
         return _normal(tuple(bounds), targets)
 
@@ -467,7 +472,7 @@ def _normal(starts: Sequence[int], targets: Sequence[int]) -> Segments:
     """Join neighbouring segments with the same target."""
     out_starts = [starts[0]]
     out_targets = [targets[0]]
-    for start, target in zip(starts[1:], targets[1:]):
+    for start, target in zip(starts[1:], targets[1:], strict=True):
         if target != out_targets[-1]:
             out_starts.append(start)
             out_targets.append(target)

@@ -49,17 +49,18 @@ class HFBackend:
             options["revision"] = revision
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name, **options)
-            self._model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **options)
+            model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **options)
         except (OSError, ValueError, KeyError) as error:
             raise ModelError(
-                f"transformers cannot load {name!r}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                hint="give a folder with config.json, the weights and the tokenizer, or a model that is on this machine",
+                f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",
+                hint="give a folder with config.json, weights and tokenizer, or a model that is on this machine",
             ) from error
         try:
-            self._model.to(device)
+            model.to(device)
         except (RuntimeError, AssertionError) as error:
             raise ModelError(f"the device {device!r} cannot be used: {error}", hint="device='cpu'") from error
-        self._model.eval()
+        model.eval()
+        self._model = model
         self._name = name
         self._device = device
         config = self._model.config.get_text_config()

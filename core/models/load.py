@@ -39,7 +39,7 @@ def load_model(uri: str, **options: Any) -> Model:
 
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:
-    known = [name for name in inspect.signature(kind).parameters][len(arguments) :]
+    known = list(inspect.signature(kind).parameters)[len(arguments) :]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise ModelError(

@@ -206,7 +206,8 @@ class Model:
             return grammar, tools.parser(format, response_schema=params.response_schema)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
-                f"tool_choice is {params.tool_choice!r}, and there are no tools", hint="give tools, or tool_choice='auto'"
+                f"tool_choice is {params.tool_choice!r}, and there are no tools",
+                hint="give tools, or tool_choice='auto'",
             )
         mode = params.json_mode
         if params.response_schema is not None:
@@ -239,7 +240,11 @@ class Model:
         grammar, parser = self._plan(params)
         prompt = self._encode_prompt(messages, params.tools, params.tool_format)
         decoding = Decoding(
-            self.backend, prompt, self._bind(grammar).matcher(), params, lambda session, ids: self._forward(session, ids)
+            self.backend,
+            prompt,
+            self._bind(grammar).matcher(),
+            params,
+            lambda session, ids: self._forward(session, ids),
         )
         structured = parser is None and (
             params.json_mode is not None or params.grammar is not None or params.response_schema is not None
@@ -479,7 +484,9 @@ def _conversation(prompt: Prompt) -> tuple[Message, ...]:
         return (prompt,)
     messages = tuple(prompt)
     if not messages or not all(isinstance(message, Message) for message in messages):
-        raise ModelError("a prompt is a text, a Message, or a non-empty sequence of Message", hint="Message('user', text)")
+        raise ModelError(
+            "a prompt is a text, a Message, or a non-empty sequence of Message", hint="Message('user', text)"
+        )
     return messages
 
 
@@ -493,5 +500,3 @@ def _schema_of(schema: Any) -> Any:
 def _instance(value: Any, schema: Any) -> Any:
     check: Callable[[Any], Any] | None = getattr(schema, "model_validate", None)
     return check(value) if callable(check) else value
-
-

@@ -54,7 +54,7 @@ class Conjunction:
 
     types: frozenset[str] = frozenset(TYPES)
     values: tuple[Any, ...] | None = None
-    number: NumberRange = NumberRange()
+    number: NumberRange = field(default_factory=NumberRange)
     min_length: int = 0
     max_length: int | None = None
     patterns: tuple[str, ...] = ()

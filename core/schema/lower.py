@@ -155,7 +155,7 @@ class Lowering:
         return nodes.sequence([nodes.literal(b"{"), self.space, self._members(shape, 0, True)])
 
     def _members(self, shape: ObjectShape, index: int, first: bool) -> int:
-        """What may stand after ``{`` (``first``) or after a member, when members from ``index`` on are still to come."""
+        """What may stand after ``{`` (``first``) or after a member, when members from ``index`` on are to come."""
         key = ("members", self.number, shape.number, index, first)
         return self.nodes.lazy(key, lambda: self._expand_members(shape, index, first))
 
@@ -188,7 +188,8 @@ class Lowering:
             keys = nodes.alt([keys, other])
         if flexible and not first:
             keys = nodes.sequence([nodes.literal(self.comma), self.space, keys])
-        return nodes.alt([nodes.literal(b"}"), keys] if may_end else [keys])  # the end first: it decides emptiness at once
+        # The end first: it decides at once that the language is not empty.
+        return nodes.alt([nodes.literal(b"}"), keys] if may_end else [keys])
 
     def _after_member(self, shape: ObjectShape, index: int) -> int:
         return self.nodes.seq(self.space, self._members(shape, index, False))

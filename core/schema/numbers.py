@@ -87,9 +87,7 @@ class Numbers:
 
     def _syntax(self, integer: bool, any_spelling: bool) -> int:
         terms = self.terms
-        whole = terms.alt(
-            [terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))]
-        )
+        whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
         sign = terms.repeat(self.minus, 0, 1)
         if not integer:
             fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))

@@ -93,7 +93,7 @@ class Document:
 
     @cached_property
     def _registry(self) -> Any:
-        resource = referencing.Resource(self.schema, self.dialect)
+        resource = self.dialect.create_resource(self.schema)
         return referencing.Registry().with_resource("", resource)
 
     def resolve(self, located: Located) -> Located:
@@ -106,7 +106,9 @@ class Document:
         ref = located.schema["$ref"]
         place = Place(pointer=located.pointer, keyword="$ref")
         if not isinstance(ref, str):
-            raise InvalidSchemaError("$ref is not a string", hint="give a JSON pointer such as '#/$defs/name'", place=place)
+            raise InvalidSchemaError(
+                "$ref is not a string", hint="give a JSON pointer such as '#/$defs/name'", place=place
+            )
         known = self._targets.get(ref)
         if known is not None:
             return known

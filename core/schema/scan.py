@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from ..errors import InvalidSchemaError, LimitError, PatternError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from ..errors import (
+    InvalidSchemaError,
+    LimitError,
+    PatternError,
+    Place,
+    SchemaError,
+    ToolGrammarError,
+    UnsupportedSchemaError,
+)
 from ..language.regex import regex_term
 from ..language.terms import Terms
 from .conjunction import TYPES, Normaliser, unsupported
@@ -40,21 +48,40 @@ _HARMLESS: dict[str, Any] = {"uniqueItems": False, "minProperties": 0}
 
 #: Formats of the specification (Draft 2020-12 validation, section 7.3); any other name is an annotation.
 FORMATS = frozenset(
-    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference "
-    "uuid uri-template json-pointer relative-json-pointer regex".split()
+    [
+        "date-time",
+        "date",
+        "time",
+        "duration",
+        "email",
+        "idn-email",
+        "hostname",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+        "uri",
+        "uri-reference",
+        "iri",
+        "iri-reference",
+        "uuid",
+        "uri-template",
+        "json-pointer",
+        "relative-json-pointer",
+        "regex",
+    ]
 )
 
 _SHAPES: dict[str, tuple[type, ...]] = {
-    "properties": (Mapping,),  # type: ignore[type-abstract]
+    "properties": (Mapping,),
     "required": (list, tuple),
-    "additionalProperties": (Mapping, bool),  # type: ignore[type-abstract]
+    "additionalProperties": (Mapping, bool),
     "enum": (list, tuple),
     "anyOf": (list, tuple),
     "allOf": (list, tuple),
     "oneOf": (list, tuple),
     "prefixItems": (list, tuple),
-    "items": (Mapping, bool, list, tuple),  # type: ignore[type-abstract]
-    "additionalItems": (Mapping, bool),  # type: ignore[type-abstract]
+    "items": (Mapping, bool, list, tuple),
+    "additionalItems": (Mapping, bool),
     "pattern": (str,),
     "format": (str,),
     "minimum": (int, float),

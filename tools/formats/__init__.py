@@ -12,13 +12,13 @@ What is not here: which format a model wants (its tokenizer says so), and whethe
 
 from __future__ import annotations
 
-from ...core.errors import ToolGrammarError
+from ...core.errors import ToolGrammarError as _ToolGrammarError
 from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
-from .hermes import HERMES
+from .hermes import HERMES as _HERMES
 
 __all__ = ["MALFORMED", "Turn", "WireFormat", "dump_json", "format_names", "get_format", "new_call_id"]
 
-_FORMATS: dict[str, WireFormat] = {HERMES.name: HERMES}
+_FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes"}
 
 
@@ -37,5 +37,5 @@ def get_format(name: str | WireFormat) -> WireFormat:
         return name
     found = _FORMATS.get(_ALIASES.get(name, name))
     if found is None:
-        raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
+        raise _ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
     return found

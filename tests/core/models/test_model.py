@@ -148,9 +148,7 @@ def test_unconstrained_json_is_validated_and_asked_again() -> None:
     assert model.generate_json("x", json_mode=mode) == {"name": "A", "age": 1}
     assert "age" in model.requests[2][-1].text
     with pytest.raises(InvalidArgumentsError, match="not valid JSON"):
-        ScriptedModel(["{}"]).generate_json(
-            "x", json_mode=JsonMode(SCHEMA, constrained_decoding=False, repair=False)
-        )
+        ScriptedModel(["{}"]).generate_json("x", json_mode=JsonMode(SCHEMA, constrained_decoding=False, repair=False))
 
 
 def test_misuse_is_named() -> None:
@@ -234,7 +232,9 @@ def test_faults_free_the_session_and_the_next_request_is_fine() -> None:
 
 def test_threads_share_a_model(noise: Model) -> None:
     """Eight threads at once get what each would get alone."""
-    params = [GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed, max_tokens=60) for seed in range(8)]
+    params = [
+        GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed, max_tokens=60) for seed in range(8)
+    ]
     alone = [noise.generate("x", each).text for each in params]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda each: noise.generate("x", each).text, params))

@@ -39,7 +39,9 @@ def chain(depth: int, wrap: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
             '{"a": ' * 10_000 + '"x"' + "}" * 10_000,
             id="properties",
         ),
-        pytest.param(chain(10_000, lambda inner: {"type": "array", "items": inner}), "[" * 9_000 + "]" * 9_000, id="items"),
+        pytest.param(
+            chain(10_000, lambda inner: {"type": "array", "items": inner}), "[" * 9_000 + "]" * 9_000, id="items"
+        ),
         pytest.param(chain(10_000, lambda inner: {"anyOf": [inner]}), '"x"', id="anyOf"),
         pytest.param(chain(10_000, lambda inner: {"allOf": [inner]}), '"x"', id="allOf"),
         pytest.param(chain(2_000, lambda inner: {"oneOf": [inner]}), '"x"', id="oneOf"),
@@ -144,7 +146,12 @@ def test_minima_that_no_model_writes(keyword: str) -> None:
 def test_huge_maxima_cost_nothing(most: int) -> None:
     """Upper bounds are counted, not unrolled."""
     grammar = Grammar.from_json_schema(
-        {"anyOf": [{"type": "string", "maxLength": most}, {"type": "array", "items": {"type": "null"}, "maxItems": most}]}
+        {
+            "anyOf": [
+                {"type": "string", "maxLength": most},
+                {"type": "array", "items": {"type": "null"}, "maxItems": most},
+            ]
+        }
     )
     assert grammar.matches('"abc"') and grammar.matches("[null, null]")
     assert grammar.program.automaton.counters()["rows"] < 100
@@ -167,12 +174,52 @@ def test_a_thousand_alternatives() -> None:
     assert grammar.matches('{"a500": "x"}') and not grammar.matches('{"a500": "x", "a1": "x"}')
 
 
-KEYWORDS = (
-    "type properties required additionalProperties items prefixItems minItems maxItems enum const anyOf allOf oneOf $ref"
-    " $defs minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum nullable uniqueItems"
-    " minProperties maxProperties additionalItems $id $schema not if then patternProperties propertyNames multipleOf"
-    " contains minContains dependencies dependentRequired dependentSchemas unevaluatedProperties $anchor $dynamicRef"
-).split()
+KEYWORDS = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "enum",
+    "const",
+    "anyOf",
+    "allOf",
+    "oneOf",
+    "$ref",
+    "$defs",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "nullable",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "additionalItems",
+    "$id",
+    "$schema",
+    "not",
+    "if",
+    "then",
+    "patternProperties",
+    "propertyNames",
+    "multipleOf",
+    "contains",
+    "minContains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "$anchor",
+    "$dynamicRef",
+]
 VALUES: list[Any] = [
     None, True, False, 0, -1, 1.5, float("nan"), float("inf"), "x", "(", [], [1], ["a", "a"], [None], {}, {"a": 1},
     {"a": {}}, [{}], {1: 2}, 10**30, b"x", set(), [[]], (1,), object(), {"a": ["b"]}, {"(": True},

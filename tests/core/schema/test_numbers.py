@@ -31,7 +31,9 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
     """A number schema with up to two bounds."""
     schema: dict[str, Any] = {"type": draw(st.sampled_from(["number", "integer"]))}
     for name in draw(
-        st.lists(st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]), max_size=2, unique=True)
+        st.lists(
+            st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]), max_size=2, unique=True
+        )
     ):
         schema[name] = draw(BOUNDS)
     return schema

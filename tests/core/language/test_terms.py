@@ -1,0 +1,256 @@
+"""Terms: the laws of regular languages, against brute force; patterns against Python's `re`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from toolgrammar.core import PatternError, ToolGrammarError
+from toolgrammar.core.language import CharSet, Nodes, Terms
+from toolgrammar.core.language import terms as terms_module
+from toolgrammar.core.language.charset import partition
+from toolgrammar.core.language.regex import regex_term
+
+ALPHABET = "ab_ "
+STRINGS = ["".join(chars) for size in range(5) for chars in itertools.product(ALPHABET, repeat=size)]
+
+
+def trees() -> st.SearchStrategy[tuple]:
+    """Descriptions of terms."""
+    leaf = st.one_of(
+        st.tuples(st.just("chars"), st.text(ALPHABET, min_size=1, max_size=3)),
+        st.tuples(st.just("words"), st.lists(st.text(ALPHABET, max_size=3), min_size=1, max_size=3).map(tuple)),
+        st.just(("all",)),
+    )
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.tuples(st.sampled_from(["alt", "and", "seq"]), inner, inner),
+            st.tuples(st.just("not"), inner),
+            st.tuples(st.just("repeat"), inner, st.integers(0, 2), st.sampled_from([0, 1, 2, None])),
+        ),
+        max_leaves=5,
+    )
+
+
+def term_of(terms: Terms, tree: tuple) -> int:
+    """The library's term."""
+    kind, *args = tree
+    if kind == "chars":
+        return terms.chars(CharSet.of(args[0]))
+    if kind == "words":
+        return terms.words(args[0])
+    if kind == "all":
+        return terms.ALL
+    if kind == "repeat":
+        return terms.repeat(term_of(terms, args[0]), args[1], None if args[2] is None else args[1] + args[2])
+    parts = [term_of(terms, part) for part in args]
+    if kind == "not":
+        return terms.not_(parts[0])
+    return terms.seq(*parts) if kind == "seq" else terms.alt(parts) if kind == "alt" else terms.and_(parts)
+
+
+def holds(tree: tuple, text: str) -> bool:
+    """The oracle: membership by definition."""
+    kind, *args = tree
+    if kind == "chars":
+        return len(text) == 1 and text in args[0]
+    if kind == "words":
+        return text in args[0]
+    if kind == "all":
+        return True
+    if kind == "not":
+        return not holds(args[0], text)
+    if kind == "alt":
+        return holds(args[0], text) or holds(args[1], text)
+    if kind == "and":
+        return holds(args[0], text) and holds(args[1], text)
+    if kind == "seq":
+        return any(holds(args[0], text[:cut]) and holds(args[1], text[cut:]) for cut in range(len(text) + 1))
+    part, least, more = args
+    most = None if more is None else least + more
+    ends = {(0, 0)}  # (copies, characters)
+    queue = [(0, 0)]
+    for copies, at in queue:
+        if at == len(text) and (copies >= least or holds(part, "")):
+            return True
+        if copies == (len(text) + least + 1 if most is None else most):
+            continue
+        for cut in range(at, len(text) + 1):
+            step = (copies + 1, cut)
+            if step not in ends and holds(part, text[at:cut]):
+                ends.add(step)
+                queue.append(step)
+    return False
+
+
+@settings(max_examples=150)
+@given(trees())
+def test_membership_is_by_definition(tree: tuple) -> None:
+    """Union, intersection, complement, concatenation and repetition mean what they say."""
+    terms = Terms()
+    term = term_of(terms, tree)
+    for text in STRINGS:
+        assert terms.matches(term, text) == holds(tree, text), text
+
+
+@settings(max_examples=150)
+@given(trees())
+def test_emptiness_and_shortest_strings(tree: tuple) -> None:
+    """A language is empty iff it has no string; the shortest one is in it, and none is shorter."""
+    terms = Terms()
+    term = term_of(terms, tree)
+    members = [text for text in STRINGS if holds(tree, text)]
+    if terms.is_empty(term):
+        assert not members
+        return
+    shortest = terms.shortest(
+        term, lambda low, high: chr(0xE000 if low == 0xD800 else max(low, min(high, 0x61))).encode()
+    ).decode()
+    assert terms.matches(term, shortest)
+    if members:
+        assert len(shortest) <= len(members[0])
+    if terms.is_cofinite(term):
+        assert all(not terms.is_empty(terms.derivative(term, ord(char))) for char in ALPHABET)
+
+
+def test_equal_languages_meet() -> None:
+    """Hash-consing: what is built alike is the same number."""
+    terms = Terms()
+    one = terms.alt([terms.literal("a"), terms.literal("b")])
+    assert one == terms.alt([terms.literal("b"), terms.literal("a")]) and terms.not_(terms.not_(one)) == one
+    assert terms.seq(terms.ALL, terms.ALL) == terms.ALL and terms.and_([one, terms.not_(one)]) == terms.EMPTY
+    assert terms.length_bounds(terms.repeat(terms.ANY, 2, 5)) == (2, 5) and terms.length_bounds(one) is None
+
+
+def test_too_many_terms_hit_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An automaton that grows without end is stopped with an error of ours."""
+    monkeypatch.setattr(terms_module, "MAX_TERMS", 500)
+    terms = Terms()
+    term = regex_term(terms, "^(a|b)*a(a|b){200}$", whole=False)
+    with pytest.raises(ToolGrammarError, match="automaton states"):
+        terms.matches(term, "ab" * 300)
+
+
+PIECES = ["a", "b", "_", " ", ".", "[ab]", "[^a]", "\\w", "\\W", "\\s", "\\d", "(?:ab|b)", "(a)", "x"]
+QUANTIFIERS = ["", "", "", "*", "+", "?", "{2}", "{0,1}", "{1,}", "*?", "+?"]
+ASSERTIONS = ["", "", "", "^", "$", "\\b", "\\B", "(?=a)", "(?!a)", "(?=.*b)", "(?!.*b)", "(?<=a)", "(?<!a)"]
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> str:
+    """Patterns with anchors and assertions in odd places."""
+    branches = []
+    for _ in range(draw(st.integers(1, 2))):
+        parts = []
+        for _ in range(draw(st.integers(1, 4))):
+            parts.append(draw(st.sampled_from(ASSERTIONS)))
+            parts.append(draw(st.sampled_from(PIECES)) + draw(st.sampled_from(QUANTIFIERS)))
+        parts.append(draw(st.sampled_from(ASSERTIONS)))
+        branches.append("".join(parts))
+    return "|".join(branches)
+
+
+@settings(max_examples=300)
+@given(patterns())
+def test_patterns_search_like_re(pattern: str) -> None:
+    """A pattern matches somewhere in a string iff Python's `re` says so, or it is refused by name."""
+    terms = Terms()
+    try:
+        term = regex_term(terms, pattern, whole=False)
+    except PatternError as error:
+        assume(error.message.startswith("the assertions of this pattern are too entangled"))
+        event("refused")
+        return
+    python = re.compile(pattern.replace("$", "\\Z"), re.ASCII)
+    for text in STRINGS[1:] if "\\B" in pattern else STRINGS:  # before 3.14, Python's \\B does not match in ""
+        assert terms.matches(term, text) == bool(python.search(text)), (pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("^\\p{Lu}\\p{Ll}*$", ["A", "Éa"], ["a", "AA"]),
+        ("^\\p{Script=Greek}+$", ["αβγ"], ["abc"]),
+        ("^\\u{1F600}$", ["😀"], ["x"]),
+        ("^\\ud83d\\ude00$", ["😀"], ["x"]),
+        ("^[\\w.-]+@[\\w-]+\\.[a-z]{2,}$", ["a.b-c@d-e.org"], ["a@b", "@b.org"]),
+        ("^(?!-)[a-z-]{1,5}(?<!-)$", ["a-b"], ["-ab", "ab-", "abcdef"]),
+        ("^\\/x\\-y\\.$", ["/x-y."], ["/x-yz"]),
+        ("^$", [""], ["a"]),
+        ("a$b", [], ["a", "ab", "a\nb"]),
+        ("^\\cJ\\x41\\t$", ["\nA\t"], ["JA"]),
+        ("(?<year>\\d{4})", ["in 2024"], ["in 202"]),
+    ],
+)
+def test_ecma_patterns(pattern: str, yes: list[str], no: list[str]) -> None:
+    """ECMA-262 syntax with the u flag, and the sloppiness of real schemas."""
+    terms = Terms()
+    term = regex_term(terms, pattern, whole=False)
+    assert [text for text in [*yes, *no] if terms.matches(term, text)] == yes
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a)\\1", "(?P<n>a)", "(?i)a", "a++", "(?>a)", "(", "[a", "a{2,1}", "*a", "\\p{Nope}", "\\Z", "(?<n>a)\\k<n>"],
+)
+def test_what_is_refused_names_its_place(pattern: str) -> None:
+    """Malformed and non-regular patterns are errors with an offset and a way out."""
+    with pytest.raises(PatternError) as caught:
+        regex_term(Terms(), pattern, whole=False)
+    assert caught.value.place.offset is not None and caught.value.hint and json.dumps(str(caught.value))
+
+
+SETS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 8)), max_size=4).map(
+    lambda pairs: CharSet(tuple((low, low + size) for low, size in pairs))
+)
+
+
+@given(SETS, SETS)
+def test_charset_algebra(one: CharSet, two: CharSet) -> None:
+    """Union, intersection, difference and complement are those of sets; the ranges are sorted and disjoint."""
+
+    def members(charset: CharSet) -> set[int]:
+        return {code for low, high in charset.ranges for code in range(low, high + 1)}
+
+    assert members(one | two) == members(one) | members(two)
+    assert members(one.intersection(two)) == members(one) & members(two)
+    assert members(one.difference(two)) == members(one) - members(two)
+    assert one.complement().complement() == one and one.isdisjoint(one.complement())
+    assert all(a[1] + 1 < b[0] for a, b in zip(one.ranges, one.ranges[1:]))
+    parts = partition([one, two])
+    assert all(part.issubset(each) or part.isdisjoint(each) for part in parts for each in (one, two))
+
+
+def test_recursive_nodes() -> None:
+    """A rule that can only finish through itself is empty; one with a way out is not; left recursion is an error."""
+    nodes = Nodes()
+    endless = nodes.lazy("endless", lambda: nodes.seq(nodes.literal(b"a"), nodes.lazy("endless", lambda: 0)))
+    assert nodes.is_empty(endless)
+    nested = nodes.lazy(
+        "nested",
+        lambda: nodes.alt(
+            [
+                nodes.sequence([nodes.literal(b"("), nodes.lazy("nested", lambda: 0), nodes.literal(b")")]),
+                nodes.literal(b"x"),
+            ]
+        ),
+    )
+    assert not nodes.is_empty(nested)
+    left = nodes.lazy("left", lambda: nodes.lazy("left", lambda: 0))
+    with pytest.raises(ToolGrammarError, match="refers to itself"):
+        nodes.heads(left)
+
+
+def test_words_share_prefixes() -> None:
+    """Many literals are one trie: a head for each next byte, with the longest common prefix."""
+    nodes = Nodes()
+    words = nodes.words({b"get": nodes.EPSILON, b"get_all": nodes.EPSILON, b"put": nodes.EPSILON})
+    heads = [nodes.args[head.atom][0] for head in nodes.heads(words)]
+    assert sorted(heads) == [b"get", b"put"]
+    assert nodes.words({}) == nodes.EMPTY
