@@ -93,7 +93,7 @@ def demo(
     max_tokens: Annotated[int, typer.Option(help="Token budget; the call is valid whatever it is.")] = 120,
 ) -> None:
     """Let a model call one of three tools, and show each token as it is written."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     tools = ToolSet.from_any([get_weather, convert_currency, BookTable])
     loaded = load_model(model)
     description = getattr(loaded.backend, "description", loaded.name)
@@ -140,7 +140,7 @@ def _show(console: Console, model: Model, prompt: str, params: GenerateParams, t
     valid = tools.validate(call)
     arguments = json.dumps(dict(valid.arguments), ensure_ascii=False)
     console.print(Text.assemble(("call     ", "bold"), (f"{valid.name}({arguments})", "green")))
-    cut = f"; cut by the budget: {', '.join(call.cut)}" if call.cut else ""
+    cut = "; cut short by the budget" if call.cut else ""
     console.print(Text.assemble(("valid    ", "bold"), f"yes, checked against the tool's JSON Schema{cut}"))
     if not call.cut:
         result = tools.call(call)
@@ -186,7 +186,7 @@ def check(
             json.dumps({"enforceable": not problems, "problems": [_finding(each) for each in problems]}, indent=2)
         )
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, soft_wrap=True)
         if not problems:
             console.print(Text.assemble((path, "bold"), ": every keyword can be enforced exactly"))
         for problem in problems:
@@ -210,7 +210,7 @@ def _finding(problem: ToolGrammarError) -> dict[str, Any]:
 
 def _fail(message: str, hint: str) -> None:
     """End with one clean line."""
-    Console(stderr=True, highlight=False).print(
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
         Text.assemble(("error    ", "bold red"), message, (f"\n    {hint}", "dim"))
     )
     raise typer.Exit(2)
@@ -222,7 +222,7 @@ def main() -> None:
         app()
     except ToolGrammarError as error:
         where = f" ({error.place})" if str(error.place) else ""
-        Console(stderr=True, highlight=False).print(
+        Console(stderr=True, highlight=False, soft_wrap=True).print(
             Text.assemble(
                 ("error    ", "bold red"), error.message + where, (f"\n    {error.hint}" if error.hint else "", "dim")
             )

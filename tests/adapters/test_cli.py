@@ -1,0 +1,130 @@
+"""The command line: what it prints, its exit codes, and errors without a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from toolgrammar.adapters import cli
+from toolgrammar.tools import ToolSet
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the console script; return its exit code and what it printed and complained."""
+    monkeypatch.setattr(sys, "argv", ["toolgrammar", *arguments])
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_demo_shows_a_valid_call(
+    seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo prints a call whose arguments the jsonschema library finds valid, and says that the choice is random."""
+    code, out, _ = run(monkeypatch, capsys, "demo", f"--seed={seed}")
+    line = next(line for line in out.splitlines() if line.startswith("call "))
+    name, _, arguments = line.removeprefix("call").strip().partition("(")
+    tools = ToolSet.from_any([cli.get_weather, cli.convert_currency, cli.BookTable])
+    jsonschema.validate(json.loads(arguments.removesuffix(")")), tools[name].parameters)
+    assert code == 0
+    assert "noise" in out
+    assert "forward passes" in out
+
+
+def test_demo_marks_what_was_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without colour too, chosen tokens can be told from forced ones; taking the marks away leaves the call itself."""
+    _, out, _ = run(monkeypatch, capsys, "demo", "--seed=1")
+    written = out[out.index("<tool_call>") : out.index("</tool_call>")]
+    assert "«" in written
+    message = ToolSet.from_any([cli.get_weather, cli.convert_currency, cli.BookTable]).parse(
+        written.replace("«", "").replace("»", "") + "</tool_call>"
+    )
+    (call,) = message.tool_calls
+    assert f"call     {call.name}(" in out
+
+
+def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a small budget the call is cut short and still valid; with too small a one, one line says how much it needs."""
+    code, out, _ = run(monkeypatch, capsys, "demo", "--max-tokens=30", "--temperature=0")
+    assert code == 0
+    assert "cut short by the budget" in out
+    code, _, err = run(monkeypatch, capsys, "demo", "--max-tokens=3")
+    assert code == 2
+    assert "set max_tokens to at least" in err
+
+
+def test_unknown_model_is_one_clean_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of ours prints its message and hint, no traceback."""
+    code, _, err = run(monkeypatch, capsys, "demo", "--model=nothing")
+    assert code == 2
+    assert "unknown model address 'nothing'" in err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "words"),
+    [
+        pytest.param({"type": "integer", "minimum": 3}, 0, "every keyword can be enforced", id="enforceable"),
+        pytest.param({"properties": {"a": {"$dynamicRef": "#x"}}}, 1, "/properties/a $dynamicRef", id="unsupported"),
+        pytest.param({"type": "int"}, 1, "invalid_schema", id="malformed"),
+        pytest.param({"type": "integer", "minimum": 3, "maximum": 2}, 1, "unsatisfiable_schema", id="unsatisfiable"),
+        pytest.param(5, 1, "invalid_schema", id="not-a-schema"),
+    ],
+)
+def test_check_judges_schemas(
+    schema: Any,
+    expected: int,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``check`` exits with 0 for a schema that can be enforced and with 1 for others, naming what and where."""
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema), encoding="utf-8")
+    code, out, _ = run(monkeypatch, capsys, "check", str(path))
+    assert code == expected
+    assert words in out
+
+
+def test_check_lists_all_problems_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--json`` gives every problem with its code, pointer and keyword."""
+    path = tmp_path / "schema.json"
+    path.write_text('{"items": {"$dynamicRef": "#x"}, "contains": {"$dynamicRef": "#y"}}', encoding="utf-8")
+    code, out, _ = run(monkeypatch, capsys, "check", "--json", str(path))
+    report = json.loads(out)
+    assert code == 1
+    assert report["enforceable"] is False
+    assert {"code", "pointer", "keyword", "message", "hint"} == set(report["problems"][0])
+    assert ("/items", "$dynamicRef") in {(each["pointer"], each["keyword"]) for each in report["problems"]}
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", None], ids=["not-json", "not-text", "no-file"])
+def test_check_says_what_it_cannot_read(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that holds no JSON, or is not there, exits with 2 and one clean line."""
+    path = tmp_path / "schema.json"
+    if content is not None:
+        path.write_bytes(content)
+    code, _, err = run(monkeypatch, capsys, "check", str(path))
+    assert code == 2
+    assert "schema.json" in err
+    assert "Traceback" not in err
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--version`` prints the installed version."""
+    assert run(monkeypatch, capsys, "--version")[:2] == (0, f"toolgrammar {version('toolgrammar')}\n")
