@@ -78,8 +78,13 @@ class Lowering:
     def _branch(self, branch: Conjunction) -> int:
         nodes = self.nodes
         if branch.values is not None:
-            words = {self._spell(value): nodes.EPSILON for value in branch.values if self.holds(branch, value)}
-            return nodes.words(words)
+            listed = [value for value in branch.values if self.holds(branch, value)]
+            if self.options.whitespace != "flexible":
+                return nodes.words({self._spell(value): nodes.EPSILON for value in listed})
+            # Objects and arrays may be spaced: they are no plain words then.
+            simple = [value for value in listed if not isinstance(value, (dict, list, tuple)) or not value]
+            spaced = [self._spaced(value) for value in listed if isinstance(value, (dict, list, tuple)) and value]
+            return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *spaced])
         parts = []
         types = branch.types
         if "object" in types:
@@ -102,6 +107,27 @@ class Lowering:
         return json.dumps(
             value, ensure_ascii=False, separators=(self.comma.decode(), self.colon.decode()), allow_nan=False
         ).encode("utf-8", "surrogatepass")
+
+    def _spaced(self, value: Any) -> int:
+        """A listed value with any whitespace between its tokens."""
+        nodes = self.nodes
+        if isinstance(value, dict):
+            items = [
+                nodes.sequence([nodes.literal(self._key(name)), self._colon(), self._spaced(item)])
+                for name, item in value.items()
+            ]
+            opening, closing = b"{", b"}"
+        elif isinstance(value, (list, tuple)):
+            items = [self._spaced(item) for item in value]
+            opening, closing = b"[", b"]"
+        else:
+            return nodes.literal(self._spell(value))
+        parts = [nodes.literal(opening), self.space]
+        for index, item in enumerate(items):
+            if index:
+                parts += [nodes.literal(self.comma), self.space]
+            parts += [item, self.space]
+        return nodes.sequence([*parts, nodes.literal(closing)])
 
     # -- strings -----------------------------------------------------------------------------------------------
 
