@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..errors import InvalidSchemaError, LimitError, Place, UnsupportedSchemaError
+from .formats import ENFORCED
 from .numbers import NumberRange, exact
 from .resolve import Document, Located
 
@@ -58,6 +59,7 @@ class Conjunction:
     min_length: int = 0
     max_length: int | None = None
     patterns: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
     objects: tuple[ObjectPart, ...] = ()
     arrays: tuple[ArrayPart, ...] = ()
 
@@ -182,6 +184,9 @@ class Normaliser:
             most = int(schema["maxLength"]) if most is None else min(most, int(schema["maxLength"]))
         if "pattern" in schema:
             patterns = (*patterns, schema["pattern"])
+        formats = old.formats
+        if schema.get("format") in ENFORCED and schema["format"] not in formats:
+            formats = (*formats, schema["format"])
         objects, arrays = old.objects, old.arrays
         if schema.keys() & {"properties", "required", "additionalProperties"}:
             part = self._objects.get(located.key)
@@ -193,7 +198,7 @@ class Normaliser:
             if items is None:
                 items = self._arrays[located.key] = self._array(located)
             arrays = (*arrays, items)
-        return Conjunction(types, values, number, least, most, patterns, objects, arrays)
+        return Conjunction(types, values, number, least, most, patterns, formats, objects, arrays)
 
     def _number(self, number: NumberRange, located: Located) -> NumberRange:
         schema = located.schema

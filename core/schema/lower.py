@@ -11,6 +11,7 @@ from ..language.charset import CharSet
 from ..language.nodes import Nodes
 from ..language.regex import regex_term
 from .conjunction import ArrayPart, Conjunction, Goal, Normaliser, ObjectPart, same_value, type_of
+from .formats import format_term
 from .numbers import Numbers
 from .options import SchemaOptions
 from .resolve import Document, Located
@@ -134,6 +135,7 @@ class Lowering:
     def _string_term(self, branch: Conjunction) -> int:
         terms = self.nodes.terms
         parts = [regex_term(terms, pattern, whole=False) for pattern in branch.patterns]
+        parts += [format_term(terms, name) for name in branch.formats]
         if branch.min_length or branch.max_length is not None:
             parts.append(terms.repeat(terms.ANY, branch.min_length, branch.max_length))
         return terms.and_(parts)

@@ -19,6 +19,7 @@ from ..language.regex import regex_term
 from ..language.terms import Terms
 from .conjunction import TYPES, Normaliser, unsupported
 from .disjoint import provably_disjoint
+from .formats import REFUSED
 from .resolve import Document, Located
 
 #: Keywords that assert something and are not enforced yet, with the JSON type they speak of (None: all).
@@ -45,31 +46,6 @@ NOT_YET: dict[str, str | None] = {
 
 #: Values with which a keyword of `NOT_YET` says nothing.
 _HARMLESS: dict[str, Any] = {"uniqueItems": False, "minProperties": 0}
-
-#: Formats of the specification (Draft 2020-12 validation, section 7.3); any other name is an annotation.
-FORMATS = frozenset(
-    [
-        "date-time",
-        "date",
-        "time",
-        "duration",
-        "email",
-        "idn-email",
-        "hostname",
-        "idn-hostname",
-        "ipv4",
-        "ipv6",
-        "uri",
-        "uri-reference",
-        "iri",
-        "iri-reference",
-        "uuid",
-        "uri-template",
-        "json-pointer",
-        "relative-json-pointer",
-        "regex",
-    ]
-)
 
 _SHAPES: dict[str, tuple[type, ...]] = {
     "properties": (Mapping,),
@@ -248,7 +224,7 @@ def _not_enforced(located: Located) -> Iterator[SchemaError]:
             continue
         if kind is None or kind in types:
             yield unsupported(located, keyword)
-    if "format" in schema and schema["format"] in FORMATS and "string" in types:
+    if "format" in schema and schema["format"] in REFUSED and "string" in types:
         yield unsupported(located, "format")
 
 

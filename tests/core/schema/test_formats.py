@@ -1,0 +1,82 @@
+"""Formats: each is the language of its specification, judged by the official suite's optional tests."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from toolgrammar.core import Grammar, UnsupportedSchemaError
+from toolgrammar.core.schema.formats import ENFORCED, REFUSED
+
+SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "json-schema-test-suite-2020-12.json.gz"
+#: Valid instances that are refused: leap seconds in a local time (they are written in UTC).
+TOO_STRICT = {
+    "time": {
+        "08:59:60+09:00",
+        "15:59:60-08:00",
+        "01:29:60+01:30",
+        "23:29:60+23:30",
+        "23:59:60+00:00Z",
+        "00:29:60-23:30",
+    },
+    "date-time": {"1990-12-31T15:59:60-08:00", "1998-12-31T15:59:60.123-08:00"},
+}
+CASES = {
+    "date": (["2024-02-29", "2000-02-29", "1999-12-31"], ["2023-02-29", "1900-02-29", "2024-13-01", "2024-4-1"]),
+    "time": (["12:00:00Z", "23:59:60Z", "08:30:06.283185+05:30"], ["24:00:00Z", "12:00:00", "22:59:60Z", "12:60:00Z"]),
+    "date-time": (["1985-04-12T23:20:50.52Z", "1990-12-31t15:59:50-08:00"], ["1985-04-12 23:20:50Z", "2023-02-30T00:00:00Z"]),
+    "duration": (["P4DT12H30M5S", "P1Y2M", "PT36H", "P3W"], ["P", "PT", "P1D2H", "P2D1Y", "4DT12H", "P1W2D"]),
+    "email": (["joe.bloggs@example.com", '"joe b"@x.org', "a@[127.0.0.1]"], ["a@", ".a@b.c", "a..b@c.d", "a b@c.d"]),
+    "ipv4": (["127.0.0.1", "0.0.0.0"], ["256.0.0.1", "01.2.3.4", "1.2.3"]),
+    "ipv6": (["::1", "1:2:3:4:5:6:7:8", "::ffff:1.2.3.4", "a::b"], ["1:2:3", "::1::", "12345::", "1:2:3:4:5:6:7:8:9"]),
+    "uuid": (["2EB8AA08-aa98-11ea-B4Aa-73B441D16380"], ["2eb8aa08-aa98-11ea-b4aa73b441d16380", "x"]),
+    "uri": (["http://a.b/c?d#e", "urn:x:y", "ldap://[2001:db8::7]/c=GB?objectClass?one"], ["//a/b", "a b:c", "http://[x]", "http:// x"]),
+    "uri-reference": (["/a/b", "#frag", "http://a.b", ""], ["\\\\a", "#a\\b", "a b"]),
+    "json-pointer": (["", "/a~1b/~0", "/foo/0"], ["a", "/~", "/~2"]),
+    "relative-json-pointer": (["0", "1/a", "2#"], ["/a", "-1/a", "01/a", "0##"]),
+}  # fmt: skip
+
+
+def accepts(name: str, value: str) -> bool:
+    """Whether the grammar of the format takes a string."""
+    return Grammar.from_json_schema({"type": "string", "format": name}).matches(json.dumps(value, ensure_ascii=False))
+
+
+@pytest.mark.parametrize("name", sorted(ENFORCED))
+def test_cases(name: str) -> None:
+    """Typical members and near misses."""
+    good, bad = CASES[name]
+    assert [value for value in good if not accepts(name, value)] == []
+    assert [value for value in bad if accepts(name, value)] == []
+
+
+@pytest.mark.parametrize("name", sorted(ENFORCED))
+def test_official_suite(name: str) -> None:
+    """The suite's optional tests: nothing invalid is accepted, and nothing valid refused but what is listed."""
+    if not SUITE.is_file():
+        pytest.skip("the official suite is not beside the repository")
+    groups = json.loads(gzip.decompress(SUITE.read_bytes()))["tests"][f"optional/format/{name}"]
+    for group in groups:
+        for test in group["tests"]:
+            if isinstance(test["data"], str):
+                accepted = accepts(name, test["data"])
+                assert accepted == (test["valid"] and test["data"] not in TOO_STRICT.get(name, ())), test
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_refused_formats_are_named(name: str) -> None:
+    """A format that cannot be enforced exactly is an error; unknown names are annotations."""
+    with pytest.raises(UnsupportedSchemaError) as caught:
+        Grammar.from_json_schema({"properties": {"a": {"type": "string", "format": name}}})
+    assert (caught.value.place.pointer, caught.value.place.keyword) == ("/properties/a", "format")
+    assert accepts("int32-or-whatever", "anything")
+
+
+def test_formats_meet_lengths_and_patterns() -> None:
+    """A format is one more constraint."""
+    grammar = Grammar.from_json_schema({"format": "date", "pattern": "^2024", "type": "string"})
+    assert grammar.matches('"2024-02-29"') and not grammar.matches('"2023-01-01"')
+    assert Grammar.from_json_schema({"format": "date"}).matches("12")
