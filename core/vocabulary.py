@@ -52,7 +52,10 @@ class Vocabulary:
     ) -> None:
         table: list[bytes | None] = list(tokens)
         if not table:
-            raise VocabularyError("A vocabulary needs at least one token.")
+            raise VocabularyError(
+                "A vocabulary needs at least one token.",
+                hint="give the bytes of each token id, in the order of the ids",
+            )
         for token_id, token in enumerate(table):
             if token is not None and not isinstance(token, bytes):
                 raise VocabularyError(f"Token {token_id} is {type(token).__name__}, not bytes or None.")
