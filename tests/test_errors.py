@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from toolgrammar.core import Grammar, GenerateParams, JsonMode, Message, ToolCall, Vocabulary, errors, load_model
+from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, ToolCall, Vocabulary, errors, load_model
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
