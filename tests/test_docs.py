@@ -1,0 +1,199 @@
+"""The documentation is true: its code runs and prints what it says, its links lead somewhere, its tables are current."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import inspect
+import io
+import linecache
+import re
+import subprocess
+import sys
+import textwrap
+import types
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolgrammar.core.schema import check, scan
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page.
+
+    Attributes:
+        line: where its content begins.
+        language: what stands behind the fence.
+        content: its text.
+        output: the content of a ``text`` block that follows at once, or None.
+    """
+
+    line: int
+    language: str
+    content: str
+    output: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page; a python block followed by a text block prints it."""
+    text = page.read_text(encoding="utf-8")
+    found = list(FENCE.finditer(text))
+    result = []
+    for match, after in zip(found, [*found[1:], None], strict=False):
+        follows = after is not None and after[1] == "text" and not text[match.end() : after.start()].strip()
+        line = text.count("\n", 0, match.start()) + 2
+        result.append(Block(line, match[1], match[2], after[2] if after is not None and follows else None))
+    return result
+
+
+def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
+    """Run a block in a namespace; return what it printed. Tracebacks and `inspect` see the page's own lines."""
+    source = "\n" * (block.line - 1) + block.content
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The python blocks of a page run in order, as one program, and print what the text blocks below them say."""
+    module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # Pydantic looks annotations up there
+    for block in blocks(page):
+        if block.language == "python":
+            printed = execute(str(page), block, module.__dict__)
+            if block.output is not None:
+                assert printed == block.output, f"{page.name}:{block.line}"
+
+
+@pytest.mark.parametrize("name", ["toolgrammar.core", "toolgrammar.tools"])
+def test_example_of_a_package_runs(name: str) -> None:
+    """The example in a package's docstring runs."""
+    documentation = inspect.getdoc(importlib.import_module(name)) or ""
+    example = re.search(r"::\n\n((?:    .*\n|\n)+)", documentation)
+    assert example is not None
+    execute(f"<{name}>", Block(1, "python", textwrap.dedent(example[1]), None), {"__name__": "example"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file of the repository."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [target for target in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_demo_prints_what_the_readme_shows() -> None:
+    """``toolgrammar demo`` prints the README's block, all but the seconds."""
+    shown = next(block for block in blocks(ROOT / "README.md") if block.content.startswith("model "))
+    command = [sys.executable, "-c", "from toolgrammar.adapters.cli import main; main()", "demo"]
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=100, check=True)
+
+    def timeless(text: str) -> str:
+        return re.sub(r"\d+\.\d+ s$", "... s", text.strip(), flags=re.MULTILINE)
+
+    assert timeless(result.stdout) == timeless(shown.content)
+
+
+def test_readme_commands_are_the_ones_that_ci_runs() -> None:
+    """The README's development commands are in ``.ci/run``, word for word but for ``--quiet``."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").replace("python -m pip", "pip").replace(" --quiet", "")
+    shell = [block.content for block in blocks(ROOT / "README.md") if block.language == "bash"]
+    assert "pip install . && toolgrammar demo\n" in shell
+    development = next(content for content in shell if "constraints.txt" in content)
+    for command in development.replace("&&", "\n").split("\n"):
+        if command.strip():
+            assert command.strip() in script.replace('"torch==2.13.0"', "torch==2.13.0")
+
+
+def test_changelog_knows_this_version() -> None:
+    """The newest entry of the changelog is about the version that is installed."""
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version("toolgrammar")
+
+
+# One schema for each keyword of the support table, in which that keyword asserts something.
+KEYWORDS: dict[str, Any] = {
+    "type": {"type": ["string", "null"]},
+    "enum": {"enum": [1, "a", {"b": None}]},
+    "const": {"const": {"a": [1]}},
+    "properties": {"properties": {"a": {"type": "string"}}},
+    "required": {"required": ["a"]},
+    "additionalProperties": {"properties": {"a": True}, "additionalProperties": {"type": "integer"}},
+    "items": {"items": {"type": "integer"}},
+    "prefixItems": {"prefixItems": [{"type": "integer"}]},
+    "minItems": {"minItems": 2},
+    "maxItems": {"maxItems": 2},
+    "anyOf": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+    "allOf": {"allOf": [{"minimum": 1}, {"maximum": 5}]},
+    "oneOf": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+    "$ref": {"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}},
+    "minLength": {"minLength": 2},
+    "maxLength": {"maxLength": 2},
+    "pattern": {"pattern": "^a+$"},
+    "minimum": {"minimum": 1},
+    "maximum": {"maximum": 1},
+    "exclusiveMinimum": {"exclusiveMinimum": 1},
+    "exclusiveMaximum": {"exclusiveMaximum": 1},
+    "multipleOf": {"multipleOf": 3},
+    "format": {"format": "date"},
+    "not": {"not": {"type": "string"}},
+    "if": {"if": {"type": "string"}, "then": {"minLength": 1}},
+    "dependentRequired": {"dependentRequired": {"a": ["b"]}},
+    "dependentSchemas": {"dependentSchemas": {"a": {"required": ["b"]}}},
+    "patternProperties": {"patternProperties": {"^a": {"type": "string"}}},
+    "propertyNames": {"propertyNames": {"maxLength": 3}},
+    "minProperties": {"minProperties": 1},
+    "maxProperties": {"maxProperties": 1},
+    "unevaluatedProperties": {"unevaluatedProperties": False},
+    "unevaluatedItems": {"unevaluatedItems": False},
+    "contains": {"contains": {"type": "string"}},
+    "minContains": {"contains": {"type": "string"}, "minContains": 2},
+    "maxContains": {"contains": {"type": "string"}, "maxContains": 2},
+    "uniqueItems": {"uniqueItems": True},
+    "$dynamicRef": {"$dynamicRef": "#meta"},
+}
+
+
+def test_every_keyword_that_is_refused_is_in_the_table() -> None:
+    """The table of keywords below leaves out no keyword that the library refuses."""
+    assert set(scan.NOT_YET) - set(KEYWORDS) <= {"dependencies", "$recursiveRef"}  # spellings of older drafts
+
+
+def test_support_table_is_what_the_library_does() -> None:
+    """The table in ``docs/json-schema.md`` says of each keyword what `check` says of a schema that uses it."""
+    page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| `([^`]+)` \| (enforced|refused) \|", page, re.MULTILINE))
+    done = {keyword: "refused" if check(schema) else "enforced" for keyword, schema in KEYWORDS.items()}
+    assert said == done
+
+
+def test_architecture_names_every_package() -> None:
+    """``docs/architecture.md`` speaks of every package of core."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.parent.name for path in (ROOT / "core").glob("*/__init__.py")]
+    assert [name for name in packages if f"core/{name}/" not in page] == []
+
+
+def test_modules_have_docstrings() -> None:
+    """Every module of the library says in its docstring what it is about."""
+    silent = [
+        str(path.relative_to(ROOT))
+        for folder in ("core", "tools", "adapters")
+        for path in (ROOT / folder).rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
