@@ -2,6 +2,9 @@
 
 The order is that of transformers and vLLM, with the mask before everything: probabilities are renormalised over the
 tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
+
+The draw inverts the distribution function with the likeliest token first. That needs no sorting of a whole vocabulary:
+nearly always the draw lies among the first thousand tokens, and only these are sorted.
 """
 
 from __future__ import annotations
@@ -17,12 +20,18 @@ if TYPE_CHECKING:
 
     from ..params import GenerateParams
 
+#: How many of the likeliest tokens are sorted before all of them are.
+HEAD = 1024
+
 
 class Sampler:
     """Draws tokens for one generation.
 
     Args:
         params: temperature, top_k, top_p, min_p and seed are read.
+
+    Law: with temperature 0 the likeliest allowed token, the lowest id among equals; else the softmax of the allowed
+    logits over the temperature, cut to top_k, then top_p, then min_p, and renormalised. Equal seeds draw equally.
     """
 
     def __init__(self, params: GenerateParams) -> None:
@@ -37,7 +46,7 @@ class Sampler:
             allowed: ids of the allowed tokens, ascending, at least one.
 
         Raises:
-            DecodingError: an allowed token has no logit, or all their logits are NaN or infinite.
+            DecodingError: an allowed token has no logit, one is NaN or +inf, or all are -inf (which means never).
         """
         if allowed[-1] >= len(logits):
             raise DecodingError(
@@ -45,34 +54,75 @@ class Sampler:
                 hint="use the vocabulary of this very model",
             )
         narrow = logits[allowed].astype(np.float64)
-        if not np.isfinite(narrow).all():
-            narrow = np.where(np.isnan(narrow) | (narrow == np.inf), -np.inf, narrow)
-            if not np.isfinite(narrow).any():
-                raise DecodingError(
-                    "the model gave no finite logit for any allowed token",
-                    hint="check the model's weights and data type (float16 overflows)",
-                )
+        best = int(np.argmax(narrow))  # the first NaN, if there is one
+        if not np.isfinite(narrow[best]):
+            broken = "only -inf" if narrow[best] == -np.inf else f"{narrow[best]}"
+            raise DecodingError(
+                f"the model gave {broken} for the {len(allowed)} tokens that are allowed here",
+                hint="check the model's weights and data type (float16 overflows)",
+            )
         if self._params.temperature <= 0:
-            return int(allowed[int(np.argmax(narrow))])
-        kept, probabilities = self._probabilities(narrow)
-        draw = int(np.searchsorted(np.cumsum(probabilities), self._random.random(), side="right"))
-        return int(allowed[kept[min(draw, len(kept) - 1)]])
+            return int(allowed[best])
+        return int(allowed[self._draw((narrow - narrow[best]) / self._params.temperature)])
 
-    def _probabilities(self, logits: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-        """Which positions may be drawn, most likely first, and with which probabilities."""
+    def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
+        """A position, by its logarithmic weight (the greatest is 0)."""
         params = self._params
-        order = np.argsort(-logits, kind="stable")
+        weights = np.exp(scaled)
         if params.top_k > 0:
-            order = order[: params.top_k]
-        scaled = logits[order] / params.temperature
-        probabilities = np.exp(scaled - scaled[0])
-        probabilities /= probabilities.sum()
+            order = _likeliest(scaled, params.top_k)[: params.top_k]
+            return self._cut(order, weights[order], float(weights[order].sum()), self._random.random(), whole=True)
+        draw, total = self._random.random(), float(weights.sum())
+        order = _likeliest(scaled, HEAD)
+        found = self._cut(order, weights[order], total, draw, whole=len(order) == len(scaled))
+        if found < 0:
+            order = _likeliest(scaled, len(scaled))
+            found = self._cut(order, weights[order], total, draw, whole=True)
+        return found
+
+    def _cut(
+        self,
+        order: npt.NDArray[np.intp],
+        weights: npt.NDArray[np.float64],
+        total: float,
+        draw: float,
+        *,
+        whole: bool,
+    ) -> int:
+        """Apply top-p and min-p to positions in order of weight, and draw; -1 if that needs positions that are missing.
+
+        Args:
+            order: the likeliest positions, likeliest first.
+            weights: their weights.
+            total: the weight of all positions.
+            draw: uniform in [0, 1).
+            whole: no position is missing.
+        """
+        params = self._params
+        before = np.cumsum(weights) - weights
+        keep = np.ones(len(order), dtype=bool)
         if params.top_p < 1.0:  # the smallest set whose mass reaches top_p: always at least one
-            before = np.cumsum(probabilities) - probabilities
-            keep = before < params.top_p
-            keep[0] = True
-            order, probabilities = order[keep], probabilities[keep]
+            keep &= before < params.top_p * total
         if params.min_p > 0.0:
-            keep = probabilities >= params.min_p * probabilities[0]
-            order, probabilities = order[keep], probabilities[keep]
-        return order, probabilities / probabilities.sum()
+            keep &= weights >= params.min_p * weights[0]
+        keep[0] = True
+        if not keep[-1]:  # both conditions only get harder along the order: what is missing would go, too
+            whole = True
+            order, weights = order[keep], weights[keep]
+        if params.top_p < 1.0 or params.min_p > 0.0:
+            if not whole:
+                return -1
+            total = float(weights.sum())
+        place = int(np.searchsorted(np.cumsum(weights), draw * total, side="right"))
+        if place < len(order):
+            return int(order[place])
+        return int(order[int(np.flatnonzero(weights)[-1])]) if whole else -1  # rounding, at the very end
+
+
+def _likeliest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
+    """At least the ``count`` positions of greatest value, greatest first, the lowest position first among equals."""
+    if count >= len(scaled):
+        return np.argsort(-scaled, kind="stable")
+    least = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
+    chosen = np.flatnonzero(scaled >= least)
+    return chosen[np.argsort(-scaled[chosen], kind="stable")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,12 +73,47 @@ def test_a_seed_makes_draws_reproducible() -> None:
     assert draw(7) == draw(7) != draw(8)
 
 
-def test_bad_logits_are_a_clear_error() -> None:
-    """NaN is never drawn; logits without any finite value, or too few of them, are named."""
+@pytest.mark.parametrize(
+    "options", [{}, {"top_p": 0.7}, {"top_p": 0.999}, {"min_p": 0.05}, {"min_p": 1e-9}, {"top_k": 7}, {"top_k": 2999}]
+)
+def test_sorting_only_the_head_changes_nothing(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws from a large vocabulary, ties included, are those of a sampler that sorts all of it."""
+    logits = np.random.default_rng(0).normal(size=3000).round(1).astype(np.float32) * 3
+    allowed = np.arange(3000)
+
+    def draws() -> list[int]:
+        sampler = Sampler(GenerateParams(temperature=1.0, seed=3, **options))
+        return [sampler.choose(logits, allowed) for _ in range(100)]
+
+    some = draws()
+    monkeypatch.setattr("toolgrammar.core.decoding.sampler.HEAD", 3000)
+    assert draws() == some
+    monkeypatch.setattr("toolgrammar.core.decoding.sampler.HEAD", 5)
+    assert draws() == some
+
+
+def test_minus_infinity_means_never() -> None:
+    """A logit of -inf is a probability of zero."""
     sampler = Sampler(GenerateParams(temperature=1.0, seed=0))
-    logits = np.array([np.nan, 1.0, -np.inf], dtype=np.float32)
+    logits = np.array([-np.inf, 1.0, -np.inf], dtype=np.float32)
     assert {sampler.choose(logits, np.array([0, 1, 2])) for _ in range(50)} == {1}
-    with pytest.raises(DecodingError, match="no finite logit"):
-        sampler.choose(np.full(3, np.nan, dtype=np.float32), np.array([0, 2]))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(("value", "text"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "only -inf")])
+def test_bad_logits_are_a_clear_error(temperature: float, value: float, text: str) -> None:
+    """NaN and infinity among the allowed logits are named, and so are logits that are too few."""
+    sampler = Sampler(GenerateParams(temperature=temperature, seed=0))
+    logits = np.array([value, 1.0, value], dtype=np.float32)
+    allowed = np.array([0, 2]) if value == -np.inf else np.array([0, 1])
+    with pytest.raises(DecodingError, match=f"the model gave {text} for the 2 tokens"):
+        sampler.choose(logits, allowed)
+    assert sampler.choose(logits, np.array([1])) == 1
     with pytest.raises(DecodingError, match="3 logits"):
         sampler.choose(logits, np.array([0, 3]))
+
+
+def test_tiny_temperatures_do_not_overflow() -> None:
+    """A temperature close to zero is greedy, not NaN."""
+    sampler = Sampler(GenerateParams(temperature=1e-300, seed=0))
+    assert sampler.choose(LOGITS * 1e4, ALLOWED) == 0
