@@ -35,6 +35,7 @@ class ObjectPart:
 
     properties: Mapping[str, Located] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    patterns: Mapping[str, Located] = field(default_factory=dict)
     additional: Located | None = None
     names_properties: bool = False
 
@@ -188,7 +189,7 @@ class Normaliser:
         if schema.get("format") in ENFORCED and schema["format"] not in formats:
             formats = (*formats, schema["format"])
         objects, arrays = old.objects, old.arrays
-        if schema.keys() & {"properties", "required", "additionalProperties"}:
+        if schema.keys() & {"properties", "required", "patternProperties", "additionalProperties"}:
             part = self._objects.get(located.key)
             if part is None:
                 part = self._objects[located.key] = self._object(located)
@@ -234,6 +235,7 @@ class Normaliser:
         return ObjectPart(
             {name: located.child("properties", name) for name in names},
             tuple(required) if isinstance(required, (list, tuple)) else (),
+            {pattern: located.child("patternProperties", pattern) for pattern in schema.get("patternProperties", {})},
             additional,
             "properties" in schema,
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import LimitError
 from ..language.charset import CharSet
 from ..language.nodes import Nodes
 from ..language.regex import regex_term
@@ -18,6 +19,9 @@ from .resolve import Document, Located
 
 #: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
 MAX_SPACES = 20
+
+#: How many regions the patterns of one object may make.
+MAX_REGIONS = 256
 
 _TRUE = Located(True, "")
 _FALSE = Located(False, "")
@@ -33,11 +37,19 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Region:
+    """Undeclared names that the same schemas speak of: their language (a term), and what their values must be."""
+
+    names: int
+    goal: Goal
+
+
+@dataclass(frozen=True)
 class ObjectShape:
-    """Objects of a conjunction: declared members in order, what other members must be, and its number."""
+    """Objects of a conjunction: declared members in order, regions of other members, and its number."""
 
     members: tuple[Member, ...]
-    others: Goal
+    others: tuple[Region, ...]
     number: int
 
 
@@ -155,27 +167,62 @@ class Lowering:
     def _merge(self, parts: tuple[ObjectPart, ...]) -> ObjectShape:
         closed = (
             not self.options.additional_properties
-            and any(part.names_properties for part in parts)
+            and any(part.names_properties or part.patterns for part in parts)
             and all(part.additional is None for part in parts)
         )
         names = dict.fromkeys(name for part in parts for name in part.properties)
         required = {name for part in parts for name in part.required}
         names.update(dict.fromkeys(name for part in parts for name in part.required))
-        others: Goal = (_FALSE,) if closed else tuple(part.additional for part in parts if part.additional is not None)
         members = []
         for name in names:
             goal: list[Located] = []
             declared = False
             for part in parts:
-                if name in part.properties:
-                    goal.append(part.properties[name])
-                    declared = True
-                elif part.additional is not None:
-                    goal.append(part.additional)
+                named = [part.properties[name]] if name in part.properties else []
+                named += [schema for pattern, schema in part.patterns.items() if self._has(pattern, name)]
+                declared = declared or bool(named)
+                if not named and part.additional is not None:
+                    named = [part.additional]
+                goal += named
             if closed and not declared:
                 goal.append(_FALSE)
             members.append(Member(name, tuple(goal), name in required))
-        return ObjectShape(tuple(members), others, len(self._shapes))
+        return ObjectShape(tuple(members), self._regions(parts, list(names), closed), len(self._shapes))
+
+    def _has(self, pattern: str, name: str) -> bool:
+        terms = self.nodes.terms
+        return terms.matches(regex_term(terms, pattern, whole=False), name)
+
+    def _regions(self, parts: tuple[ObjectPart, ...], names: list[str], closed: bool) -> tuple[Region, ...]:
+        """Split the undeclared names by the patterns that match them; regions that hold no name are dropped."""
+        terms = self.nodes.terms
+        split: list[tuple[int, frozenset[str]]] = [
+            (terms.not_(terms.words(names)) if names else terms.ALL, frozenset())
+        ]
+        for pattern in dict.fromkeys(pattern for part in parts for pattern in part.patterns):
+            matching = regex_term(terms, pattern, whole=False)
+            finer = []
+            for language, matched in split:
+                finer.append((terms.and_([language, matching]), matched | {pattern}))
+                finer.append((terms.and_([language, terms.not_(matching)]), matched))
+            split = [(language, matched) for language, matched in finer if not terms.is_empty(language)]
+            if len(split) > MAX_REGIONS:
+                raise LimitError(
+                    f"the patternProperties of an object overlap in more than {MAX_REGIONS} ways",
+                    hint="make the patterns exclude each other",
+                )
+        regions = []
+        for language, matched in split:
+            goal: list[Located] = []
+            for part in parts:
+                speaking = [schema for pattern, schema in part.patterns.items() if pattern in matched]
+                if not speaking and part.additional is not None:
+                    speaking = [part.additional]
+                goal += speaking
+            if (closed and not matched) or any(schema.schema is False for schema in goal):
+                continue
+            regions.append(Region(language, tuple(goal)))
+        return tuple(regions)
 
     def _object(self, branch: Conjunction) -> int:
         nodes = self.nodes
@@ -203,17 +250,20 @@ class Lowering:
                 may_end = False
                 break
         keys = nodes.words(entries)
-        if may_end and not any(part.schema is False for part in shape.others):
-            other = nodes.sequence(
-                [
-                    nodes.literal(lead),
-                    self._other_key(shape),
-                    self._colon(),
-                    self.value(shape.others),
-                    self._after_member(shape, len(shape.members)),
-                ]
-            )
-            keys = nodes.alt([keys, other])
+        if may_end:
+            others = [
+                nodes.sequence(
+                    [
+                        nodes.literal(lead),
+                        self._other_key(region),
+                        self._colon(),
+                        self.value(region.goal),
+                        self._after_member(shape, len(shape.members)),
+                    ]
+                )
+                for region in shape.others
+            ]
+            keys = nodes.alt([keys, *others])
         if flexible and not first:
             keys = nodes.sequence([nodes.literal(self.comma), self.space, keys])
         # The end first: it decides at once that the language is not empty.
@@ -233,11 +283,9 @@ class Lowering:
             return nodes.EPSILON
         return nodes.sequence([self.space, nodes.literal(b":"), self.space])
 
-    def _other_key(self, shape: ObjectShape) -> int:
-        """Names that are not declared, however they are escaped."""
-        terms = self.nodes.terms
-        names = [member.name for member in shape.members]
-        key = self.nodes.json_string(terms.not_(terms.words(names)) if names else terms.ALL)
+    def _other_key(self, region: Region) -> int:
+        """Names that are not declared, compared as they read, however they are escaped."""
+        key = self.nodes.json_string(region.names)
         if self.options.whitespace == "flexible":
             return key
         return self.nodes.seq(key, self.nodes.literal(self.colon))
@@ -300,10 +348,17 @@ class Lowering:
             shape = self._shape(branch.objects)
             known = {member.name: member for member in shape.members}
             return all(not member.required or member.name in value for member in shape.members) and all(
-                self._goal_holds(known[name].goal if name in known else shape.others, item)
-                for name, item in value.items()
+                self._member_holds(known.get(name), shape, name, item) for name, item in value.items()
             )
         return True
+
+    def _member_holds(self, member: Member | None, shape: ObjectShape, name: str, item: Any) -> bool:
+        if member is not None:
+            return self._goal_holds(member.goal, item)
+        return any(
+            self.nodes.terms.matches(region.names, name) and self._goal_holds(region.goal, item)
+            for region in shape.others
+        )
 
     def _array_holds(self, part: ArrayPart, value: Sequence[Any]) -> bool:
         if len(value) < part.least or (part.most is not None and len(value) > part.most):

@@ -29,7 +29,6 @@ NOT_YET: dict[str, str | None] = {
     "dependentRequired": "object",
     "dependentSchemas": "object",
     "dependencies": "object",
-    "patternProperties": "object",
     "propertyNames": "object",
     "minProperties": "object",
     "maxProperties": "object",
@@ -50,6 +49,7 @@ _HARMLESS: dict[str, Any] = {"uniqueItems": False, "minProperties": 0}
 _SHAPES: dict[str, tuple[type, ...]] = {
     "properties": (Mapping,),
     "required": (list, tuple),
+    "patternProperties": (Mapping,),
     "additionalProperties": (Mapping, bool),
     "enum": (list, tuple),
     "anyOf": (list, tuple),
@@ -112,8 +112,7 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
                 place=Place(pointer=located.pointer, keyword="$id"),
             )
         yield from _not_enforced(located)
-        if "pattern" in schema:
-            pattern = schema["pattern"]
+        for keyword, pattern in _patterns(schema):
             if pattern not in patterns:
                 patterns[pattern] = _pattern_problem(pattern)
             problem = patterns[pattern]
@@ -121,7 +120,7 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
                 yield type(problem)(
                     problem.message,
                     hint=problem.hint,
-                    place=Place(pointer=located.pointer, keyword="pattern", offset=problem.place.offset),
+                    place=Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset),
                 )
         if "oneOf" in schema and all(isinstance(option, (Mapping, bool)) for option in schema["oneOf"]):
             options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
@@ -132,6 +131,7 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
             if not disjoint:
                 yield unsupported(located, "oneOf")
         children.extend(located.child("properties", name) for name in schema.get("properties", ()))
+        children.extend(located.child("patternProperties", name) for name in schema.get("patternProperties", ()))
         for keyword in ("anyOf", "allOf", "oneOf", "prefixItems"):
             children.extend(located.child(keyword, index) for index in range(len(schema.get(keyword, ()))))
         items = schema.get("items")
@@ -143,6 +143,14 @@ def problems(document: Document) -> Iterator[SchemaError | LimitError]:
             if keyword in schema:
                 children.append(located.child(keyword))
         stack.extend(reversed(children))
+
+
+def _patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The regular expressions that a schema itself holds, with their keywords."""
+    if "pattern" in schema:
+        yield "pattern", schema["pattern"]
+    for pattern in schema.get("patternProperties", ()):
+        yield "patternProperties", pattern
 
 
 def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
@@ -170,9 +178,10 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
     names = schema.get("required", ())
     if isinstance(names, (list, tuple)) and not all(isinstance(name, str) for name in names):
         yield wrong("required", "required must list property names")
-    properties = schema.get("properties", {})
-    if isinstance(properties, Mapping) and not all(isinstance(name, str) for name in properties):
-        yield wrong("properties", "property names must be strings")
+    for keyword in ("properties", "patternProperties"):
+        properties = schema.get(keyword, {})
+        if isinstance(properties, Mapping) and not all(isinstance(name, str) for name in properties):
+            yield wrong(keyword, "property names must be strings")
     for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
         value = schema.get(keyword, 0)
         if isinstance(value, float) and not abs(value) < float("inf"):

@@ -66,6 +66,7 @@ def schemas() -> st.SearchStrategy[Any]:
             optional={
                 "type": st.just("object"),
                 "required": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+                "patternProperties": st.dictionaries(st.sampled_from(["^a", "b|c", "é$"]), inner, max_size=2),
                 "additionalProperties": st.one_of(st.booleans(), inner),
             },
         )
