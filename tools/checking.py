@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import InvalidArgumentsError, Place
-from ..core.validation import violations
+from ..core.validation import Validator
 from .closing import close_objects
 from .tool import Tool
 
@@ -21,7 +21,7 @@ class ArgumentChecker:
 
     def __init__(self, tool: Tool, *, additional_properties: bool = False) -> None:
         self._tool = tool.name
-        self._schema = tool.parameters if additional_properties else close_objects(tool.parameters)
+        self._validator = Validator(tool.parameters if additional_properties else close_objects(tool.parameters))
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Return if the arguments are valid.
@@ -31,7 +31,7 @@ class ArgumentChecker:
             InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
         try:
-            problem = next(violations(dict(arguments), self._schema), None)
+            problem = next(self._validator.violations(dict(arguments)), None)
         except RecursionError:
             problem = "they are nested too deeply"
         if problem is not None:

@@ -13,8 +13,13 @@ def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
         offset: from this character on, the text was forced.
 
     Returns:
-        The innermost value that was open at ``offset``, then every value that begins after it (not its parts).
+        The innermost value that was open at ``offset``, then every value that begins after it (not its parts). Nothing
+        if the text is not JSON.
     """
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
     if offset <= 0:
         return ("",)
     found: list[str] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import Event, Message, Model, ReasoningDelta, ToolCall, load_model
+from toolgrammar.core import Event, Generation, Message, Model, ReasoningDelta, ToolCall, load_model
 from toolgrammar.core.testing import ScriptedModel
 
 
@@ -20,12 +21,11 @@ def noise() -> Model:
 class Thinking(ScriptedModel):
     """A model that thinks before it says its reply."""
 
-    def _stream(self, *arguments: Any) -> Iterator[Event]:
-        record = arguments[-1]
-        for thought in ("2 and", " 2"):
-            record.add(ReasoningDelta(thought))
-            yield ReasoningDelta(thought)
-        yield from super()._stream(*arguments)
+    def _events(self, messages: Any, params: Any, result: list[Generation]) -> Iterator[Event]:
+        yield ReasoningDelta("2 and")
+        yield ReasoningDelta(" 2")
+        yield from super()._events(messages, params, result)
+        result[0] = replace(result[0], message=replace(result[0].message, reasoning="2 and 2"))
 
 
 @pytest.fixture

@@ -1,0 +1,175 @@
+"""From steps to events and to the whole result: UTF-8, wire format, stop strings, and what was cut."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..events import CallEnd, CallStart, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
+from ..messages import Message, ToolCall
+from ..params import OutputParser
+from .cut import cut_pointers
+from .loop import Decoding, Step
+
+
+class Output:
+    """Turns the steps of one generation into typed events, and collects them.
+
+    Args:
+        decoding: the generation.
+        parser: of the wire format; None for plain text.
+        stop: strings that end a text; looked for in text alone, never in calls.
+        is_json: the text is JSON, so that values closed by force can be named.
+
+    Attributes:
+        raw: the exact text so far.
+
+    Laws: the concatenated deltas are the text, the reasoning and the arguments of `generation`; the events do not
+    depend on where tokens end.
+    """
+
+    def __init__(
+        self, decoding: Decoding, parser: OutputParser | None = None, *, stop: Sequence[str] = (), is_json: bool = False
+    ) -> None:
+        self._decoding = decoding
+        self._parser = parser
+        self._stop = tuple(word for word in stop if word)
+        self._is_json = is_json
+        self._characters = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self._arguments_from = 0  # the arguments of the present call do not begin before
+        self._stopped = False
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+        self.raw = ""
+
+    def feed(self, step: Step) -> list[Event]:
+        """The events of one step."""
+        return self._collected(self._read(self._characters.decode(step.data)))
+
+    def close(self) -> list[Event]:
+        """The events that remain when the text is over."""
+        return self._collected(self._rest())
+
+    def finish(self, prompt_tokens: int) -> Finish:
+        """The last event."""
+        decoding = self._decoding
+        reason = "tool_calls" if decoding.reason == "stop" and self._calls else decoding.reason
+        usage = Usage(
+            prompt_tokens=prompt_tokens,
+            completion_tokens=len(decoding.token_ids),
+            forced_tokens=decoding.forced_tokens,
+            forward_passes=decoding.forward_passes,
+        )
+        return Finish(reason, usage, self._cut_of_text())
+
+    def generation(self, finish: Finish) -> Generation:
+        """The whole result."""
+        message = Message(
+            "assistant",
+            "".join(self._text),
+            reasoning="".join(self._reasoning) or None,
+            tool_calls=tuple(self._calls),
+        )
+        return Generation(message, finish.reason, finish.usage, finish.cut, self.raw, tuple(self._decoding.token_ids))
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def _collected(self, events: Iterator[Event]) -> list[Event]:
+        found = list(events)
+        for event in found:
+            if isinstance(event, TextDelta):
+                self._text.append(event.text)
+            elif isinstance(event, ReasoningDelta):
+                self._reasoning.append(event.text)
+            elif isinstance(event, CallEnd):
+                self._calls.append(event.call)
+        return found
+
+    def _rest(self) -> Iterator[Event]:
+        if self._decoding.reason == "cancelled":
+            # Half a character, and a call that was not finished, are no events.
+            if self._held and not self._stopped:
+                yield TextDelta(self._held)
+            return
+        yield from self._read(self._characters.decode(b"", final=True))
+        if self._parser is not None and not self._stopped:
+            yield from self._emit(self._parser.close())
+        if self._held and not self._stopped:
+            yield TextDelta(self._held)
+        self._held = ""
+
+    def _read(self, text: str) -> Iterator[Event]:
+        if not text or self._stopped:
+            return
+        before = len(self.raw)
+        self.raw += text
+        events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
+        if any(isinstance(event, CallStart) for event in events):
+            self._arguments_from = max(self._arguments_from, before)
+        yield from self._emit(events)
+
+    def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            if isinstance(event, TextDelta):
+                yield from self._read_text(event.text)
+                if self._stopped:
+                    return
+                continue
+            if self._held:
+                yield TextDelta(self._held)
+                self._held = ""
+            yield self._with_cut(event) if isinstance(event, CallEnd) else event
+
+    def _read_text(self, text: str) -> Iterator[Event]:
+        """Free text: hold back what may be the beginning of a stop string."""
+        if not self._stop:
+            yield TextDelta(text)
+            return
+        self._held += text
+        places = [self._held.find(word) for word in self._stop if word in self._held]
+        if places:
+            ready = self._held[: min(places)]
+            self._held = ""
+            self._stopped = True
+            self._decoding.stop_requested = True
+        else:
+            sizes = (size for word in self._stop for size in range(1, len(word)) if self._held.endswith(word[:size]))
+            ready = self._held[: len(self._held) - max(sizes, default=0)]
+            self._held = self._held[len(ready) :]
+        if ready:
+            yield TextDelta(ready)
+
+    # -- what was cut ------------------------------------------------------------------------------------------
+
+    def _cut_of_text(self) -> tuple[str, ...]:
+        text = "".join(self._text)
+        if not self._is_json or self._calls or not text or self._decoding.reason == "cancelled":
+            return ()
+        offset = self._closed_at()
+        if offset is not None:
+            return cut_pointers(text, offset)
+        # A number has no end of its own: one that used up the budget may be the beginning of another.
+        whole = self._decoding.reason != "length" or text.lstrip()[0] not in "-0123456789"
+        return () if whole else ("",)
+
+    def _with_cut(self, event: CallEnd) -> CallEnd:
+        """Say which values of a call were closed by force."""
+        raw = event.call.raw
+        start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
+        if raw is None or start < 0:
+            return event
+        self._arguments_from = start + len(raw)
+        offset = self._closed_at()
+        if offset is None or offset >= start + len(raw):
+            return event
+        return CallEnd(event.index, replace(event.call, cut=cut_pointers(raw, offset - start)))
+
+    def _closed_at(self) -> int | None:
+        """The character from which on the budget had a say."""
+        closed = self._decoding.closed_at
+        if closed is None:
+            return None
+        return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
