@@ -291,5 +291,5 @@ def test_out_of_vocabulary_logits_are_named() -> None:
 
     from toolgrammar.core import DecodingError
 
-    with pytest.raises(DecodingError, match="10,. for 4096 tokens"):
+    with pytest.raises(DecodingError, match=r"10,. for 4096 tokens"):
         Model(Short()).generate("x", max_tokens=5)
