@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
 from toolgrammar.tools import ToolSet
@@ -25,6 +27,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *ar
     return int(ended.value.code or 0), captured.out, captured.err
 
 
+def invoke(*arguments: str, text: str | None = None) -> tuple[int, str, str]:
+    """Run the commands without the console script around them; return the exit code, the output and the complaints."""
+    result = CliRunner().invoke(cli.app, list(arguments), input=text, env={"NO_COLOR": "1"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_demo_shows_a_valid_call(
     seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -37,6 +46,7 @@ def test_demo_shows_a_valid_call(
     jsonschema.validate(json.loads(arguments.removesuffix(")")), tools[name].parameters)
     assert code == 0
     assert "noise" in out
+    assert "valid    yes" in out
     assert "forward passes" in out
 
 
@@ -75,56 +85,71 @@ def test_unknown_model_is_one_clean_line(monkeypatch: pytest.MonkeyPatch, capsys
     ("schema", "expected", "words"),
     [
         pytest.param({"type": "integer", "minimum": 3}, 0, "every keyword can be enforced", id="enforceable"),
-        pytest.param({"properties": {"a": {"$dynamicRef": "#x"}}}, 1, "/properties/a $dynamicRef", id="unsupported"),
+        pytest.param(
+            {"properties": {"a": {"$ref": "https://example.org/a"}}}, 1, "/properties/a $ref", id="unsupported"
+        ),
         pytest.param({"type": "int"}, 1, "invalid_schema", id="malformed"),
         pytest.param({"type": "integer", "minimum": 3, "maximum": 2}, 1, "unsatisfiable_schema", id="unsatisfiable"),
         pytest.param(5, 1, "invalid_schema", id="not-a-schema"),
     ],
 )
-def test_check_judges_schemas(
-    schema: Any,
-    expected: int,
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_check_judges_schemas(schema: Any, expected: int, words: str, tmp_path: Path) -> None:
     """``check`` exits with 0 for a schema that can be enforced and with 1 for others, naming what and where."""
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(schema), encoding="utf-8")
-    code, out, _ = run(monkeypatch, capsys, "check", str(path))
+    code, out, _ = invoke("check", str(path))
     assert code == expected
     assert words in out
+    code, out, _ = invoke("check", "--json", str(path))
+    assert code == expected
+    assert json.loads(out)["enforceable"] is (expected == 0)
+    assert bool(json.loads(out)["problems"]) is (expected == 1)
 
 
-def test_check_lists_all_problems_as_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_lists_all_problems_as_json(tmp_path: Path) -> None:
     """``--json`` gives every problem with its code, pointer and keyword."""
     path = tmp_path / "schema.json"
-    path.write_text('{"items": {"$dynamicRef": "#x"}, "contains": {"$dynamicRef": "#y"}}', encoding="utf-8")
-    code, out, _ = run(monkeypatch, capsys, "check", "--json", str(path))
+    path.write_text('{"items": {"$ref": "https://example.org/a"}, "pattern": "(a)\\\\1"}', encoding="utf-8")
+    code, out, _ = invoke("check", "--json", str(path))
     report = json.loads(out)
     assert code == 1
     assert report["enforceable"] is False
     assert {"code", "pointer", "keyword", "message", "hint"} == set(report["problems"][0])
-    assert ("/items", "$dynamicRef") in {(each["pointer"], each["keyword"]) for each in report["problems"]}
+    assert {(each["pointer"], each["keyword"]) for each in report["problems"]} == {("/items", "$ref"), ("", "pattern")}
+    assert {each["code"] for each in report["problems"]} == {"unsupported_schema"}
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", None], ids=["not-json", "not-text", "no-file"])
-def test_check_says_what_it_cannot_read(
-    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_what_it_cannot_read(content: bytes | None, tmp_path: Path) -> None:
     """A file that holds no JSON, or is not there, exits with 2 and one clean line."""
     path = tmp_path / "schema.json"
     if content is not None:
         path.write_bytes(content)
-    code, _, err = run(monkeypatch, capsys, "check", str(path))
+    code, out, err = invoke("check", str(path))
     assert code == 2
+    assert out == ""
     assert "schema.json" in err
     assert "Traceback" not in err
 
 
-def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reads_standard_input() -> None:
+    """``-`` stands for standard input."""
+    assert invoke("check", "-", text='{"type": "null"}')[0] == 0
+    assert invoke("check", "-", text="{")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"), [("true", 0), ('{"type": "string", "minLength": 2, "maxLength": 1}', 1), ("", 2)]
+)
+def test_exit_codes_of_a_process(schema: str, expected: int) -> None:
+    """A real process ends with 0, 1 or 2, and never with a traceback."""
+    command = [sys.executable, "-c", "from toolgrammar.adapters.cli import main; main()", "check", "-"]
+    result = subprocess.run(command, input=schema, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    assert result.returncode == expected
+    assert "Traceback" not in result.stderr
+    assert bool(result.stdout) is (expected != 2)
+
+
+def test_version() -> None:
     """``--version`` prints the installed version."""
-    assert run(monkeypatch, capsys, "--version")[:2] == (0, f"toolgrammar {version('toolgrammar')}\n")
+    assert invoke("--version")[:2] == (0, f"toolgrammar {version('toolgrammar')}\n")
