@@ -13,18 +13,22 @@ import subprocess
 import sys
 import textwrap
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolgrammar.core.schema import check, scan
+from toolgrammar.core import Grammar, JsonMode
+from toolgrammar.core.language import ecma
+from toolgrammar.core.schema import check, formats, scan
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: The first line of a block that is compiled and not run, with the reason.
+NOT_RUN = re.compile(r"# not run: \S")
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,11 @@ def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
     """Run a block in a namespace; return what it printed. Tracebacks and `inspect` see the page's own lines."""
     source = "\n" * (block.line - 1) + block.content
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    code = compile(source, name, "exec")
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(source, name, "exec"), namespace)
+    if not NOT_RUN.match(block.content):
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
     return printed.getvalue()
 
 
@@ -165,20 +171,77 @@ KEYWORDS: dict[str, Any] = {
     "maxContains": {"contains": {"type": "string"}, "maxContains": 2},
     "uniqueItems": {"uniqueItems": True},
     "$dynamicRef": {"$dynamicRef": "#meta"},
+    "dependencies": {"dependencies": {"a": ["b"]}},
+    "$recursiveRef": {"$recursiveRef": "#"},
 }
 
 
+def support_table() -> dict[str, str]:
+    """What ``docs/json-schema.md`` says of each keyword."""
+    page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| `([^`]+)` \| (enforced|refused) \|", page, re.MULTILINE))
+
+
 def test_every_keyword_that_is_refused_is_in_the_table() -> None:
-    """The table of keywords below leaves out no keyword that the library refuses."""
-    assert set(scan.NOT_YET) - set(KEYWORDS) <= {"dependencies", "$recursiveRef"}  # spellings of older drafts
+    """The page calls refused every keyword that the library's own list says is not enforced yet."""
+    assert {keyword: support_table().get(keyword) for keyword in scan.NOT_YET} == dict.fromkeys(scan.NOT_YET, "refused")
 
 
 def test_support_table_is_what_the_library_does() -> None:
     """The table in ``docs/json-schema.md`` says of each keyword what `check` says of a schema that uses it."""
-    page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8")
-    said = dict(re.findall(r"^\| `([^`]+)` \| (enforced|refused) \|", page, re.MULTILINE))
     done = {keyword: "refused" if check(schema) else "enforced" for keyword, schema in KEYWORDS.items()}
-    assert said == done
+    assert support_table() == done
+
+
+def test_formats_are_the_ones_that_the_library_knows() -> None:
+    """The page names every format that is enforced and every format that is refused."""
+    page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `format` |"))
+    enforced, refused = row.split("refused:")
+    assert {name for name in formats.REFUSED if f"`{name}`" not in refused} == set()
+    named = re.findall(r"`([a-z0-9-]+)`", enforced.removeprefix("| `format` |"))
+    assert [name for name in named if check({"type": "string", "format": name})] == []
+    assert [name for name in named if not Grammar.from_json_schema({"format": name}).matches('"~ %"')] == named
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("core.schema.conjunction", "MAX_BRANCHES"),
+        ("core.schema.scan", "MAX_LEAST"),
+        ("core.schema.lower", "MAX_REGIONS"),
+        ("core.schema.lower", "MAX_SPACES"),
+        ("core.schema.numbers", "MAX_DIGITS"),
+        ("core.language.terms", "MAX_TERMS"),
+        ("core.language.terms", "MAX_SEARCHED"),
+        ("core.language.nodes", "MAX_NODES"),
+        ("core.language.anchors", "_MAX_BRANCHES"),
+        ("core.decoding.loop", "DEFAULT_BUDGET"),
+        ("tools.dialects", "MAX_DEPTH"),
+        ("tools.toolset", "MAX_CALLS"),
+        ("tools.tool", "MAX_NAME_LENGTH"),
+    ],
+)
+def test_limits_are_the_constants_of_the_library(module: str, name: str) -> None:
+    """``docs/limits.md`` gives each limit its value, in the row of the module that has it."""
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if f"`{module.replace('.', '/')}.py`" in line]
+    value = getattr(importlib.import_module(f"toolgrammar.{module}"), name)
+    assert [row for row in rows if re.search(rf"(?<![\d,]){value:,}(?!,?\d)", row)] != []
+
+
+def test_limits_of_patterns_are_the_parser_s() -> None:
+    """``docs/limits.md`` gives the three limits on the size of a pattern."""
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    rows = "\n".join(line for line in page.splitlines() if "`core/language/ecma.py`" in line)
+    for name in ("max_nesting", "max_repeat", "max_size"):
+        assert f"| {inspect.signature(ecma.parse).parameters[name].default:,} |" in rows
+
+
+def test_fields_of_json_mode() -> None:
+    """``docs/json-mode.md`` has a row for each field of `JsonMode`, and for nothing else."""
+    page = (ROOT / "docs" / "json-mode.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {each.name for each in fields(JsonMode)}
 
 
 def test_architecture_names_every_package() -> None:
