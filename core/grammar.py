@@ -192,7 +192,7 @@ class Grammar:
         program = self.program
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         with program.lock:
-            state = program.automaton.advance(program.start, raw)
+            state = program.advance(program.start, raw, lambda: b"")
             return state != -1 and program.automaton.accepts(state)
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:

@@ -14,7 +14,7 @@ The same file runs interpreted (correct, slow) or compiled; `COMPILED` says whic
 An atom position is one 64-bit integer, its top bits a tag: ROW (a state of
 ``toolgrammar.core.automaton.rows.Rows``), LITERAL (an offset into the pool of literals: literals are laid down whole,
 not as states), COUNTED (a JSON string with a character count that is computed, not unrolled), SPECIAL (a control
-token).
+token), DYNAMIC (no text: a place where what follows depends on the text so far; see `Automaton.resolve`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ ROW = cython.declare(cython.longlong, 0)
 LITERAL = cython.declare(cython.longlong, 1)
 COUNTED = cython.declare(cython.longlong, 2)
 SPECIAL = cython.declare(cython.longlong, 3)
+DYNAMIC = cython.declare(cython.longlong, 4)
 POOL_END = cython.declare(cython.int, 256)
 LOCAL_DONE = cython.declare(cython.int, 127)
 LOCAL_BODY = cython.declare(cython.int, 1)
@@ -57,7 +58,7 @@ class Automaton:
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
-        source: derives what is not known yet. ``source.derive(row_state, known)`` gives the row of a row state and, for
+        source: derives what is not known yet, and says whether it is dynamic. ``source.derive(row_state, known)`` gives the row of a row state and, for
             the row states from number ``known`` on, whether the text may end there; ``source.heads(node)`` gives
             ``(atoms, rests, nullable)``.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
@@ -112,6 +113,7 @@ class Automaton:
     now_rest: cython.int[::1]
     now_count: cython.int
     now_accepts: cython.bint
+    is_open: cython.bint
     next_atom: cython.longlong[::1]
     next_rest: cython.int[::1]
     next_count: cython.int
@@ -162,6 +164,7 @@ class Automaton:
         self.next_count = 0
         self.now_accepts = False
         self.next_accepts = False
+        self.is_open = False
         self.faults = 0
 
     # -- growth ------------------------------------------------------------------------------------------------
@@ -302,7 +305,10 @@ class Automaton:
             self.head_rest[self.head_used + i] = rests[i]
         self.head_at[node] = self.head_used
         self.head_count[node] = size
-        self.node_null[node] = nullable
+        self.node_null[node] = 1 if nullable else 0
+        for i in range(size):
+            if (atoms[i] >> TAG) == DYNAMIC:
+                self.node_null[node] |= 2
         self.head_used += size
         return None
 
@@ -313,6 +319,8 @@ class Automaton:
         """Add a thread to the next set, once."""
         i: cython.int
         n: cython.int = self.next_count
+        if (atom >> TAG) == DYNAMIC:
+            self.is_open = True
         if n <= 16:
             for i in range(n):
                 if self.next_atom[i] == atom and self.next_rest[i] == rest:
@@ -330,7 +338,7 @@ class Automaton:
         """Add all heads of a node to the next set."""
         i: cython.int
         self._need_heads(node)
-        if self.node_null[node]:
+        if self.node_null[node] & 1:
             self.next_accepts = True
         start: cython.int = self.head_at[node]
         for i in range(start, start + self.head_count[node]):
@@ -500,26 +508,64 @@ class Automaton:
         return None
 
     def start(self, node: int) -> int:
-        """The state before any text of ``node``."""
+        """The state before any text of ``node``; it may be open (see `resolve`)."""
         self.next_count = 0
         self.next_accepts = False
         self._enter_node(node)
         return self._intern()
 
     def advance(self, state: cython.int, data: bytes) -> int:
-        """The state after ``data``, or -1 if no text goes on so."""
+        """The state after ``data``, or -1 if no text goes on so, or ``-2 - n`` if after byte ``n`` of it the state is
+        *open*: it has a DYNAMIC thread. `step` takes that byte, and `resolve` closes the state."""
         i: cython.int
         size: cython.int = len(data)
         if size == 0:
             return state
         self._load(state)
         for i in range(size):
+            self.is_open = False
             self._advance(data[i])
             if self.next_count == 0 and not self.next_accepts:
                 return -1
+            if self.is_open:
+                return -2 - i
             if i + 1 < size:
                 self._swap()
         return self._intern()
+
+    def step(self, state: cython.int, byte: cython.int) -> int:
+        """The state after one byte, which may be open, or -1."""
+        self._load(state)
+        self._advance(byte)
+        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+
+    def resolve(self, state: cython.int, replaced: dict) -> int:
+        """An open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``; -1 if
+        nothing is left. The new state may be open again.
+
+        This is the one place where the text so far takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010,
+        "Semantics and algorithms for data-dependent grammars"); states stay independent of it.
+        """
+        i: cython.int
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = self.state_accepts[state] != 0
+        for i in range(self.now_count):
+            if (self.now_atom[i] >> TAG) == DYNAMIC:
+                self._enter_node(replaced[self.now_atom[i], self.now_rest[i]])
+            else:
+                self._push(self.now_atom[i], self.now_rest[i])
+        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+
+    def open_threads(self, state: cython.int) -> list:
+        """The DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
+        at: cython.int = self.state_at[state]
+        i: cython.int
+        found = []
+        for i in range(at, at + self.state_count[state]):
+            if (self.thread_atom[i] >> TAG) == DYNAMIC:
+                found.append((self.thread_atom[i], self.thread_rest[i]))
+        return found
 
     def advance_special(self, state: cython.int, number: cython.int) -> int:
         """The state after control token ``number``, or -1."""
@@ -550,7 +596,7 @@ class Automaton:
 
     def unpack(self, atom: cython.longlong) -> tuple:
         """An atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
-        characters written, least)`` or ``("special", number)``."""
+        characters written, least)``, ``("special", number)`` or ``("dynamic", number)``."""
         tag: cython.longlong = atom >> TAG
         at: cython.int
         if tag == ROW:
@@ -564,7 +610,7 @@ class Automaton:
         if tag == COUNTED:
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
             return ("counted", atom & 0xFF, (atom >> 8) & 0xFFFFFFFF, self.least[number])
-        return ("special", atom & 0xFFFFFFFF)
+        return ("dynamic" if tag == DYNAMIC else "special", atom & 0xFFFFFFFF)
 
     def forced(self, state: cython.int, limit: cython.int) -> bytes:
         """The bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
@@ -581,7 +627,7 @@ class Automaton:
                 atom = self.now_atom[i]
                 if (atom >> TAG) == LITERAL:
                     byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
-                elif (atom >> TAG) == SPECIAL:
+                elif (atom >> TAG) == SPECIAL or (atom >> TAG) == DYNAMIC:
                     byte = -2
                 else:
                     byte = self._only_byte(atom)
@@ -777,11 +823,17 @@ class Counts:
 
 @cython.cclass
 class Mask:
-    """The allowed tokens of one state: the union of some tables and some single tokens."""
+    """The allowed tokens of one state: the union of some tables and some single tokens.
+
+    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
+    ``watched``: some reach a place that only a repeated name could forbid.
+    """
 
     tables: list
     ids: cython.int[::1]
     count: cython.int
+    unsure: object
+    watched: cython.bint
     tick: cython.longlong
     size: cython.longlong
 
@@ -821,6 +873,10 @@ class Masks:
     end_array: object
     end_count: cython.int
     closing: list
+    unsure: set
+    watched: cython.bint
+    crossed: cython.int
+    statics: dict
 
     def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
         self.automaton = automaton
@@ -845,6 +901,10 @@ class Masks:
         self.end = self.end_array
         self.end_count = 0
         self.closing = []
+        self.unsure = set()
+        self.watched = False
+        self.crossed = 0
+        self.statics = {}
 
     def set_special(self, number: int, token: int) -> None:
         """Say which token id a control token of the automaton has; before any mask that needs it."""
@@ -861,6 +921,8 @@ class Masks:
 
     @cython.cfunc
     def _emit_one(self, token: cython.int) -> object:
+        if self.crossed > 1:
+            self.unsure.add(token)
         if self.out_count == len(self.out_array):
             self.out_array = _grown(self.out_array, "i", 2 * self.out_count)
             self.out = self.out_array
@@ -871,14 +933,48 @@ class Masks:
     @cython.cfunc
     def _cross(self, node: cython.int, rest: cython.int) -> object:
         """Emit the tokens below trie ``node`` that go on with ``rest``."""
-        if self.trie.size[node] == 1:
-            return None
         automaton: Automaton = self.automaton
+        if self.trie.size[node] == 1:
+            if not self.statics and not automaton.source.is_dynamic:
+                return None
+            automaton._need_heads(rest)
+            if not automaton.node_null[rest] & 2:
+                return None
         automaton._need_heads(rest)
         at: cython.int = automaton.head_at[rest]
         i: cython.int
         for i in range(at, at + automaton.head_count[rest]):
             self._walk(node, automaton.head_atom[i], automaton.head_rest[i])
+        return None
+
+    @cython.cfunc
+    def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
+        """For a DYNAMIC place: the node of all that it could let follow, and its kind (`Kind` of nodes.py)."""
+        found = self.statics.get((atom, rest))
+        if found is None:
+            found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
+        return found
+
+    @cython.cfunc
+    def _doubt(self, node: cython.int, kind: cython.int) -> object:
+        """Note the token that ends at a DYNAMIC place, if it may be forbidden and is not watched for."""
+        token: cython.int
+        if self.crossed > 0 or kind == 3:
+            token = self.trie.token[node]
+            while token >= 0:
+                self.unsure.add(token)
+                token = self.trie.same[token]
+        return None
+
+    @cython.cfunc
+    def _walk_dynamic(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Go on below trie ``node`` behind a DYNAMIC place, as if all that it could let follow did follow."""
+        beyond, kind = self._static(atom, rest)
+        # A whole name within one token cannot be watched for: the few such tokens are tried.
+        self._doubt(node, 3 if kind == 1 else kind)
+        self.crossed += 2
+        self._cross(node, beyond)
+        self.crossed -= 2
         return None
 
     @cython.cfunc
@@ -891,6 +987,8 @@ class Masks:
         end: cython.int = node + trie.size[node]
         if tag == SPECIAL:
             return None
+        if tag == DYNAMIC:
+            return self._walk_dynamic(node, atom, rest)
         if tag == LITERAL:  # one path: no need to look at siblings
             byte: cython.int = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
             if node == 0:
@@ -1201,7 +1299,7 @@ class Masks:
     def _cross_table(self, table: Table, rest: cython.int) -> object:
         """Emit the tokens that cross the end of a table's atom into ``rest``."""
         automaton: Automaton = self.automaton
-        if table.exits == 0:
+        if table.end_count == 0:
             return None
         automaton._need_heads(rest)
         start: cython.int = automaton.head_at[rest]
@@ -1218,6 +1316,11 @@ class Masks:
             high = 256
             if (atom >> TAG) == SPECIAL:
                 continue
+            if (atom >> TAG) == DYNAMIC:
+                self._cross_table_dynamic(table, atom, automaton.head_rest[h])
+                continue
+            if table.exits == 0:
+                continue
             if (atom >> TAG) == LITERAL:
                 low = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
                 high = low + 1
@@ -1229,6 +1332,22 @@ class Masks:
                     continue
                 for i in range(table.exit_at[byte], table.exit_at[byte + 1]):
                     self._arrive(table.exit_node[i], then, automaton.head_rest[h])
+        return None
+
+    @cython.cfunc
+    def _cross_table_dynamic(self, table: Table, atom: cython.longlong, rest: cython.int) -> object:
+        """`_cross_table` for a DYNAMIC place."""
+        beyond, kind = self._static(atom, rest)
+        i: cython.int
+        if self.crossed > 0 or kind == 3:
+            for i in range(table.end_count):
+                self._doubt(table.ends[i], kind)
+        weight: cython.int = 1 if kind == 1 else 2
+        if kind == 1:
+            self.watched = True
+        self.crossed += weight
+        self._cross_table(table, beyond)
+        self.crossed -= weight
         return None
 
     # -- masks -------------------------------------------------------------------------------------------------
@@ -1255,6 +1374,8 @@ class Masks:
         mask: Mask = Mask.__new__(Mask)
         mask.tables = []
         self.out_count = 0
+        self.watched = False
+        self.crossed = 0
         i: cython.int
         atom: cython.longlong
         rest: cython.int
@@ -1282,6 +1403,11 @@ class Masks:
         mask.count = self.out_count
         mask.ids = array("i", self.out_array[: self.out_count]) if self.out_count else array("i", [0])
         mask.size = 250 + 4 * mask.count
+        mask.watched = self.watched
+        mask.unsure = tuple(sorted(self.unsure))
+        if self.unsure:
+            mask.size += 40 * len(self.unsure)
+            self.unsure = set()
         return mask
 
     @cython.cfunc
@@ -1308,8 +1434,37 @@ class Masks:
             self.held += cython.cast(Table, table).size
         return None
 
-    def fill(self, state: cython.int, out: cython.uint[::1]) -> None:
-        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed."""
+    def below(self, data: bytes) -> list:
+        """The tokens that begin with ``data``."""
+        trie: Trie = self.trie
+        node: cython.int = 0
+        i: cython.int
+        end: cython.int
+        byte: cython.int
+        token: cython.int
+        for byte in data:
+            i = node + 1
+            end = node + trie.size[node]
+            while i < end and trie.byte[i] != byte:
+                i += trie.size[i]
+            if i >= end:
+                return []
+            node = i
+        found = []
+        for i in range(node, node + trie.size[node]):
+            token = trie.token[i]
+            while token >= 0:
+                found.append(token)
+                token = trie.same[token]
+        return found
+
+    def fill(self, state: cython.int, out: cython.uint[::1]) -> tuple:
+        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
+
+        Returns:
+            The tokens of the mask that only an exact step can decide, and whether names are watched for (see `Mask`);
+            both are empty unless a token can reach a DYNAMIC place.
+        """
         mask: Mask = self._mask(state)
         table: Table
         i: cython.int
@@ -1337,6 +1492,7 @@ class Masks:
                     out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
         for i in range(mask.count):
             out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
+        return mask.unsure, mask.watched
 
     def counters(self) -> dict:
         """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import GrammarError
 from ..vocabulary import Vocabulary
 from .kernel import Masks, Trie
+from .lookback import repeats
 from .program import Program
 
 if TYPE_CHECKING:
@@ -88,14 +89,22 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
     """
 
-    __slots__ = ("_automaton", "_constraint", "_history", "_state", "_tokens")
+    __slots__ = ("_automaton", "_constraint", "_history", "_pieces", "_state", "_tokens")
 
-    def __init__(self, constraint: Constraint, state: int, history: list[int] | None = None) -> None:
+    def __init__(
+        self,
+        constraint: Constraint,
+        state: int,
+        history: list[int] | None = None,
+        pieces: list[bytes] | None = None,
+    ) -> None:
         self._constraint = constraint
         self._automaton = constraint.program.automaton
         self._tokens = constraint.vocabulary.tokens
         self._state = state
         self._history: list[int] = history if history is not None else []
+        #: What each step wrote.
+        self._pieces: list[bytes] = pieces if pieces is not None else []
 
     @property
     def constraint(self) -> Constraint:
@@ -114,7 +123,31 @@ class Matcher:
         constraint = self._constraint
         with constraint.program.lock:
             constraint.special_number(-1)
-            constraint.masks.fill(self._state, out)
+            unsure, watched = constraint.masks.fill(self._state, out)
+            if unsure or watched:
+                self._settle(out, unsure, watched)
+
+    def _settle(self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], watched: bool) -> None:
+        """Take out of a mask the tokens that the text so far forbids."""
+        masks = self._constraint.masks
+        doomed: list[int] = []
+        trial = list(unsure)
+        if watched:
+            for data in repeats(self._text()):
+                below = [token for token in masks.below(data) if out[token >> 5] >> (token & 31) & 1]
+                if data and below and self._advance(data) == -1:
+                    doomed += below
+                else:
+                    trial += below
+        doomed += [token for token in trial if self._advance(self._tokens[token] or b"") == -1]
+        for token in doomed:
+            out[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+    def _text(self) -> bytes:
+        return b"".join(self._pieces)
+
+    def _advance(self, data: bytes) -> int:
+        return self._constraint.program.advance(self._state, data, self._text)
 
     def allowed_tokens(self) -> list[int]:
         """The allowed token ids, in order."""
@@ -129,6 +162,7 @@ class Matcher:
         if state == -1:
             return False
         self._history.append(self._state)
+        self._pieces.append(self._tokens[token_id] or b"")
         self._state = state
         return True
 
@@ -139,7 +173,7 @@ class Matcher:
         data = self._tokens[token_id]
         with constraint.program.lock:
             if data:
-                return self._automaton.advance(self._state, data)
+                return self._advance(data)
             if token_id in constraint.vocabulary.eos and self._automaton.accepts(self._state):
                 return _FINISHED
             number = constraint.special_number(token_id)
@@ -150,10 +184,11 @@ class Matcher:
         if self._state == _FINISHED:
             return False
         with self._constraint.program.lock:
-            state = self._automaton.advance(self._state, data)
+            state = self._advance(data)
         if state == -1:
             return False
         self._history.append(self._state)
+        self._pieces.append(data)
         self._state = state
         return True
 
@@ -168,17 +203,27 @@ class Matcher:
         if count:
             self._state = self._history[-count]
             del self._history[-count:]
+            del self._pieces[-count:]
 
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
-        return Matcher(self._constraint, self._state, list(self._history))
+        return Matcher(self._constraint, self._state, list(self._history), list(self._pieces))
 
     def forced_bytes(self) -> bytes:
         """The longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == _FINISHED:
             return b""
         with self._constraint.program.lock:
-            return self._automaton.forced(self._state, FORCED_LIMIT)
+            data = self._automaton.forced(self._state, FORCED_LIMIT)
+            program = self._constraint.program
+            if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
+                state, more = self._state, data
+                while more and len(data) < FORCED_LIMIT:
+                    before = self._text() + data[: len(data) - len(more)]
+                    state = program.advance(state, more, lambda before=before: before)  # type: ignore[misc]
+                    more = self._automaton.forced(state, FORCED_LIMIT - len(data))
+                    data += more
+            return data
 
     @property
     def is_accepting(self) -> bool:
@@ -195,7 +240,7 @@ class Matcher:
         if self._state == _FINISHED:
             return b""
         with self._constraint.program.lock:
-            return self._constraint.program.shortest_completion(self._state)
+            return self._constraint.program.shortest_completion(self._state, self._text)
 
     def describe(self) -> dict[str, Any]:
         """What is known of the present state, for people who debug a grammar."""

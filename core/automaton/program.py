@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..language.nodes import (
     ALT,
     COUNTED,
+    DYNAMIC,
     EMPTY_KIND,
     EPSILON_KIND,
     LAZY,
@@ -75,6 +76,9 @@ class Rope(NamedTuple):
 
 _NO_TEXT = Rope(0)
 
+#: In which order bytes are tried where the shortest way is closed.
+_DETOUR = bytes(sorted(range(256), key=lambda byte: (not 0x61 <= byte <= 0x7A, not 0x30 <= byte <= 0x39, byte)))
+
 
 class Program:
     """The lazily derived automaton of one grammar.
@@ -96,6 +100,7 @@ class Program:
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
+        self._dynamic: list[int] = []
         self._shortest: dict[int, Rope | None] = {}
         self.root = build(self.nodes)
         self.is_empty = self.nodes.is_empty(self.root)
@@ -134,6 +139,9 @@ class Program:
                 found = self.rows.start(args[0], args[1])
             elif kind == COUNTED:
                 found = self.automaton.count(args[0], -1 if args[1] is None else args[1])
+            elif kind == DYNAMIC:
+                found = (4 << 60) | len(self._dynamic)
+                self._dynamic.append(node)
             else:
                 assert kind == SPECIAL
                 found = (3 << 60) | len(self.specials)
@@ -141,10 +149,91 @@ class Program:
             self._atoms[node] = found
         return found
 
+    # -- what depends on the text so far -----------------------------------------------------------------------
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a place that depends on the text so far was met."""
+        return bool(self._dynamic)
+
+    def static(self, number: int, rest: int) -> tuple[int, int]:
+        """For a DYNAMIC place: the node of all that it could let follow, then ``rest``; and its kind."""
+        static, _, kind = self.nodes.args[self._dynamic[number]]
+        return self.nodes.seq(static, rest), kind
+
+    def advance(self, state: int, data: bytes, before: Callable[[], bytes]) -> int:
+        """The state after ``data``, or -1 if no text goes on so. Never an open state.
+
+        Args:
+            state: where the text is.
+            data: what is added.
+            before: gives the text so far; asked only if a DYNAMIC place is met.
+        """
+        result = self.automaton.advance(state, data)
+        if result >= -1:
+            return result
+        text = before()
+        done = 0
+        while result < -1:  # open after byte -2 - result
+            size = -2 - result
+            if size:
+                state = self.automaton.advance(state, data[done : done + size])
+            state = self.automaton.step(state, data[done + size])
+            done += size + 1
+            state = self._close(state, text + data[:done])
+            if state == -1 or done == len(data):
+                return state
+            result = self.automaton.advance(state, data[done:])
+        return result
+
+    def _close(self, state: int, text: bytes) -> int:
+        while state != -1:
+            places = self.automaton.open_threads(state)
+            if not places:
+                break
+            replaced = {}
+            for atom, rest in places:
+                node = self.nodes.args[self._dynamic[atom & 0xFFFFFFFF]][1](text)
+                after = self.nodes.seq(node, rest)
+                replaced[atom, rest] = self.nodes.EMPTY if self.nodes.is_empty(after) else after
+            state = self.automaton.resolve(state, replaced)
+        return state
+
     # -- shortest completions ----------------------------------------------------------------------------------
 
-    def shortest_completion(self, state: int) -> bytes:
-        """The shortest bytes after which the text may end (control tokens contribute none)."""
+    def shortest_completion(self, state: int, before: Callable[[], bytes]) -> bytes:
+        """Short bytes after which the text may end (control tokens contribute none): the shortest, unless DYNAMIC
+        places stand in the way.
+
+        Args:
+            state: where the text is.
+            before: gives the text so far.
+        """
+        done = b""
+        while True:
+            plan = self._plan(state)
+            result = self.automaton.advance(state, plan) if plan else state
+            if result >= 0 or not self._dynamic:
+                return done + plan
+            text = before() + done
+            if result < -1:
+                plan = plan[: -1 - result]
+            # As far as the plan is exact; then, if what it repeats is forbidden, any other way.
+            reached = self.advance(state, plan, lambda text=text: text)  # type: ignore[misc]
+            if reached == -1:
+                state = self.automaton.advance(state, plan[:-1])
+                text, done = text + plan[:-1], done + plan[:-1]
+                for byte in _DETOUR:
+                    reached = self.advance(state, bytes((byte,)), lambda text=text: text)  # type: ignore[misc]
+                    if reached != -1:
+                        plan = bytes((byte,))
+                        break
+                else:
+                    raise AssertionError("a state from which the text cannot be finished")
+            state, done = reached, done + plan
+
+    def _plan(self, state: int) -> bytes:
+        """The shortest bytes after which the text may end, as if DYNAMIC places forbade nothing."""
         if self.automaton.accepts(state):
             return b""
         best: bytes | None = None
@@ -166,7 +255,7 @@ class Program:
             return data
         if kind == "row":
             return self.rows.shortest(rest[0])
-        if kind == "special":
+        if kind == "special" or kind == "dynamic":
             return b""
         local, written, least = rest
         closing: bytes = _LOCAL_CLOSING[local]
@@ -239,9 +328,9 @@ class Program:
                 tail, low = yield args[1]
                 lowest = min(lowest, low)
                 result = None if tail is None else Rope(result.length + tail.length, b"", result, tail)
-        elif kind == LAZY:
+        elif kind in (LAZY, DYNAMIC):
             opened[node] = depth
-            result, lowest = yield nodes.expand(node)
+            result, lowest = yield nodes.expand(node) if kind == LAZY else args[0]
         else:
             parts = args if kind == ALT else [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
             result = None

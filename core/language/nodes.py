@@ -15,6 +15,7 @@ REPEAT    bounded repetition
 WORDS     many literals, each with its own continuation, kept sorted (enumerations, property names)
 LAZY      a reference to a rule, expanded when first met, so recursion costs nothing until then;
           *stateful* bodies (objects, arrays) are rules whose key says what was already written
+DYNAMIC   a place without text of its own, at which what follows is computed from the text so far
 ========= =======================================================================================
 
 Questions: `nullable`, `is_empty` (short-circuited: it looks no further than it must), `heads` (Antimirov's
@@ -29,7 +30,11 @@ from typing import Any, NamedTuple
 from ..errors import GrammarError, LimitError
 from .terms import Terms
 
-EMPTY_KIND, EPSILON_KIND, LITERAL, TEXT, COUNTED, SPECIAL, SEQ, ALT, REPEAT, WORDS, LAZY = range(11)
+EMPTY_KIND, EPSILON_KIND, LITERAL, TEXT, COUNTED, SPECIAL, SEQ, ALT, REPEAT, WORDS, LAZY, DYNAMIC = range(12)
+
+#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: nothing but a name that was just repeated. BEYOND: not
+#: what was just written, but something of what follows. HERE: both.
+AFTER_NAME, BEYOND, HERE = 1, 2, 3
 
 #: Neighbouring literals are joined up to this many bytes.
 MAX_JOINED = 128
@@ -39,7 +44,7 @@ MAX_NODES = 4_000_000
 
 
 class Head(NamedTuple):
-    """One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED or SPECIAL), then the node ``rest``."""
+    """One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then the node ``rest``."""
 
     atom: int
     rest: int
@@ -205,6 +210,21 @@ class Nodes:
             self.args[number] = (key, expand)
         return number
 
+    def dynamic(self, key: Hashable, static: int, resolve: Callable[[bytes], int], kind: int) -> int:
+        """A place at which ``resolve(text so far)`` is the node that follows.
+
+        Args:
+            key: identifies it in this store.
+            static: a node whose language holds that of everything that ``resolve`` may return.
+            resolve: a pure function of the text.
+            kind: `AFTER_NAME`, `BEYOND` or `HERE`.
+        """
+        number = self._index.get((DYNAMIC, key))
+        if number is None:
+            number = self._make(DYNAMIC, (key,))
+            self.args[number] = (static, resolve, kind)
+        return number
+
     # -- questions ---------------------------------------------------------------------------------------------
 
     def expand(self, node: int) -> int:
@@ -248,8 +268,8 @@ class Nodes:
         kind, args = self.kind[node], self.args[node]
         if kind in (EPSILON_KIND, EMPTY_KIND):
             result = kind == EPSILON_KIND
-        elif kind in (LITERAL, SPECIAL, COUNTED):
-            result = False
+        elif kind in (LITERAL, SPECIAL, COUNTED, DYNAMIC):
+            result = False  # a DYNAMIC place is never skipped: the text decides when it gets there
         elif kind == TEXT:
             result = not args[1] and self.terms.nullable(args[0])
         elif kind == SEQ:
@@ -273,7 +293,7 @@ class Nodes:
             return found
         kind, args = self.kind[node], self.args[node]
         result: dict[Head, None] = {}
-        if kind in (LITERAL, TEXT, COUNTED, SPECIAL):
+        if kind in (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC):
             result[Head(node, self.EPSILON)] = None
         elif kind == SEQ:
             left, right = args
@@ -401,4 +421,6 @@ class Nodes:
             return True
         if kind == LAZY:
             return (yield self.expand(node))
+        if kind == DYNAMIC:
+            return (yield args[0])
         return False
