@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +19,23 @@ if TYPE_CHECKING:
 #: The context window when a model's configuration names none.
 DEFAULT_WINDOW = 4096
 
+#: Layers of a cache that can forget their last tokens. Recurrent states cannot, and a sliding window only while it has
+#: not slid; anything that we do not know is taken for one that cannot.
+_CROPPABLE_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer")
+
 
 class HFBackend:
     """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
 
-    No code that comes with a model is ever run (``trust_remote_code`` stays off).
+    No code that comes with a model is ever run (``trust_remote_code`` stays off). Tokenizers of transformers keep state
+    while they work, so they are used by one thread at a time.
 
     Args:
         name: a folder, or a name on the hub that transformers knows how to find.
         device: for example ``"cuda"``; ``"cpu"`` by default.
         dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
         revision: of a model on the hub.
+        context_window: how many tokens fit in a sequence; by default what the model's configuration says.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
@@ -36,7 +43,14 @@ class HFBackend:
         VocabularyError: the exact bytes of the tokenizer's tokens are not known.
     """
 
-    def __init__(self, name: str, device: str = "cpu", dtype: str = "auto", revision: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        device: str = "cpu",
+        dtype: str = "auto",
+        revision: str | None = None,
+        context_window: int | None = None,
+    ) -> None:
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -50,7 +64,7 @@ class HFBackend:
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name, **options)
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **options)
-        except (OSError, ValueError, KeyError) as error:
+        except Exception as error:  # a folder can be broken in any way, and each library has its own words for it
             raise ModelError(
                 f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",
                 hint="give a folder with config.json, weights and tokenizer, or a model that is on this machine",
@@ -63,13 +77,17 @@ class HFBackend:
         self._model = model
         self._name = name
         self._device = device
+        self._tokenizer_lock = threading.Lock()
         config = self._model.config.get_text_config()
-        window = getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW
-        self._window = int(window)
+        self._window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)
+        head = model.get_output_embeddings()
+        size = int(config.vocab_size if head is None else head.weight.shape[0])
         generation = getattr(self._model, "generation_config", None)
         ends = getattr(generation, "eos_token_id", None)
         extra = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
-        self._vocabulary = Vocabulary.from_transformers(self._tokenizer, size=int(config.vocab_size), extra_eos=extra)
+        # A configuration's default may name a token that this very model does not have.
+        extra = [token_id for token_id in extra if 0 <= token_id < size]
+        self._vocabulary = Vocabulary.from_transformers(self._tokenizer, size=size, extra_eos=extra)
         template = self._tokenizer.chat_template
         self._template = template if isinstance(template, str) else str(template) if template else ""
 
@@ -104,7 +122,8 @@ class HFBackend:
         return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
 
     def _ids(self, text: str) -> list[int]:
-        found = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        with self._tokenizer_lock:
+            found = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return list(found["input_ids"])
 
     def encode_prompt(
@@ -138,7 +157,8 @@ class HFBackend:
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
         try:
-            return list(self._tokenizer.apply_chat_template(turns, **options))
+            with self._tokenizer_lock:
+                return list(self._tokenizer.apply_chat_template(turns, **options))
         except Exception as error:  # a template is a program of the model's: it may raise anything
             raise ModelError(
                 f"the model's chat template refuses the conversation: {error}",
@@ -146,15 +166,23 @@ class HFBackend:
             ) from error
 
     def _plain_prompt(self, messages: Sequence[Message], tool_prompt: str) -> list[int]:
-        """A plain default for tokenizers without a template: one paragraph per turn."""
-        lines = [f"system: {tool_prompt}"] if tool_prompt else []
+        """A default for tokenizers without a template: ChatML if its control tokens are there, else one paragraph per
+        turn."""
+        turns = [("system", tool_prompt)] if tool_prompt else []
         for message in messages:
             text = message.text
             for call in message.tool_calls:
                 text += f"\n<tool_call>\n{_call_json(call.name, call.arguments)}\n</tool_call>"
-            lines.append(f"{message.role}: {text}")
+            turns.append((message.role, text))
         bos = self._tokenizer.bos_token_id
-        return ([] if bos is None else [int(bos)]) + self.encode("\n\n".join([*lines, "assistant:"]))
+        ids = [] if bos is None else [int(bos)]
+        special = self._vocabulary.special
+        if "<|im_start|>" not in special or "<|im_end|>" not in special:
+            lines = [f"{role}: {text}" for role, text in turns]
+            return ids + self.encode("\n\n".join([*lines, "assistant:"]))
+        for role, text in turns:
+            ids += [special["<|im_start|>"], *self.encode(f"{role}\n{text}"), special["<|im_end|>"], *self.encode("\n")]
+        return [*ids, special["<|im_start|>"], *self.encode("assistant\n")]
 
     def start(self) -> HFSession:
         """A fresh, empty sequence."""
@@ -162,7 +190,11 @@ class HFBackend:
 
 
 class HFSession:
-    """One sequence and its cache; implements `Session`."""
+    """One sequence and its cache; implements `Session`.
+
+    A model that takes no ``past_key_values`` (Mamba, RWKV) reads the whole sequence again for each step, and so does
+    any model once after a crop that its cache cannot follow: slower, and as exact.
+    """
 
     def __init__(self, model: Any, device: str, window: int) -> None:
         self._model = model
@@ -172,6 +204,9 @@ class HFSession:
         self._cache: Any = None
         self._cached = 0
         self._closed = False
+        takes = inspect.signature(model.forward).parameters
+        self._keeps_cache = "past_key_values" in takes
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
 
     @property
     def length(self) -> int:
@@ -194,9 +229,12 @@ class HFSession:
         self._ids.extend(int(token_id) for token_id in token_ids)
         new = torch.tensor([self._ids[self._cached :]], dtype=torch.long, device=self._device)
         with torch.inference_mode():
-            output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, logits_to_keep=1)
-        self._cache = output.past_key_values
-        self._cached = len(self._ids)
+            if self._keeps_cache:
+                output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, **self._options)
+                self._cache = output.past_key_values
+                self._cached = 0 if self._cache is None else len(self._ids)
+            else:
+                output = self._model(input_ids=new, use_cache=False, **self._options)
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
 
@@ -208,12 +246,20 @@ class HFSession:
         del self._ids[length:]
         if removed <= 0:
             return
-        if length and getattr(self._cache, "is_croppable", False):
+        if length and self._can_crop():
             self._cache.crop(-removed)  # negative: how many to remove
             self._cached = length
-        else:  # a sliding window or a recurrent state cannot go back: compute it again when it is needed
+        else:
             self._cache = None
             self._cached = 0
+
+    def _can_crop(self) -> bool:
+        layers = getattr(self._cache, "layers", None) or [None]
+        return all(
+            type(layer).__name__ in _CROPPABLE_LAYERS
+            and not (getattr(layer, "is_sliding", False) and layer.get_seq_length() >= layer.sliding_window)
+            for layer in layers
+        )
 
     def close(self) -> None:
         """Free the cache."""
