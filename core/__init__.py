@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .grammar import Grammar
     from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
     from .models import Model, load_model
-    from .params import GenerateParams, JsonMode, OutputParser, ToolInterface, Whitespace
+    from .params import GenerateParams, JsonMode, OnUnsupported, OutputParser, PropertyOrder, ToolInterface, Whitespace
     from .vocabulary import Vocabulary
 
 __all__ = [
@@ -87,11 +87,13 @@ __all__ = [
     "MissingDependencyError",
     "Model",
     "ModelError",
+    "OnUnsupported",
     "OutputParser",
     "ParseError",
     "Part",
     "PatternError",
     "Place",
+    "PropertyOrder",
     "ReasoningDelta",
     "Role",
     "SchemaError",
@@ -152,7 +154,15 @@ _HOME = {
     "grammar": ("Grammar",),
     "messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
-    "params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface", "Whitespace"),
+    "params": (
+        "GenerateParams",
+        "JsonMode",
+        "OnUnsupported",
+        "OutputParser",
+        "PropertyOrder",
+        "ToolInterface",
+        "Whitespace",
+    ),
     "vocabulary": ("Vocabulary",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

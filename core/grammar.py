@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .automaton.matcher import Constraint
 from .automaton.program import Program
-from .errors import GrammarError, LimitError, UnsatisfiableSchemaError
+from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.nodes import Nodes
-from .params import Whitespace
+from .params import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
@@ -22,15 +22,21 @@ class Grammar:
     Made by the class methods below and combined with ``+`` (one after the other) and ``|`` (one or the other). Nothing
     is computed until it is needed: `matches` and `bind` derive the automaton lazily, and share it.
 
+    Attributes:
+        unenforced: what was left out under ``on_unsupported="validate"``, each with its place and reason.
+
     Law: ``(a + b).matches(x)`` iff ``x`` splits into a text of ``a`` and a text of ``b``; ``(a | b).matches(x)`` iff
     ``a.matches(x) or b.matches(x)``.
     """
 
-    __slots__ = ("_build", "_key", "_lock", "_program")
+    __slots__ = ("_build", "_key", "_lock", "_program", "unenforced")
 
-    def __init__(self, build: Callable[[Nodes], int], key: Hashable) -> None:
+    def __init__(
+        self, build: Callable[[Nodes], int], key: Hashable, unenforced: Sequence[ToolGrammarError] = ()
+    ) -> None:
         self._build = build
         self._key = key
+        self.unenforced = tuple(unenforced)
         self._program: Program | None = None
         self._lock = threading.Lock()
 
@@ -38,7 +44,15 @@ class Grammar:
 
     @classmethod
     def from_json_schema(
-        cls, schema: Any, *, whitespace: Whitespace = "single", additional_properties: bool = True
+        cls,
+        schema: Any,
+        *,
+        whitespace: Whitespace = "single",
+        additional_properties: bool = True,
+        property_order: PropertyOrder = "schema",
+        on_unsupported: OnUnsupported = "error",
+        strict_formats: bool = False,
+        registry: Mapping[str, Any] | None = None,
     ) -> Grammar:
         """JSON texts that are valid under a schema.
 
@@ -48,6 +62,12 @@ class Grammar:
                 bounded runs of whitespace wherever JSON does.
             additional_properties: what an object that does not mention ``additionalProperties`` takes: True, as the
                 standard says, or False, as a function's arguments do.
+            property_order: ``"schema"``: members are written in the order in which the schema names them, others
+                last; ``"any"``: in any order.
+            on_unsupported: ``"error"``: a keyword that cannot be enforced exactly is refused; ``"validate"``: it is
+                left out, named in `unenforced`, and the finished value is to be validated.
+            strict_formats: a ``format`` that the specification does not know is refused; else it is an annotation.
+            registry: schemas that references may name, by address. Nothing is ever fetched.
 
         Raises:
             InvalidSchemaError: the schema is malformed.
@@ -57,9 +77,10 @@ class Grammar:
         from .schema import SchemaOptions, compile_schema
 
         compiled = compile_schema(
-            schema, SchemaOptions(whitespace=whitespace, additional_properties=additional_properties)
+            schema,
+            SchemaOptions(whitespace, additional_properties, property_order, on_unsupported, strict_formats, registry),
         )
-        return cls(compiled.build, ("schema", compiled.key))
+        return cls(compiled.build, ("schema", compiled.key), compiled.problems)
 
     @classmethod
     def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
@@ -127,6 +148,7 @@ class Grammar:
         return cls(
             lambda nodes: nodes.sequence([build(nodes) for build in builds]),
             ("sequence", *(part._key for part in parts)),
+            [problem for part in parts for problem in part.unenforced],
         )
 
     @classmethod
@@ -136,7 +158,9 @@ class Grammar:
             raise GrammarError("a choice of nothing", hint="give Grammar.choice at least one part")
         builds = [part._build for part in parts]
         return cls(
-            lambda nodes: nodes.alt([build(nodes) for build in builds]), ("choice", *(part._key for part in parts))
+            lambda nodes: nodes.alt([build(nodes) for build in builds]),
+            ("choice", *(part._key for part in parts)),
+            [problem for part in parts for problem in part.unenforced],
         )
 
     @classmethod
@@ -144,7 +168,9 @@ class Grammar:
         """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):
             raise GrammarError(f"a repetition between {min} and {max} times", hint="0 <= min <= max")
-        return cls(lambda nodes: nodes.repeat(part._build(nodes), min, max), ("repeat", part._key, min, max))
+        return cls(
+            lambda nodes: nodes.repeat(part._build(nodes), min, max), ("repeat", part._key, min, max), part.unenforced
+        )
 
     def __add__(self, other: Grammar) -> Grammar:
         return Grammar.sequence(self, other)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 Whitespace = Literal["compact", "single", "flexible"]
 
+#: In which order the members of an object are written: as the schema names them, or in any.
+PropertyOrder = Literal["schema", "any"]
+
+#: What becomes of keywords that cannot be enforced exactly: an error, or a check after generation.
+OnUnsupported = Literal["error", "validate"]
+
 
 class OutputParser(Protocol):
     """Turns a model's raw output, in pieces cut anywhere, into typed deltas.

@@ -58,8 +58,8 @@ class Automaton:
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
-        source: derives what is not known yet, and says whether it is dynamic. ``source.derive(row_state, known)`` gives the row of a row state and, for
-            the row states from number ``known`` on, whether the text may end there; ``source.heads(node)`` gives
+        source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
+            ``source.derive(row_state, known)`` gives the row of a row state and, for the row states from number ``known`` on, whether the text may end there; ``source.heads(node)`` gives
             ``(atoms, rests, nullable)``.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """

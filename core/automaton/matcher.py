@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import GrammarError
+from ..language.lookback import repeats
 from ..vocabulary import Vocabulary
 from .kernel import Masks, Trie
-from .lookback import repeats
 from .program import Program
 
 if TYPE_CHECKING:

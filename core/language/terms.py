@@ -30,7 +30,10 @@ MAX_TERMS = 200_000
 #: How many states the search for a shortest string may visit.
 MAX_SEARCHED = 20_000
 
-_EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS = range(9)
+#: How many states `Terms.is_roomy` looks at.
+MAX_ROOMY = 64
+
+_EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS, _MULTIPLE = range(10)
 
 
 class Terms:
@@ -56,6 +59,7 @@ class Terms:
         self._live: list[bool | None] = []
         self._regular: list[bool] = []
         self._cofinite: dict[int, bool] = {}
+        self._has_multiple = False
         self.EMPTY = self._make(_EMPTY, (), False, True)
         self._live[self.EMPTY] = False
         self.EPSILON = self._make(_EPSILON, (), True, True)
@@ -225,6 +229,20 @@ class Terms:
                 return self.repeat(inner, min(least, low), None)
         return self._make(_REPEAT, (part, least, most), least == 0, self._regular[part])
 
+    def multiples(self, of: int, places: int) -> int:
+        """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
+        self._has_multiple = True
+        return self._multiple(of, places, 0, -1)
+
+    def _multiple(self, of: int, places: int, remainder: int, behind: int) -> int:
+        """What follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1 before
+        it and before any digit, -2 before it."""
+        missing = places - max(behind, 0)
+        if behind >= 0 and -remainder * 10**missing % of >= 10**missing:
+            return self.EMPTY  # the digits that are left cannot make up for it
+        whole = behind != -1 and (remainder * 10**missing) % of == 0
+        return self._make(_MULTIPLE, (of, places, remainder, behind), whole, True)
+
     # -- questions ---------------------------------------------------------------------------------------------
 
     def nullable(self, term: int) -> bool:
@@ -288,6 +306,53 @@ class Terms:
             self._cofinite[term] = known
         return known
 
+    def is_roomy(self, term: int) -> bool:
+        """Whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
+        states to see)."""
+        if self.is_cofinite(term):
+            return True
+        edges: dict[int, set[int]] = {}
+        queue = [term]
+        while queue:
+            state = queue.pop()
+            if state in edges:
+                continue
+            if len(edges) == MAX_ROOMY:
+                return False
+            edges[state] = {target for target in self.segments(state)[1] if not self.is_empty(target)}
+            queue.extend(edges[state])
+        # Peel off the states from which no loop can be reached; none must be left over.
+        finite: set[int] = set()
+        while True:
+            ended = {state for state, targets in edges.items() if state not in finite and targets <= finite}
+            if not ended:
+                return not finite
+            finite |= ended
+
+    def listing(self, term: int, most: int) -> list[str] | None:
+        """All strings of the language, shortest first, if they are at most ``most``; else None."""
+        found: list[str] = []
+        level = [("", term)]
+        while level:
+            following = []
+            for text, state in level:
+                if self._nullable[state]:
+                    found.append(text)
+                starts, targets = self.segments(state)
+                for index, target in enumerate(targets):
+                    if self.is_empty(target):
+                        continue
+                    end = starts[index + 1] if index + 1 < len(starts) else END
+                    if end - starts[index] > most - len(following) + 1:
+                        return None
+                    for code in range(starts[index], end):
+                        if not SURROGATES[0] <= code <= SURROGATES[1]:
+                            following.append((text + chr(code), target))
+            level = following
+            if len(found) + len(level) > most:  # each beginning stands for one string at least
+                return None
+        return found
+
     def _is_finite(self, term: int) -> bool:
         kind, args = self._kind[term], self._args[term]
         if kind in (_EMPTY, _EPSILON, _CHARS, _WORDS):
@@ -308,7 +373,7 @@ class Terms:
         """
         if self._nullable[term]:
             return b""
-        if self._regular[term]:
+        if self._regular[term] and not self._has_multiple:
             return self._shortest_by_shape(term, spell)
         # Dijkstra's algorithm over derivatives.
         heap: list[tuple[int, bytes, int]] = [(0, b"", term)]
@@ -322,7 +387,7 @@ class Terms:
             done.add(state)
             if len(done) > MAX_SEARCHED:
                 break
-            if self._regular[state]:
+            if self._regular[state] and not self._has_multiple:
                 tail = self._shortest_by_shape(state, spell)
                 heappush(heap, (length + len(tail), path + tail, self.EPSILON))
                 continue
@@ -404,6 +469,8 @@ class Terms:
             return tuple(starts), tuple(targets)
         if kind == _WORDS:
             return self._derive_words(args[0])
+        if kind == _MULTIPLE:
+            return self._derive_multiple(*args)
         if kind == _SEQ:
             left, right = args
             row = self._mapped(left, lambda each: self.seq(each, right))
@@ -445,6 +512,21 @@ class Terms:
             targets.append(self.EMPTY)
             index = end
         return _normal(tuple(starts), targets)
+
+    def _derive_multiple(self, of: int, places: int, remainder: int, behind: int) -> Segments:
+        starts, targets = [0], [self.EMPTY]
+        if behind == -2:
+            starts += [0x2E, 0x2F]
+            targets += [self._multiple(of, places, remainder, 0), self.EMPTY]
+        for digit in range(10):
+            if behind == places:  # beyond the last place that counts: zeros
+                target = self._multiple(of, places, remainder, behind) if digit == 0 else self.EMPTY
+            else:
+                after = -2 if behind < 0 else behind + 1
+                target = self._multiple(of, places, (remainder * 10 + digit) % of, after)
+            starts.append(0x30 + digit)
+            targets.append(target)
+        return _normal([*starts, 0x3A], [*targets, self.EMPTY])
 
     def _merge(self, rows: Sequence[Segments], combine: Callable[[tuple[int, ...]], int]) -> Segments:
         """Pointwise ``combine`` of several rows, by one sweep over all their boundaries."""

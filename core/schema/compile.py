@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..errors import InvalidSchemaError, LimitError, Place, SchemaError
+from ..errors import InvalidSchemaError, LimitError, Place, SchemaError, UnsupportedSchemaError
 from ..language.nodes import Nodes
 from .lower import Lowering
+from .normalise import Normaliser
 from .options import SchemaOptions
-from .resolve import Document
-from .scan import problems
+from .resolve import Document, Located
+from .scan import DynamicReferences, problems
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,22 @@ class CompiledSchema:
     Attributes:
         document: the schema.
         options: how it is read.
+        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
+        problems: why.
     """
 
     document: Document
     options: SchemaOptions
+    unenforced: frozenset[tuple[object, str]] = frozenset()
+    problems: tuple[SchemaError | LimitError, ...] = ()
 
     def build(self, nodes: Nodes) -> int:
         """The root node in a store; everything below is lowered when it is met."""
         lowering = nodes.builders.get(self.key)
         if lowering is None:
-            lowering = nodes.builders[self.key] = Lowering(self.document, self.options, nodes)
+            lowering = nodes.builders[self.key] = Lowering(
+                Normaliser(self.document, self.unenforced), self.options, nodes
+            )
         root: int = lowering.root()
         return root
 
@@ -60,7 +67,11 @@ class _Same:
 
 def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
     """Every place of a schema that is malformed or cannot be enforced exactly; empty when all is well."""
-    return list(problems(_document(schema)))
+    options = options or SchemaOptions()
+    found: dict[Place, SchemaError | LimitError] = {}
+    for _, problem in _read(schema, options)[1]:
+        found.setdefault(problem.place, problem)
+    return list(found.values())
 
 
 def compile_schema(schema: Any, options: SchemaOptions | None = None) -> CompiledSchema:
@@ -68,19 +79,32 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
 
     Raises:
         InvalidSchemaError: it is malformed.
-        UnsupportedSchemaError: it cannot be enforced exactly.
+        UnsupportedSchemaError: it cannot be enforced exactly, and ``options.on_unsupported`` is not ``"validate"``.
+        LimitError: it is too large in some respect.
     """
-    document = _document(schema)
-    for problem in problems(document):
-        raise problem
-    return CompiledSchema(document, options or SchemaOptions())
+    options = options or SchemaOptions()
+    document, found = _read(schema, options)
+    left_out = []
+    for located, problem in found:
+        if options.on_unsupported != "validate" or not isinstance(problem, UnsupportedSchemaError):
+            raise problem
+        if problem.place.keyword is None:
+            raise problem
+        left_out.append((located, problem))
+    unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
+    return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out))
 
 
-def _document(schema: Any) -> Document:
+def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]]]:
     if not isinstance(schema, (Mapping, bool)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
             hint="give a dict; a Pydantic model has model_json_schema()",
             place=Place(pointer=""),
         )
-    return Document(schema)
+    document = Document(schema, options.registry)
+    try:
+        return document, list(problems(document, options))
+    except DynamicReferences:
+        document = Document(schema, options.registry, dynamic=True)
+        return document, list(problems(document, options))

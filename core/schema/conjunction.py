@@ -1,68 +1,274 @@
-"""Normal form: a schema as a union of *typed conjunctions*.
+"""The vocabulary of the normal form: formulas over subschemas, and *typed conjunctions*.
 
-A `Goal` is a set of subschemas that must all hold. `Normaliser.branches` turns a goal into alternatives, each a
-`Conjunction` with one constraint per JSON type; ``$ref`` and ``allOf`` are merged, ``anyOf`` forks. Subschemas of
-properties and items stay goals: they are normalised when a text reaches them, so that recursion costs nothing.
+A `Formula` is a signed subschema, or formulas joined by and/or. A `Goal` is a set of formulas that must all hold of one
+value. A `Conjunction` is one alternative of a goal's normal form: for each JSON type, what is asked of values of that
+type. The form is that of Attouche, Baazizi, Colazzo, Ghelli, Sartiani, Scherzinger (2022), "Witness Generation for JSON
+Schema": negation has been pushed inwards until it stands before single assertions, which are closed under it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import Any
+from typing import Any, Union
 
-from ..errors import InvalidSchemaError, LimitError, Place, UnsupportedSchemaError
-from .formats import ENFORCED
-from .numbers import NumberRange, exact
-from .resolve import Document, Located
+from .numbers import NumberRange
+from .resolve import Located
 
 TYPES = ("null", "boolean", "number", "string", "array", "object")
 
-#: Subschemas that must all hold.
-Goal = tuple[Located, ...]
 
-#: How many alternatives one place of a schema may have after anyOf and $ref are multiplied out.
-MAX_BRANCHES = 20_000
+@dataclass(frozen=True)
+class Literal:
+    """A subschema that must hold, or must not."""
+
+    located: Located
+    positive: bool = True
+
+
+@dataclass(frozen=True)
+class Any_:
+    """At least one of the formulas holds; of none: never true."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True)
+class All:
+    """All formulas hold; of none: always true."""
+
+    parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectPart:
-    """What one schema says of objects; ``additional`` None: nothing was said. Made once per schema, compared as itself.
+    """What one schema says of members by their names; ``additional`` None: nothing was said. Compared as itself.
 
     ``names_properties``: it has the keyword ``properties``, if only to say that there are none.
     """
 
-    properties: Mapping[str, Located] = field(default_factory=dict)
-    required: tuple[str, ...] = ()
-    patterns: Mapping[str, Located] = field(default_factory=dict)
-    additional: Located | None = None
+    properties: Mapping[str, Formula] = field(default_factory=dict)
+    patterns: Mapping[str, Formula] = field(default_factory=dict)
+    additional: Formula | None = None
     names_properties: bool = False
+
+
+@dataclass(frozen=True)
+class Others:
+    """Every member that none of the parts speaks of satisfies the formula (``unevaluatedProperties``)."""
+
+    parts: tuple[ObjectPart, ...]
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class Exists:
+    """Some member satisfies the formula, and its name is...
+
+    ``name``: this one; ``pattern``: one that matches; ``beside``: one that this part does not speak of;
+    ``failing``: one that does not satisfy this formula. Exactly one of the four is given.
+    """
+
+    formula: Formula
+    name: str | None = None
+    pattern: str | None = None
+    beside: ObjectPart | None = None
+    failing: Formula | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayPart:
-    """What one schema says of arrays. Made once per schema, compared as itself."""
+    """What one schema says of items by their positions. Compared as itself."""
 
-    prefix: tuple[Located, ...] = ()
-    items: Located | None = None
+    prefix: tuple[Formula, ...] = ()
+    items: Formula | None = None
+
+
+@dataclass(frozen=True)
+class Contains:
+    """Between ``least`` and ``most`` of the items at positions ``first <= i < end`` satisfy the formula."""
+
+    formula: Formula
+    first: int = 0
+    end: int | None = None
+    least: int = 1
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Every item that is at no position of the parts and matches none of ``found`` satisfies the formula
+    (``unevaluatedItems``)."""
+
+    parts: tuple[ArrayPart, ...]
+    found: tuple[Formula, ...]
+    formula: Formula
+
+
+@dataclass(frozen=True)
+class Strings:
+    """What is asked of strings: length in code points, patterns and formats that they match or do not match."""
+
+    least: int = 0
+    most: int | None = None
+    patterns: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    not_patterns: tuple[str, ...] = ()
+    not_formats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What is asked of objects."""
+
+    parts: tuple[ObjectPart, ...] = ()
+    others: tuple[Others, ...] = ()
+    exists: tuple[Exists, ...] = ()
+    names: tuple[Formula, ...] = ()
+    required: tuple[str, ...] = ()
+    absent: frozenset[str] = frozenset()
     least: int = 0
     most: int | None = None
 
 
 @dataclass(frozen=True)
+class Arrays:
+    """What is asked of arrays."""
+
+    parts: tuple[ArrayPart, ...] = ()
+    rests: tuple[Rest, ...] = ()
+    contains: tuple[Contains, ...] = ()
+    least: int = 0
+    most: int | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Conjunction:
-    """One alternative of a normal form: everything in it must hold."""
+    """One alternative of a normal form: everything in it must hold. Compared as itself.
+
+    ``values``: one of these (None: no list was given); ``not_values``: none of these scalars.
+    """
 
     types: frozenset[str] = frozenset(TYPES)
     values: tuple[Any, ...] | None = None
-    number: NumberRange = field(default_factory=NumberRange)
-    min_length: int = 0
-    max_length: int | None = None
-    patterns: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    objects: tuple[ObjectPart, ...] = ()
-    arrays: tuple[ArrayPart, ...] = ()
+    not_values: tuple[Any, ...] = ()
+    numbers: NumberRange = field(default_factory=NumberRange)
+    strings: Strings = field(default_factory=Strings)
+    arrays: Arrays = field(default_factory=Arrays)
+    objects: Objects = field(default_factory=Objects)
+
+
+#: A signed subschema, formulas joined, or a fact in normal form.
+Formula = Union[Literal, Any_, All, Conjunction]
+
+#: Formulas that must all hold.
+Goal = tuple[Formula, ...]
+
+TRUE = All(())
+FALSE = Any_(())
+
+_EVERY = Conjunction()
+
+
+def negated(formula: Formula) -> Formula:
+    """The formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
+    if isinstance(formula, Literal):
+        return Literal(formula.located, not formula.positive)
+    if isinstance(formula, Any_):
+        return All(tuple(negated(part) for part in formula.parts))
+    if isinstance(formula, All):
+        return Any_(tuple(negated(part) for part in formula.parts))
+    raise TypeError("a fact has no negation")
+
+
+def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
+    """Values of one type (or several), and of that type what is given."""
+    types = frozenset((kind,) if isinstance(kind, str) else kind)
+    return Conjunction(types, **what)
+
+
+def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
+    """What satisfies both; None when their types or values exclude each other."""
+    types = left.types & right.types
+    if not types:
+        return None
+    values = left.values
+    if right.values is not None:
+        values = (
+            right.values
+            if values is None
+            else tuple(value for value in values if any(same_value(value, each) for each in right.values))
+        )
+        if not values:
+            return None
+    return Conjunction(
+        types,
+        values,
+        left.not_values + right.not_values,
+        left.numbers if right.numbers == _EVERY.numbers else left.numbers.meet(right.numbers),
+        _meet_strings(left.strings, right.strings),
+        _meet_arrays(left.arrays, right.arrays),
+        _meet_objects(left.objects, right.objects),
+    )
+
+
+def _meet_strings(left: Strings, right: Strings) -> Strings:
+    if right == _EVERY.strings:
+        return left
+    return Strings(
+        max(left.least, right.least),
+        _lower(left.most, right.most),
+        _union(left.patterns, right.patterns),
+        _union(left.formats, right.formats),
+        _union(left.not_patterns, right.not_patterns),
+        _union(left.not_formats, right.not_formats),
+    )
+
+
+def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
+    if right == _EVERY.arrays:
+        return left
+    return Arrays(
+        _union(left.parts, right.parts),
+        _union(left.rests, right.rests),
+        _union(left.contains, right.contains),
+        max(left.least, right.least),
+        _lower(left.most, right.most),
+        left.unique or right.unique,
+    )
+
+
+def _meet_objects(left: Objects, right: Objects) -> Objects:
+    if right == _EVERY.objects:
+        return left
+    return Objects(
+        _union(left.parts, right.parts),
+        _union(left.others, right.others),
+        _union(left.exists, right.exists),
+        _union(left.names, right.names),
+        _union(left.required, right.required),
+        left.absent | right.absent,
+        max(left.least, right.least),
+        _lower(left.most, right.most),
+    )
+
+
+def _union(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not right:
+        return left
+    return tuple(dict.fromkeys(left + right)) if left else right
+
+
+def _lower(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return min(left, right)
+
+
+def without_type(conjunction: Conjunction, kind: str) -> Conjunction:
+    """The same, but not for values of one type."""
+    return replace(conjunction, types=conjunction.types - {kind})
 
 
 def type_of(value: Any) -> str:
@@ -87,180 +293,3 @@ def same_value(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(map(same_value, left, right))
     return bool(left == right)
-
-
-class Normaliser:
-    """Brings the subschemas of a document to normal form."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self._objects: dict[object, ObjectPart] = {}
-        self._arrays: dict[object, ArrayPart] = {}
-
-    def branches(self, goal: Goal) -> list[Conjunction]:
-        """The alternatives of a goal; empty when it can never hold."""
-        done: list[Conjunction] = []
-        todo: list[tuple[Conjunction, tuple[tuple[Located, frozenset[int]], ...]]] = [
-            (Conjunction(), tuple((part, frozenset()) for part in goal))
-        ]
-        while todo:
-            conjunction, parts = todo.pop()
-            if not parts:
-                done.append(conjunction)
-                if len(done) > MAX_BRANCHES:
-                    raise LimitError(
-                        f"more than {MAX_BRANCHES:,} alternatives at one place",
-                        hint="simplify nested anyOf",
-                        place=Place(pointer=goal[0].pointer if goal else ""),
-                    )
-                continue
-            (located, above), rest = parts[0], parts[1:]
-            schema = located.schema
-            if schema is True:
-                todo.append((conjunction, rest))
-                continue
-            if schema is False:
-                continue
-            if id(schema) in above:
-                raise InvalidSchemaError(
-                    "a schema refers to itself without describing anything",
-                    hint="break the loop of $ref",
-                    place=Place(pointer=located.pointer, keyword="$ref"),
-                )
-            inner = above | {id(schema)}
-            if "$ref" in schema:
-                target = self.document.resolve(located)
-                rest = ((target, inner), *rest)
-                if self.document.ref_hides_siblings:
-                    todo.append((conjunction, rest))
-                    continue
-            narrowed = self._narrow(conjunction, located)
-            if narrowed is None:
-                continue
-            for index in range(len(schema.get("allOf", ())) - 1, -1, -1):
-                rest = ((located.child("allOf", index), inner), *rest)
-            forks = [keyword for keyword in ("anyOf", "oneOf") if keyword in schema]
-            choices = [rest]
-            for keyword in forks:  # a oneOf that gets here has been proved disjoint: it is a plain union
-                options = [(located.child(keyword, index), inner) for index in range(len(schema[keyword]))]
-                choices = [(option, *choice) for choice in choices for option in options]
-            todo.extend((narrowed, choice) for choice in reversed(choices))
-        return done
-
-    def _narrow(self, old: Conjunction, located: Located) -> Conjunction | None:
-        """The conjunction with what a schema itself says; None when that is a contradiction of types or values."""
-        schema = located.schema
-        types = old.types
-        number = old.number
-        if "type" in schema:
-            names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-            wanted = {"number" if name == "integer" else name for name in names}
-            if "any" in wanted:
-                wanted = set(TYPES)
-            if "integer" in names and "number" not in names:
-                number = replace(number, integer=True)
-            if schema.get("nullable") is True:
-                wanted.add("null")
-            types = types & wanted
-        values = old.values
-        if "enum" in schema or "const" in schema:
-            given = list(schema["enum"]) if "enum" in schema else [schema["const"]]
-            if "enum" in schema and "const" in schema:
-                given = [value for value in given if same_value(value, schema["const"])]
-            if schema.get("nullable") is True and None not in given and "enum" in schema and "const" not in schema:
-                given.append(None)
-            if values is None:
-                values = tuple(given)
-            else:
-                values = tuple(value for value in values if any(same_value(value, each) for each in given))
-            if not values:
-                return None
-        if not types:
-            return None
-        number = self._number(number, located)
-        least, most, patterns = old.min_length, old.max_length, old.patterns
-        if "minLength" in schema:
-            least = max(least, int(schema["minLength"]))
-        if "maxLength" in schema:
-            most = int(schema["maxLength"]) if most is None else min(most, int(schema["maxLength"]))
-        if "pattern" in schema:
-            patterns = (*patterns, schema["pattern"])
-        formats = old.formats
-        if schema.get("format") in ENFORCED and schema["format"] not in formats:
-            formats = (*formats, schema["format"])
-        objects, arrays = old.objects, old.arrays
-        if schema.keys() & {"properties", "required", "patternProperties", "additionalProperties"}:
-            part = self._objects.get(located.key)
-            if part is None:
-                part = self._objects[located.key] = self._object(located)
-            objects = (*objects, part)
-        if schema.keys() & {"items", "prefixItems", "minItems", "maxItems", "additionalItems"}:
-            items = self._arrays.get(located.key)
-            if items is None:
-                items = self._arrays[located.key] = self._array(located)
-            arrays = (*arrays, items)
-        return Conjunction(types, values, number, least, most, patterns, formats, objects, arrays)
-
-    def _number(self, number: NumberRange, located: Located) -> NumberRange:
-        schema = located.schema
-        lows: list[tuple[Decimal, bool]] = []
-        highs: list[tuple[Decimal, bool]] = []
-        if number.least is not None:
-            lows.append((number.least, number.least_excluded))
-        if number.most is not None:
-            highs.append((number.most, number.most_excluded))
-        for bounds, plain, exclusive in ((lows, "minimum", "exclusiveMinimum"), (highs, "maximum", "exclusiveMaximum")):
-            flag = schema.get(exclusive)
-            if isinstance(flag, bool):  # draft 4
-                if plain in schema:
-                    bounds.append((exact(schema[plain]), flag))
-            else:
-                if plain in schema:
-                    bounds.append((exact(schema[plain]), False))
-                if flag is not None:
-                    bounds.append((exact(flag), True))
-        if lows:
-            low = max(lows)
-            number = replace(number, least=low[0], least_excluded=low[1])
-        if highs:
-            high = min(highs, key=lambda bound: (bound[0], not bound[1]))
-            number = replace(number, most=high[0], most_excluded=high[1])
-        return number
-
-    def _object(self, located: Located) -> ObjectPart:
-        schema = located.schema
-        additional = located.child("additionalProperties") if "additionalProperties" in schema else None
-        names = schema.get("properties", {})
-        required = schema.get("required", ())
-        return ObjectPart(
-            {name: located.child("properties", name) for name in names},
-            tuple(required) if isinstance(required, (list, tuple)) else (),
-            {pattern: located.child("patternProperties", pattern) for pattern in schema.get("patternProperties", {})},
-            additional,
-            "properties" in schema,
-        )
-
-    def _array(self, located: Located) -> ArrayPart:
-        schema = located.schema
-        prefix: tuple[Located, ...] = ()
-        items = None
-        if isinstance(schema.get("items"), list):
-            prefix = tuple(located.child("items", index) for index in range(len(schema["items"])))
-            if "additionalItems" in schema:
-                items = located.child("additionalItems")
-        else:
-            if "prefixItems" in schema:
-                prefix = tuple(located.child("prefixItems", index) for index in range(len(schema["prefixItems"])))
-            if "items" in schema:
-                items = located.child("items")
-        most = schema.get("maxItems")
-        return ArrayPart(prefix, items, int(schema.get("minItems", 0)), None if most is None else int(most))
-
-
-def unsupported(located: Located, keyword: str) -> UnsupportedSchemaError:
-    """The error for a keyword that cannot be enforced exactly."""
-    return UnsupportedSchemaError(
-        f"the keyword {keyword!r} cannot be enforced exactly yet",
-        hint="remove it, or express it with type, properties, items, enum, anyOf or pattern",
-        place=Place(pointer=located.pointer, keyword=keyword),
-    )

@@ -1,52 +1,72 @@
-"""When at most one of several schemas can hold, ``oneOf`` is ``anyOf``."""
+"""When two schemas exclude each other, ``oneOf`` need not say so: it is a plain union."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .conjunction import Conjunction, Normaliser, same_value
-from .resolve import Located
+from .conjunction import Conjunction, Formula, same_value
 
-
-def provably_disjoint(normaliser: Normaliser, options: Sequence[Located]) -> bool:
-    """Whether no value can satisfy two of the options: by type, by value, or by a required property's value."""
-    branches = [normaliser.branches((option,)) for option in options]
-    return all(
-        _disjoint(normaliser, left, right)
-        for index, lefts in enumerate(branches)
-        for rights in branches[index + 1 :]
-        for left in lefts
-        for right in rights
-    )
+if TYPE_CHECKING:
+    from .normalise import Normaliser
 
 
-def _disjoint(normaliser: Normaliser, left: Conjunction, right: Conjunction) -> bool:
-    common = left.types & right.types
-    if not common:
-        return True
+def disjoint(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> bool:
+    """Whether no value can satisfy an alternative of each, seen from types, listed values, bounds, lengths, names that
+    one requires and the other forbids, and the values of a required property. False: not known."""
+    return all(_disjoint(normaliser, left, right, 3) for left in lefts for right in rights)
+
+
+def _disjoint(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
     if left.values is not None and right.values is not None:
         return not any(same_value(one, two) for one in left.values for two in right.values)
-    if common != {"object"}:
+    common = left.types & right.types
+    return all(_KINDS.get(kind, _never)(normaliser, left, right, depth) for kind in common)
+
+
+def _never(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    return False
+
+
+def _numbers(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    return left.numbers.meet(right.numbers).is_empty
+
+
+def _strings(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    one, two = left.strings, right.strings
+    return (one.most is not None and one.most < two.least) or (two.most is not None and two.most < one.least)
+
+
+def _arrays(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    one, two = left.arrays, right.arrays
+    return (one.most is not None and one.most < two.least) or (two.most is not None and two.most < one.least)
+
+
+def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    one, two = left.objects, right.objects
+    if two.absent.intersection(one.required) or one.absent.intersection(two.required):
+        return True
+    if depth == 0:
         return False
-    for name in _required(left) & _required(right):
-        one, two = _values(normaliser, left, name), _values(normaliser, right, name)
-        if one is not None and two is not None and not any(same_value(a, b) for a in one for b in two):
+    for name in dict.fromkeys(one.required + two.required):
+        ours, theirs = _member(left, name), _member(right, name)
+        if not ours and not theirs:
+            continue
+        lefts, rights = normaliser.branches(tuple(ours)), normaliser.branches(tuple(theirs))
+        if all(_disjoint(normaliser, a, b, depth - 1) for a in lefts for b in rights):
             return True
     return False
 
 
-def _required(branch: Conjunction) -> set[str]:
-    return {name for part in branch.objects for name in part.required}
-
-
-def _values(normaliser: Normaliser, branch: Conjunction, name: str) -> list[object] | None:
-    """Every value that a property may have, if they are listed."""
-    goal = tuple(part.properties[name] for part in branch.objects if name in part.properties)
-    if not goal:
-        return None
-    found: list[object] = []
-    for option in normaliser.branches(goal):
-        if option.values is None:
-            return None
-        found.extend(option.values)
+def _member(branch: Conjunction, name: str) -> list[Formula]:
+    """What is known to be asked of a member."""
+    found: list[Formula] = []
+    for part in branch.objects.parts:
+        if name in part.properties:
+            found.append(part.properties[name])
+        elif not part.patterns and part.additional is not None:
+            found.append(part.additional)
     return found
+
+
+_KINDS = {"number": _numbers, "string": _strings, "array": _arrays, "object": _objects}

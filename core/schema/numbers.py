@@ -7,28 +7,71 @@ JavaScript and C write it. The bounds on digits are ours, so that a model cannot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 
+from ..errors import LimitError
 from ..language.charset import CharSet
 from ..language.terms import Terms
 
 MAX_DIGITS = 30
 
+#: Decimals of so many digits are told apart by their doubles (IEEE 754-2019, section 5.12.2).
+MAX_EXACT = 15
+
+
+#: The largest numerator of a ``multipleOf``: its residues are automaton states.
+MAX_RESIDUES = 1_000_000
+
 
 @dataclass(frozen=True)
 class NumberRange:
-    """What a number must be: an integer or not, and between bounds (None: no bound)."""
+    """What a number must be: an integer or not one, between bounds (None: no bound), multiples of these, of none of
+    those. ``exact``: with so few digits, unless it is an integer, that different numbers are different doubles."""
 
     integer: bool = False
     least: Decimal | None = None
     least_excluded: bool = False
     most: Decimal | None = None
     most_excluded: bool = False
+    fractional: bool = False
+    multiples: tuple[Decimal, ...] = ()
+    not_multiples: tuple[Decimal, ...] = ()
+    exact: bool = False
+
+    def at_least(self, bound: Decimal, strict: bool) -> NumberRange:
+        """The same, and not below (``strict``: above) a bound."""
+        if self.least is not None and (self.least, self.least_excluded) >= (bound, strict):
+            return self
+        return replace(self, least=bound, least_excluded=strict)
+
+    def at_most(self, bound: Decimal, strict: bool) -> NumberRange:
+        """The same, and not above (``strict``: below) a bound."""
+        if self.most is not None and (self.most, not self.most_excluded) <= (bound, not strict):
+            return self
+        return replace(self, most=bound, most_excluded=strict)
+
+    def meet(self, other: NumberRange) -> NumberRange:
+        """The numbers that are in both."""
+        both = replace(
+            self,
+            integer=self.integer or other.integer,
+            fractional=self.fractional or other.fractional,
+            multiples=tuple(dict.fromkeys(self.multiples + other.multiples)),
+            not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
+        )
+        if other.least is not None:
+            both = both.at_least(other.least, other.least_excluded)
+        if other.most is not None:
+            both = both.at_most(other.most, other.most_excluded)
+        return both
 
     @property
     def is_empty(self) -> bool:
-        """Whether no number can be in the range."""
+        """Whether the bounds alone leave no number (False: not known)."""
+        if self.integer and self.fractional:
+            return True
         if self.least is None or self.most is None:
             return False
         low, high = self.least, self.most
@@ -44,11 +87,17 @@ class NumberRange:
     def contains(self, value: float) -> bool:
         """Whether a decoded number is in the range."""
         number = exact(value)
-        if self.integer and number != number.to_integral_value():
+        whole = number == number.to_integral_value()
+        if (self.integer and not whole) or (self.fractional and whole):
             return False
         if self.least is not None and (number < self.least or (self.least_excluded and number == self.least)):
             return False
-        return not (self.most is not None and (number > self.most or (self.most_excluded and number == self.most)))
+        if self.most is not None and (number > self.most or (self.most_excluded and number == self.most)):
+            return False
+        ratio = Fraction(number)
+        return all((ratio / Fraction(each)).denominator == 1 for each in self.multiples) and not any(
+            (ratio / Fraction(each)).denominator == 1 for each in self.not_multiples
+        )
 
 
 def exact(value: float) -> Decimal:
@@ -66,17 +115,34 @@ class Numbers:
         self.nonzero = terms.chars(CharSet.of("123456789"))
         self.point = terms.literal(".")
         self.minus = terms.literal("-")
+        self.no_digits = terms.repeat(terms.chars(CharSet.of("+-.eE")), 0, None)
 
     def term(self, what: NumberRange, *, any_spelling: bool) -> int:
         """The spellings of the numbers of a range.
 
         Args:
             what: the range.
-            any_spelling: an integer may also be spelled ``1.0`` or ``1e3``.
+            any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples are never written with an
+                exponent.
+
+        Raises:
+            LimitError: ``multipleOf`` needs too many states.
         """
         terms = self.terms
-        syntax = self._syntax(what.integer, any_spelling)
-        parts = [syntax]
+        plain = bool(what.multiples or what.not_multiples)
+        if what.fractional:
+            parts = [self._fractional()]
+        elif plain and (any_spelling or not what.integer):
+            parts = [self._plain_syntax(what.integer)]
+        else:
+            parts = [self._syntax(what.integer, any_spelling)]
+        if what.exact and not what.integer:
+            short = terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT)
+            parts.append(terms.alt([self._whole(), terms.seq(short, self.no_digits)]))
+        if plain and what.fractional:
+            parts.append(self._plain_syntax(False))
+        parts += [self._multiple(each) for each in what.multiples]
+        parts += [terms.not_(self._multiple(each)) for each in what.not_multiples]
         if what.least is not None:
             parts.append(self._at_least(what.least, what.least_excluded))
         if what.most is not None:
@@ -103,6 +169,40 @@ class Numbers:
             upper = terms.and_([self._exponent(positive=True), terms.seq(self._e(), self._exponent_above(digits - 1))])
             forms.append(terms.sequence([self.digit, fraction, upper]))
         return terms.seq(sign, terms.alt(forms))
+
+    def _whole(self) -> int:
+        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.any_digits)
+
+    def _plain_syntax(self, integer: bool) -> int:
+        """Numbers without an exponent; integers with at most zeros after the point."""
+        terms = self.terms
+        whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
+        behind = terms.literal("0") if integer else self.digit
+        fraction = terms.seq(self.point, terms.repeat(behind, 1, MAX_DIGITS))
+        return terms.sequence([terms.repeat(self.minus, 0, 1), whole, terms.repeat(fraction, 0, 1)])
+
+    def _fractional(self) -> int:
+        """Numbers that are no integers: a digit other than zero after the point, or one digit, normalised, and a
+        negative exponent."""
+        terms = self.terms
+        nonzero = terms.seq(terms.ALL, terms.sequence([self.point, self.any_digits, self.nonzero, self.any_digits]))
+        plain = terms.and_([self._plain_syntax(False), nonzero])
+        fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
+        below = terms.and_([self._exponent(), terms.seq(self._e(), self._exponent_below(0))])
+        small = terms.sequence([terms.repeat(self.minus, 0, 1), self.nonzero, terms.repeat(fraction, 0, 1), below])
+        return terms.alt([plain, small])
+
+    def _multiple(self, of: Decimal) -> int:
+        """Numbers without an exponent that are multiples of ``numerator / 10**places``: the digits up to ``places``
+        behind the point, read as one number, leave no remainder, and all digits beyond are zero."""
+        _, digits, exponent = of.normalize().as_tuple()
+        assert isinstance(exponent, int)
+        numerator = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+        if numerator > MAX_RESIDUES:
+            raise LimitError(
+                f"multipleOf {of} has more than {MAX_RESIDUES:,} residues", hint="use a smaller or rounder number"
+            )
+        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, max(-exponent, 0)))
 
     def _e(self) -> int:
         return self.terms.chars(CharSet.of("eE"))

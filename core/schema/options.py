@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from ..params import Whitespace
+from ..params import OnUnsupported, PropertyOrder, Whitespace
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,16 @@ class SchemaOptions:
     Attributes:
         whitespace: which spellings of JSON are allowed (see `toolgrammar.core.Grammar.from_json_schema`).
         additional_properties: what an object that does not mention ``additionalProperties`` takes.
+        property_order: ``"schema"``: members are written in the order in which the schema names them, others last;
+            ``"any"``: in any order.
+        on_unsupported: ``"error"``: what cannot be enforced exactly is refused; ``"validate"``: it is left out.
+        strict_formats: a format that the specification does not know is refused; else it is an annotation.
+        registry: schemas that references may name, by address (or a ``referencing.Registry``).
     """
 
     whitespace: Whitespace = "single"
     additional_properties: bool = True
+    property_order: PropertyOrder = "schema"
+    on_unsupported: OnUnsupported = "error"
+    strict_formats: bool = False
+    registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)

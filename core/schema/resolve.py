@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,33 +13,61 @@ import referencing.jsonschema
 
 from ..errors import InvalidSchemaError, Place, UnsupportedSchemaError
 
-#: Dialects by the address of their metaschema, without a trailing ``#``.
+#: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
-    "https://json-schema.org/draft/2020-12/schema": referencing.jsonschema.DRAFT202012,
-    "https://json-schema.org/draft/2019-09/schema": referencing.jsonschema.DRAFT201909,
-    "http://json-schema.org/draft-07/schema": referencing.jsonschema.DRAFT7,
-    "http://json-schema.org/draft-06/schema": referencing.jsonschema.DRAFT6,
     "http://json-schema.org/draft-04/schema": referencing.jsonschema.DRAFT4,
+    "http://json-schema.org/draft-06/schema": referencing.jsonschema.DRAFT6,
+    "http://json-schema.org/draft-07/schema": referencing.jsonschema.DRAFT7,
+    "https://json-schema.org/draft/2019-09/schema": referencing.jsonschema.DRAFT201909,
+    "https://json-schema.org/draft/2020-12/schema": referencing.jsonschema.DRAFT202012,
 }
+
+_ORDER = list(DIALECTS.values())
+
+#: The number of the dialect (see `DIALECTS`) in which a keyword first means something, if not the first.
+_SINCE = {
+    **dict.fromkeys(("const", "contains", "propertyNames"), 1),
+    **dict.fromkeys(("if",), 2),
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"), 3),
+    **dict.fromkeys(("minContains", "maxContains", "$recursiveRef"), 3),
+    **dict.fromkeys(("prefixItems", "$dynamicRef"), 4),
+}
+
+#: The number of the dialect in which a keyword was dropped.
+_UNTIL = {"$recursiveRef": 4}
+
+#: A schema by its address, for references that leave the document.
+Registry = referencing.Registry
 
 
 class Located:
-    """A subschema and where it stands; equal iff the schema object is the same.
+    """A subschema and where it stands; equal iff the schema object (and what its references mean) is the same.
 
     Args:
         schema: the subschema.
         start: a JSON pointer: of the subschema itself, or of ``above`` if that is given.
         above: the subschema that this one stands in.
         steps: the way from there.
+        resolver: what references mean here; None: they are relative to the document's root.
     """
 
-    __slots__ = ("_above", "_start", "_steps", "key", "schema")
+    __slots__ = ("_above", "_start", "_steps", "key", "resolver", "schema")
 
     def __init__(
-        self, schema: Any, start: str = "", above: Located | None = None, steps: tuple[str | int, ...] = ()
+        self,
+        schema: Any,
+        start: str = "",
+        above: Located | None = None,
+        steps: tuple[str | int, ...] = (),
+        resolver: Any = None,
     ) -> None:
         self.schema = schema
-        self.key: object = schema if isinstance(schema, bool) else id(schema)
+        self.resolver = resolver
+        self.key: object
+        if isinstance(schema, bool):
+            self.key = schema
+        else:
+            self.key = id(schema) if resolver is None else (id(schema), *_scope(resolver))
         self._start = start
         self._above = above
         self._steps = steps
@@ -65,16 +93,39 @@ class Located:
         schema = self.schema
         for step in steps:
             schema = schema[step]
-        return Located(schema, "", self, steps)
+        return Located(schema, "", self, steps, self.resolver)
+
+
+@cache
+def _specifications() -> Registry[Any]:
+    """The metaschemas of the specifications; read when first needed."""
+    from jsonschema_specifications import REGISTRY
+
+    return REGISTRY
+
+
+def _scope(resolver: Any) -> tuple[str, ...]:
+    """The addresses that a resolver has come through, nearest first, each once: what dynamic references depend on."""
+    return tuple(dict.fromkeys([resolver._base_uri, *(uri for uri, _ in resolver.dynamic_scope())]))
 
 
 class Document:
-    """A schema document: its dialect, and how its references resolve. Nothing is ever fetched."""
+    """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
-    def __init__(self, schema: Any) -> None:
+    Args:
+        schema: the document.
+        registry: schemas that references may name besides, by address. The specification's own metaschemas are known.
+        dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so what a subschema means depends on the way to it.
+    """
+
+    def __init__(
+        self, schema: Any, registry: Registry[Any] | Mapping[str, Any] | None = None, dynamic: bool = False
+    ) -> None:
         self.schema = schema
-        self.root = Located(schema, "")
+        self.registry = registry
+        self.dynamic = dynamic
         self._targets: dict[str, Located] = {}
+        self.root = Located(schema, "", resolver=self._resolver if dynamic else None)
 
     @cached_property
     def dialect(self) -> Any:
@@ -83,55 +134,112 @@ class Document:
         return DIALECTS.get(str(name).rstrip("#"), referencing.jsonschema.DRAFT202012)
 
     @cached_property
+    def _age(self) -> int:
+        return _ORDER.index(self.dialect)
+
+    def knows(self, keyword: str) -> bool:
+        """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
+        return _SINCE.get(keyword, 0) <= self._age < _UNTIL.get(keyword, 9)
+
+    @property
     def ref_hides_siblings(self) -> bool:
         """Up to draft 7, keywords beside ``$ref`` are ignored."""
-        return self.dialect in (
-            referencing.jsonschema.DRAFT4,
-            referencing.jsonschema.DRAFT6,
-            referencing.jsonschema.DRAFT7,
-        )
+        return self._age < 3
+
+    @property
+    def contains_evaluates(self) -> bool:
+        """Since 2020-12, items that match ``contains`` count as evaluated."""
+        return self._age >= 4
 
     @cached_property
-    def _registry(self) -> Any:
-        resource = self.dialect.create_resource(self.schema)
-        return referencing.Registry().with_resource("", resource)
+    def address(self) -> str:
+        """The document's own address."""
+        name = self.schema.get("$id" if self._age else "id") if isinstance(self.schema, Mapping) else None
+        return name.rstrip("#") if isinstance(name, str) else ""
 
-    def resolve(self, located: Located) -> Located:
-        """The subschema that ``$ref`` names.
+    @cached_property
+    def _resolver(self) -> Any:
+        given = self.registry
+        if not isinstance(given, referencing.Registry):
+            pairs = [(uri, self._resource(schema)) for uri, schema in (given or {}).items()]
+            given = referencing.Registry().with_resources(pairs)
+        registry = _specifications().combine(given)
+        resource = self.dialect.create_resource(self.schema)
+        return registry.with_resource(self.address, resource).resolver_with_root(resource)
+
+    def _resource(self, schema: Any) -> Any:
+        return referencing.Resource.from_contents(schema, default_specification=self.dialect)
+
+    def resolve(self, located: Located, keyword: str = "$ref") -> Located:
+        """The subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
 
         Raises:
             InvalidSchemaError: there is nothing at that place.
             UnsupportedSchemaError: the reference leaves the document.
         """
-        ref = located.schema["$ref"]
-        place = Place(pointer=located.pointer, keyword="$ref")
+        ref = located.schema[keyword]
+        place = Place(pointer=located.pointer, keyword=keyword)
         if not isinstance(ref, str):
             raise InvalidSchemaError(
-                "$ref is not a string", hint="give a JSON pointer such as '#/$defs/name'", place=place
+                f"{keyword} is not a string", hint="give a JSON pointer such as '#/$defs/name'", place=place
             )
-        known = self._targets.get(ref)
-        if known is not None:
+        if located.resolver is None and keyword == "$ref" and (ref == "#" or ref.startswith("#/")):
+            known = self._targets.get(ref)
+            if known is None:
+                known = self._targets[ref] = self._point(ref, place)
             return known
-        if ref == "#" or ref.startswith("#/"):
-            target: Any = self.schema
-            for step in ref[2:].split("/") if len(ref) > 1 else ():
-                step = unquote(step).replace("~1", "/").replace("~0", "~")
-                try:
-                    target = target[int(step)] if isinstance(target, list) else target[step]
-                except (KeyError, IndexError, ValueError, TypeError):
-                    raise InvalidSchemaError(
-                        f"$ref {ref!r} points at nothing", hint="check the spelling of the pointer", place=place
-                    ) from None
-            found = Located(target, ref[1:])
-        else:
+        resolver = located.resolver or self._resolver
+        try:
+            if keyword == "$recursiveRef":
+                resolved = referencing.jsonschema.lookup_recursive_ref(resolver)
+            else:
+                resolved = resolver.lookup(ref)
+        except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource) as error:
+            if ref.startswith("#"):
+                raise InvalidSchemaError(
+                    f"{keyword} {ref!r} points at nothing", hint="check the spelling", place=place
+                ) from None
+            raise UnsupportedSchemaError(
+                f"{keyword} {ref!r} leaves the document, and nothing is ever fetched",
+                hint="put the schema under $defs and refer to it with '#/$defs/...', or hand it in with registry=",
+                place=place,
+            ) from error
+        return Located(resolved.contents, ref, resolver=self._settled(resolved.resolver))
+
+    def _settled(self, resolver: Any) -> Any:
+        """A resolver without the way that led to it, where nothing depends on that."""
+        if self.dynamic or resolver._base_uri in _specifications():
+            return resolver
+        return None if resolver._base_uri == self.address else resolver._registry.resolver(resolver._base_uri)
+
+    def _point(self, ref: str, place: Place) -> Located:
+        """The subschema at a JSON pointer in the document."""
+        target: Any = self.schema
+        resolver = None
+        for step in ref[2:].split("/") if len(ref) > 1 else ():
+            step = unquote(step).replace("~1", "/").replace("~0", "~")
             try:
-                resolved = self._registry.resolver().lookup(ref)
-            except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource) as error:
-                raise UnsupportedSchemaError(
-                    f"$ref {ref!r} leaves the document, and nothing is ever fetched",
-                    hint="put the schema under $defs and refer to it with '#/$defs/...'",
-                    place=place,
-                ) from error
-            found = Located(resolved.contents, ref)
-        self._targets[ref] = found
-        return found
+                target = target[int(step)] if isinstance(target, list) else target[step]
+            except (KeyError, IndexError, ValueError, TypeError):
+                raise InvalidSchemaError(
+                    f"$ref {ref!r} points at nothing", hint="check the spelling of the pointer", place=place
+                ) from None
+            if isinstance(target, Mapping) and self.is_resource(target):
+                resolver = (resolver or self._resolver).in_subresource(self.dialect.create_resource(target))
+        return Located(target, ref[1:], resolver=None if resolver is None else self._settled(resolver))
+
+    def is_resource(self, schema: Mapping[str, Any]) -> bool:
+        """Whether a subschema has an address of its own."""
+        name = schema.get("$id" if self._age else "id")
+        return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
+
+    def enter(self, located: Located) -> Located:
+        """The subschema with what references mean inside it, which an address of its own changes."""
+        schema = located.schema
+        if not isinstance(schema, Mapping) or located is self.root or not self.is_resource(schema):
+            return located
+        resolver = located.resolver or self._resolver
+        inner = resolver.in_subresource(self.dialect.create_resource(schema))
+        if inner._base_uri == resolver._base_uri:
+            return located
+        return Located(schema, "", located, (), self._settled(inner))

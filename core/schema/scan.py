@@ -1,4 +1,7 @@
-"""One linear pass over the reachable subschemas: is each well-formed, and can each keyword be enforced exactly?"""
+"""One linear pass over the reachable subschemas: is each well-formed, and can each keyword be enforced exactly?
+
+A subschema may be asked to hold, or not to hold, or both: it is visited once for each.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +20,11 @@ from ..errors import (
 )
 from ..language.regex import regex_term
 from ..language.terms import Terms
-from .conjunction import TYPES, Normaliser, unsupported
-from .disjoint import provably_disjoint
-from .formats import REFUSED
+from .conjunction import TYPES, Literal
+from .formats import ENFORCED, REFUSED
+from .normalise import NOT_NEGATED, Normaliser, unsupported
+from .options import SchemaOptions
 from .resolve import Document, Located
-
-#: Keywords that assert something and are not enforced yet, with the JSON type they speak of (None: all).
-NOT_YET: dict[str, str | None] = {
-    "not": None,
-    "if": None,
-    "dependentRequired": "object",
-    "dependentSchemas": "object",
-    "dependencies": "object",
-    "propertyNames": "object",
-    "minProperties": "object",
-    "maxProperties": "object",
-    "unevaluatedProperties": "object",
-    "unevaluatedItems": "array",
-    "contains": "array",
-    "minContains": "array",
-    "maxContains": "array",
-    "uniqueItems": "array",
-    "multipleOf": "number",
-    "$dynamicRef": None,
-    "$recursiveRef": None,
-}
-
-#: Values with which a keyword of `NOT_YET` says nothing.
-_HARMLESS: dict[str, Any] = {"uniqueItems": False, "minProperties": 0}
 
 _SHAPES: dict[str, tuple[type, ...]] = {
     "properties": (Mapping,),
@@ -65,84 +45,182 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "exclusiveMinimum": (int, float),
     "exclusiveMaximum": (int, float),
     "type": (str, list, tuple),
+    "not": (Mapping, bool),
+    "if": (Mapping, bool),
+    "then": (Mapping, bool),
+    "else": (Mapping, bool),
+    "propertyNames": (Mapping, bool),
+    "contains": (Mapping, bool),
+    "unevaluatedProperties": (Mapping, bool),
+    "unevaluatedItems": (Mapping, bool),
+    "dependentSchemas": (Mapping,),
+    "dependentRequired": (Mapping,),
+    "dependencies": (Mapping,),
+    "multipleOf": (int, float),
+    "uniqueItems": (bool,),
+    "nullable": (bool,),
 }
 #: The largest minLength, minItems and minProperties.
 MAX_LEAST = 100_000
 
-_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_LEAST = ("minLength", "minItems", "minProperties", "minContains")
+_COUNTS = (*_LEAST, "maxLength", "maxItems", "maxProperties", "maxContains")
+
+#: Keywords that make alternatives, or refer.
+_FORKS = frozenset({"anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "allOf", "$ref"})
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def problems(document: Document) -> Iterator[SchemaError | LimitError]:
-    """Every problem of the reachable subschemas, in the order in which they are met."""
-    seen: set[object] = set()
+class DynamicReferences(Exception):
+    """The document uses ``$dynamicRef`` or ``$recursiveRef``: what a subschema means depends on the way to it."""
+
+
+def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Located, SchemaError | LimitError]]:
+    """Every problem of the reachable subschemas, in the order in which they are met, and where it is.
+
+    Raises:
+        DynamicReferences: see there.
+    """
+    seen: set[tuple[object, bool]] = set()
+    told: set[object] = set()
     patterns: dict[str, SchemaError | None] = {}
-    stack = [document.root]
+    stack = [(document.root, True)]
     normaliser = Normaliser(document)
     while stack:
-        located = stack.pop()
+        located, positive = stack.pop()
         schema = located.schema
-        if isinstance(schema, bool) or located.key in seen:
+        if isinstance(schema, bool):
             continue
-        seen.add(located.key)
+        located = document.enter(located)
+        if (located.key, positive) in seen:
+            continue
+        seen.add((located.key, positive))
         if not isinstance(schema, Mapping):
-            yield InvalidSchemaError(
-                f"a schema must be an object or a boolean, not {type(schema).__name__}",
-                hint="see https://json-schema.org/draft/2020-12/json-schema-core section 4.3",
-                place=Place(pointer=located.pointer),
+            yield (
+                located,
+                InvalidSchemaError(
+                    f"a schema must be an object or a boolean, not {type(schema).__name__}",
+                    hint="see https://json-schema.org/draft/2020-12/json-schema-core section 4.3",
+                    place=Place(pointer=located.pointer),
+                ),
             )
             continue
-        malformed = list(_malformed(located))
-        if malformed:
-            yield from malformed
+        if located.key not in told:
+            told.add(located.key)
+            malformed = list(_malformed(located))
+            yield from ((located, problem) for problem in malformed)
+            if malformed:
+                told.add((located.key, "malformed"))
+            else:
+                yield from ((located, problem) for problem in _refused(located, options, patterns))
+        if (located.key, "malformed") in told:
             continue
-        children: list[Located] = []
-        if "$ref" in schema:
+        children: list[tuple[Located, bool]] = []
+        broken = False
+        for keyword in _REFERENCES:
+            if keyword not in schema or not document.knows(keyword):
+                continue
+            if keyword != "$ref" and not document.dynamic:
+                raise DynamicReferences
             try:
-                children.append(document.resolve(located))
+                children.append((document.resolve(located, keyword), positive))
             except SchemaError as error:
-                yield error
-                continue
-            if document.ref_hides_siblings:
-                stack.extend(children)
-                continue
-        if isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#") and located is not document.root:
-            yield UnsupportedSchemaError(
-                "a subschema with an $id of its own changes what references mean",
-                hint="remove the inner $id",
-                place=Place(pointer=located.pointer, keyword="$id"),
-            )
-        yield from _not_enforced(located)
-        for keyword, pattern in _patterns(schema):
-            if pattern not in patterns:
-                patterns[pattern] = _pattern_problem(pattern)
-            problem = patterns[pattern]
-            if problem is not None:
-                yield type(problem)(
-                    problem.message,
-                    hint=problem.hint,
-                    place=Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset),
-                )
-        if "oneOf" in schema and all(isinstance(option, (Mapping, bool)) for option in schema["oneOf"]):
-            options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
+                yield located, error
+                broken = True
+        if "$ref" in schema and document.ref_hides_siblings:
+            stack.extend(children)
+            continue
+        if not positive:
+            for keyword in NOT_NEGATED:
+                if normaliser.asserts(located, keyword) and schema[keyword] is not False:
+                    yield located, unsupported(located, keyword, "under a negation")
+        children += _children(document, normaliser, located, positive)
+        if positive and not broken and not _FORKS.isdisjoint(schema):
             try:
-                disjoint = len(options) == 1 or provably_disjoint(normaliser, options)
+                normaliser.branches((Literal(located),))
+            except (InvalidSchemaError, LimitError, UnsupportedSchemaError) as error:
+                if error.place.pointer == located.pointer:  # else it is told where it stands
+                    yield located, error
             except ToolGrammarError:
-                disjoint = True  # the problem inside an option is reported where it stands
-            if not disjoint:
-                yield unsupported(located, "oneOf")
-        children.extend(located.child("properties", name) for name in schema.get("properties", ()))
-        children.extend(located.child("patternProperties", name) for name in schema.get("patternProperties", ()))
-        for keyword in ("anyOf", "allOf", "oneOf", "prefixItems"):
-            children.extend(located.child(keyword, index) for index in range(len(schema.get(keyword, ()))))
-        items = schema.get("items")
-        if isinstance(items, (list, tuple)):
-            children.extend(located.child("items", index) for index in range(len(items)))
-        elif items is not None:
-            children.append(located.child("items"))
-        for keyword in ("additionalProperties", "additionalItems"):
-            if keyword in schema:
-                children.append(located.child(keyword))
+                pass  # the problem inside is reported where it stands
         stack.extend(reversed(children))
+
+
+def _children(
+    document: Document, normaliser: Normaliser, located: Located, positive: bool
+) -> Iterator[tuple[Located, bool]]:
+    """The subschemas of a schema, and whether each is asked to hold or not to hold."""
+    schema = located.schema
+    for keyword in ("properties", "patternProperties", "dependentSchemas"):
+        if keyword in schema and document.knows(keyword):
+            yield from ((located.child(keyword, name), positive) for name in schema[keyword])
+    for name, needed in schema.get("dependencies", {}).items():
+        if not isinstance(needed, (list, tuple, str)):
+            yield located.child("dependencies", name), positive
+    for keyword in ("anyOf", "allOf", "prefixItems"):
+        if document.knows(keyword):
+            yield from ((located.child(keyword, index), positive) for index in range(len(schema.get(keyword, ()))))
+    items = schema.get("items")
+    if isinstance(items, (list, tuple)):
+        yield from ((located.child("items", index), positive) for index in range(len(items)))
+    elif items is not None:
+        yield located.child("items"), positive
+    for keyword in ("additionalProperties", "additionalItems"):
+        if keyword in schema:
+            yield located.child(keyword), positive
+    for keyword in ("unevaluatedProperties", "unevaluatedItems", "propertyNames"):
+        if keyword in schema and document.knows(keyword):
+            yield located.child(keyword), True
+    if "not" in schema:
+        yield located.child("not"), not positive
+    if "if" in schema and document.knows("if"):
+        yield located.child("if"), True
+        if schema.keys() & {"then", "else"}:
+            yield located.child("if"), False
+        yield from ((located.child(keyword), positive) for keyword in ("then", "else") if keyword in schema)
+    if "contains" in schema and document.knows("contains"):
+        yield located.child("contains"), True
+        if not positive or "maxContains" in schema:
+            yield located.child("contains"), False
+    if "oneOf" in schema:
+        options = [located.child("oneOf", index) for index in range(len(schema["oneOf"]))]
+        try:
+            overlaps = normaliser.overlaps(located)
+        except ToolGrammarError:
+            overlaps = [frozenset()] * len(options)  # the problem inside an option is reported where it stands
+        except (AttributeError, TypeError, ValueError, KeyError):
+            overlaps = [frozenset()] * len(options)  # an option is malformed, which is reported too
+        for index, option in enumerate(options):
+            yield option, True
+            if not positive or any(index in others for others in overlaps):
+                yield option, False
+
+
+def _refused(
+    located: Located, options: SchemaOptions, patterns: dict[str, SchemaError | None]
+) -> Iterator[SchemaError]:
+    """What a well-formed schema itself holds that cannot be enforced."""
+    schema = located.schema
+    name = schema.get("format")
+    if name in REFUSED:
+        yield unsupported(located, "format")
+    elif name is not None and name not in ENFORCED and options.strict_formats:
+        yield UnsupportedSchemaError(
+            f"the format {name!r} is not one of the specification",
+            hint="leave strict_formats off to take it for an annotation",
+            place=Place(pointer=located.pointer, keyword="format"),
+        )
+    for keyword, pattern in _patterns(schema):
+        if pattern not in patterns:
+            patterns[pattern] = _pattern_problem(pattern)
+        problem = patterns[pattern]
+        if problem is not None:
+            yield type(problem)(
+                problem.message,
+                hint=problem.hint,
+                place=Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset),
+            )
 
 
 def _patterns(schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -166,7 +244,7 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
         value = schema.get(keyword, 0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
             yield wrong(keyword, f"{keyword} must be a whole number that is not negative")
-        elif keyword in ("minLength", "minItems", "minProperties") and value > MAX_LEAST:
+        elif keyword in _LEAST and value > MAX_LEAST:
             yield LimitError(
                 f"{keyword} is {value:,}, and no model writes more than {MAX_LEAST:,}",
                 hint=f"lower {keyword}",
@@ -178,6 +256,18 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
     names = schema.get("required", ())
     if isinstance(names, (list, tuple)) and not all(isinstance(name, str) for name in names):
         yield wrong("required", "required must list property names")
+    step = schema.get("multipleOf", 1)
+    if isinstance(step, (int, float)) and (isinstance(step, bool) or not 0 < step < inf):
+        yield wrong("multipleOf", "multipleOf must be a finite number above zero")
+    for keyword in ("dependentRequired", "dependencies"):
+        if not isinstance(schema.get(keyword, {}), Mapping):
+            continue
+        for needed in schema.get(keyword, {}).values():
+            if isinstance(needed, (list, tuple)):
+                if not all(isinstance(name, str) for name in needed):
+                    yield wrong(keyword, f"{keyword} must list property names")
+            elif keyword == "dependentRequired":
+                yield wrong(keyword, "dependentRequired must list property names")
     for keyword in ("properties", "patternProperties"):
         properties = schema.get(keyword, {})
         if isinstance(properties, Mapping) and not all(isinstance(name, str) for name in properties):
@@ -216,25 +306,6 @@ def _is_json(value: Any) -> bool:
         elif item is not None and not isinstance(item, (str, bool, int)):
             return False
     return True
-
-
-def _not_enforced(located: Located) -> Iterator[SchemaError]:
-    schema = located.schema
-    names = schema.get("type", TYPES)
-    types = set(names if isinstance(names, (list, tuple)) else [names])
-    if "integer" in types:
-        types.add("number")
-    if "any" in types:
-        types.update(TYPES)
-    for keyword, kind in NOT_YET.items():
-        if keyword not in schema or schema[keyword] == _HARMLESS.get(keyword, {}):
-            continue
-        if keyword in ("minContains", "maxContains") and "contains" not in schema:
-            continue
-        if kind is None or kind in types:
-            yield unsupported(located, keyword)
-    if "format" in schema and schema["format"] in REFUSED and "string" in types:
-        yield unsupported(located, "format")
 
 
 def _pattern_problem(pattern: str) -> SchemaError | None:

@@ -1,0 +1,175 @@
+"""Arrays to grammar nodes: items by position, counts, what must be contained, and items that do not repeat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ..language.lookback import items_before
+from ..language.nodes import BEYOND, HERE
+from .conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: Sets of at most so many values are known to run out.
+MAX_LISTED = 1_000
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an array is: how many items were written and how many of them each `Contains` was given, as far as that
+    matters; and, where items must not repeat, what they were (None: that is not asked, or not known)."""
+
+    count: int
+    found: tuple[int, ...]
+    written: frozenset[str] | None
+
+
+class ArrayLowering:
+    """Lowers the arrays of one document."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.nodes = lowering.nodes
+
+    def node(self, arrays: Arrays) -> int:
+        """The arrays that satisfy a conjunction."""
+        nodes = self.nodes
+        if arrays.unique:
+            arrays = self._bounded(arrays)
+        if arrays.most is not None and arrays.least > arrays.most:
+            return nodes.EMPTY
+        start = _Place(0, (0,) * len(arrays.contains), frozenset() if arrays.unique else None)
+        return nodes.sequence([nodes.literal(b"["), self._items(arrays, start)])
+
+    def _bounded(self, arrays: Arrays) -> Arrays:
+        """No more items than there are values that they can have."""
+        if any(part.prefix for part in arrays.parts) or any(
+            part.prefix for rest in arrays.rests for part in rest.parts
+        ):
+            return arrays
+        listed = self.lowering.listing(self._goal(arrays, 0), MAX_LISTED)
+        if listed is None:
+            return arrays
+        return replace(arrays, most=len(listed) if arrays.most is None else min(arrays.most, len(listed)))
+
+    def _items(self, arrays: Arrays, place: _Place) -> int:
+        """What may stand after ``[`` or after an item."""
+        key = ("items", self.lowering.number, arrays, place)
+        return self.nodes.lazy(key, lambda: self._expand(arrays, place))
+
+    def _expand(self, arrays: Arrays, place: _Place) -> int:
+        nodes, lowering = self.nodes, self.lowering
+        options = []
+        enough = all(found >= each.least for found, each in zip(place.found, arrays.contains, strict=True))
+        if place.count >= arrays.least and enough:
+            options.append(nodes.literal(b"]"))
+        if arrays.most is None or place.count < arrays.most:
+            goal = self._goal(arrays, place.count)
+            comma = nodes.EPSILON if place.count == 0 else nodes.seq(nodes.literal(lowering.comma), lowering.space)
+            for asked, found in self._counted(arrays, place):
+                after = self._place(arrays, place.count + 1, found, place.written)
+                options.append(nodes.seq(comma, self._item(arrays, (*goal, *asked), after)))
+        return nodes.seq(lowering.space, nodes.alt(options))
+
+    @staticmethod
+    def _place(arrays: Arrays, count: int, found: tuple[int, ...], written: frozenset[str] | None) -> _Place:
+        """A place, with counts no larger than what can still matter, so that the same places meet."""
+        if arrays.most is None:
+            fixed = [len(part.prefix) for part in arrays.parts]
+            fixed += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
+            fixed += [each.first if each.end is None else each.end for each in arrays.contains]
+            count = min(count, max([arrays.least, 1, *fixed]))
+        return _Place(count, found, written)
+
+    def _goal(self, arrays: Arrays, index: int) -> Goal:
+        """What is asked of the item at a position."""
+        goal: list[Formula] = []
+        for part in arrays.parts:
+            if index < len(part.prefix):
+                goal.append(part.prefix[index])
+            elif part.items is not None:
+                goal.append(part.items)
+        for rest in arrays.rests:
+            if all(index >= len(part.prefix) for part in rest.parts):
+                goal.append(Any_((rest.formula, *rest.found)) if rest.found else rest.formula)
+        return tuple(goal)
+
+    @staticmethod
+    def _counted(arrays: Arrays, place: _Place) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+        """The ways in which an item may count for what must be contained, and what each asks of it."""
+        ways: list[list[tuple[Goal, int]]] = []
+        for found, each in zip(place.found, arrays.contains, strict=True):
+            if place.count < each.first or (each.end is not None and place.count >= each.end):
+                ways.append([((), found)])
+            elif each.most is None:  # whether it matches is of no interest once enough do
+                ways.append([((each.formula,), found + 1), ((), found)] if found < each.least else [((), found)])
+            else:
+                beside: tuple[Goal, int] = ((negated(each.formula),), found)
+                ways.append([((each.formula,), found + 1), beside] if found < each.most else [beside])
+        for way in product(*ways):
+            yield tuple(formula for goal, _ in way for formula in goal), tuple(found for _, found in way)
+
+    # -- items that do not repeat ------------------------------------------------------------------------------
+
+    def _item(self, arrays: Arrays, goal: Goal, after: _Place) -> int:
+        """An item, and everything after it."""
+        nodes, lowering = self.nodes, self.lowering
+        if not arrays.unique:
+            return nodes.seq(lowering.value(goal), self._items(arrays, after))
+        # After a scalar it is known that it is a new one; an array or object is compared when it is complete.
+        scalars, compounds = lowering.fresh(goal, after.written or frozenset())
+        return nodes.alt(
+            [
+                nodes.seq(scalars, self._from_text(arrays, after, BEYOND)),
+                nodes.seq(compounds, self._from_text(arrays, after, HERE)),
+            ]
+        )
+
+    def _from_text(self, arrays: Arrays, after: _Place, kind: int) -> int:
+        """What may stand after an item, given all items so far."""
+        bare = replace(after, written=None)
+
+        def resolve(text: bytes) -> int:
+            items = [canonical(item) for item in items_before(text)]
+            if items[-1] in items[:-1]:
+                return self.nodes.EMPTY
+            return self._items(arrays, replace(after, written=frozenset(items)))
+
+        static = self._items(replace(arrays, unique=False), bare)
+        return self.nodes.dynamic(("item", self.lowering.number, arrays, bare, kind), static, resolve, kind)
+
+    # -- listed values -----------------------------------------------------------------------------------------
+
+    def holds(self, arrays: Arrays, value: list[Any]) -> bool:
+        """Whether a decoded array satisfies a conjunction."""
+        lowering = self.lowering
+        if len(value) < arrays.least or (arrays.most is not None and len(value) > arrays.most):
+            return False
+        if arrays.unique and any(same_value(value[i], value[j]) for i in range(len(value)) for j in range(i)):
+            return False
+        if not all(lowering.goal_holds(self._goal(arrays, index), item) for index, item in enumerate(value)):
+            return False
+        return all(self._contains(each, value) for each in arrays.contains)
+
+    def _contains(self, contains: Contains, value: list[Any]) -> bool:
+        items = value[contains.first : contains.end]
+        found = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
+        return contains.least <= found and (contains.most is None or found <= contains.most)
+
+
+def canonical(value: Any) -> str:
+    """The same text for equal values, and only for them: 1 and 1.0 are equal, and the order of members is nothing."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

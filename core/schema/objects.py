@@ -1,0 +1,335 @@
+"""Objects to grammar nodes: members in the schema's order or in any, undeclared names, counts, and what must exist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LimitError
+from ..language.lookback import last_name, names_before
+from ..language.nodes import AFTER_NAME, BEYOND
+from ..language.regex import regex_term
+from .conjunction import FALSE, Formula, Goal, Objects
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: How many regions the patterns of one object may make.
+MAX_REGIONS = 256
+
+#: Languages of names of at most so many words are written as members, each at most once.
+MAX_NAMES = 64
+
+
+@dataclass(frozen=True)
+class Member:
+    """A declared property, and which of the shape's demands it may meet."""
+
+    name: str
+    goal: Goal
+    required: bool
+    meets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Region:
+    """Undeclared names that the same schemas speak of: their language (a term), and what their values must be.
+
+    ``roomy``: every beginning of a name can go on to infinitely many names, so that names that were written already
+    never stand in the way of all others.
+    """
+
+    names: int
+    goal: Goal
+    meets: tuple[int, ...]
+    roomy: bool
+
+
+@dataclass(frozen=True)
+class ObjectShape:
+    """Objects of a conjunction: declared members in order, regions of other members, what some member must satisfy,
+    how many members there are, and the shape's own number."""
+
+    members: tuple[Member, ...]
+    others: tuple[Region, ...]
+    demands: tuple[Formula, ...]
+    least: int
+    most: int | None
+    number: int
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an object is: the first member that may come (in any order: the set of those written, as bits), how many
+    members were written as far as that matters, which demands are still open, and whether nothing was written yet."""
+
+    at: int
+    count: int
+    open: frozenset[int]
+    first: bool
+
+
+class ObjectLowering:
+    """Lowers the objects of one document."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.nodes = lowering.nodes
+        self.any_order = lowering.options.property_order == "any"
+        self._shapes: dict[Objects, ObjectShape] = {}
+
+    # -- shapes ------------------------------------------------------------------------------------------------
+
+    def shape(self, objects: Objects) -> ObjectShape:
+        """What several schemas say of objects, merged; made once."""
+        found = self._shapes.get(objects)
+        if found is None:
+            found = self._shapes[objects] = self._merge(objects)
+        return found
+
+    def _merge(self, objects: Objects) -> ObjectShape:
+        parts = objects.parts
+        closed = (
+            not self.lowering.options.additional_properties
+            and any(part.names_properties or part.patterns for part in parts)
+            and all(part.additional is None for part in parts)
+            and not objects.others
+        )
+        silent = [part for rule in objects.others for part in rule.parts]
+        silent += [exists.beside for exists in objects.exists if exists.beside is not None]
+        names = dict.fromkeys(name for part in parts for name in part.properties)
+        names.update(dict.fromkeys(objects.required))
+        names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
+        names.update(dict.fromkeys(name for part in silent for name in part.properties))
+        names.update(dict.fromkeys(sorted(objects.absent)))
+        open_demands = [exists for exists in objects.exists if exists.name is None]
+        required = {*objects.required, *(exists.name for exists in objects.exists if exists.name is not None)}
+        members = []
+        for name in names:
+            matched = frozenset(
+                pattern for pattern in self._patterns(objects) if self._matches(self._pattern(pattern), name)
+            )
+            goal, declared = self._goal(objects, matched, name)
+            goal += [exists.formula for exists in objects.exists if exists.name == name]
+            if (
+                (closed and not declared)
+                or name in objects.absent
+                or not all(self._matches(self.lowering.strings((formula,)), name) for formula in objects.names)
+            ):
+                goal = [FALSE]
+            meets = tuple(
+                index
+                for index, exists in enumerate(open_demands)
+                if (exists.pattern is not None and exists.pattern in matched)
+                or (
+                    exists.beside is not None
+                    and name not in exists.beside.properties
+                    and not matched.intersection(exists.beside.patterns)
+                )
+                or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
+            )
+            members.append(Member(name, tuple(goal), name in required, meets))
+        regions = []
+        for region in self._regions(objects, list(names), closed):
+            listed = self.nodes.terms.listing(region.names, MAX_NAMES)
+            if listed is None:
+                regions.append(region)
+            else:
+                members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
+        formulas = tuple(exists.formula for exists in open_demands)
+        return ObjectShape(tuple(members), tuple(regions), formulas, objects.least, objects.most, len(self._shapes))
+
+    @staticmethod
+    def _patterns(objects: Objects) -> dict[str, None]:
+        """Every pattern that an object's names may match or not."""
+        silent = [part for rule in objects.others for part in rule.parts]
+        silent += [exists.beside for exists in objects.exists if exists.beside is not None]
+        found = dict.fromkeys(pattern for part in (*objects.parts, *silent) for pattern in part.patterns)
+        found.update(dict.fromkeys(exists.pattern for exists in objects.exists if exists.pattern is not None))
+        return found
+
+    def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
+        """What is asked of a member's value, and whether some schema declares it (``name`` None: an undeclared one)."""
+        goal: list[Formula] = []
+        declared = False
+        for part in objects.parts:
+            named = [part.properties[name]] if name is not None and name in part.properties else []
+            named += [formula for pattern, formula in part.patterns.items() if pattern in matched]
+            declared = declared or bool(named)
+            if not named and part.additional is not None:
+                named = [part.additional]
+            goal += named
+        for rule in objects.others:
+            if not any(name in part.properties or matched.intersection(part.patterns) for part in rule.parts):
+                goal.append(rule.formula)
+        return goal, declared
+
+    def _pattern(self, pattern: str) -> int:
+        return regex_term(self.nodes.terms, pattern, whole=False)
+
+    def _matches(self, term: int, name: str) -> bool:
+        return self.nodes.terms.matches(term, name)
+
+    def _regions(self, objects: Objects, names: list[str], closed: bool) -> Iterator[Region]:
+        """Split the undeclared names by what is said of them; regions that hold no name are dropped."""
+        terms = self.nodes.terms
+        language = terms.not_(terms.words(names)) if names else terms.ALL
+        language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
+        demands = [exists for exists in objects.exists if exists.name is None]
+        splitters: list[tuple[object, int]] = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
+        splitters += [
+            (exists.failing, terms.not_(self.lowering.strings((exists.failing,))))
+            for exists in demands
+            if exists.failing is not None
+        ]
+        split: list[tuple[int, frozenset[object]]] = [] if terms.is_empty(language) else [(language, frozenset())]
+        for key, matching in splitters:
+            finer = []
+            for language, matched in split:
+                finer.append((terms.and_([language, matching]), matched | {key}))
+                finer.append((terms.and_([language, terms.not_(matching)]), matched))
+            split = [(language, matched) for language, matched in finer if not terms.is_empty(language)]
+            if len(split) > MAX_REGIONS:
+                raise LimitError(
+                    f"the names of an object are told apart in more than {MAX_REGIONS} ways",
+                    hint="make the patterns of patternProperties exclude each other",
+                )
+        for language, matched in split:
+            patterns = frozenset(key for key in matched if isinstance(key, str))
+            goal, declared = self._goal(objects, patterns, None)
+            if (closed and not declared) or self.lowering.is_false(goal):
+                continue
+            meets = tuple(
+                index
+                for index, exists in enumerate(demands)
+                if exists.pattern in patterns
+                or (exists.beside is not None and not patterns.intersection(exists.beside.patterns))
+                or (exists.failing is not None and exists.failing in matched)
+            )
+            yield Region(language, tuple(goal), meets, terms.is_roomy(language))
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    def node(self, objects: Objects) -> int:
+        """The objects that satisfy a conjunction."""
+        nodes = self.nodes
+        shape = self.shape(objects)
+        start = _Place(0, 0, frozenset(range(len(shape.demands))), True)
+        return nodes.sequence([nodes.literal(b"{"), self.lowering.space, self._members(shape, start)])
+
+    def _members(self, shape: ObjectShape, place: _Place) -> int:
+        """What may stand after ``{`` or after a member."""
+        key = ("members", self.lowering.number, shape.number, place)
+        return self.nodes.lazy(key, lambda: self._expand(shape, place))
+
+    def _expand(self, shape: ObjectShape, place: _Place) -> int:
+        nodes, lowering = self.nodes, self.lowering
+        before = b"" if place.first else lowering.comma
+        # With one spelling, the comma belongs to each key's literal; else it stands apart, with spaces around it.
+        lead = b"" if lowering.flexible else before
+        entries: dict[bytes, int] = {}
+        done = True
+        allowed = shape.most is None or place.count < shape.most
+        for number, member in self._next(shape, place):
+            if allowed:
+                after = place.at | 1 << number if self.any_order else number + 1
+                options = [
+                    nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
+                    for met, demanded in self._meeting(shape, place, member.meets)
+                ]
+                entries[lead + lowering.key(member.name)] = nodes.seq(lowering.colon, nodes.alt(options))
+            if member.required:
+                done = False
+        keys = nodes.words(entries)
+        if allowed and (done or self.any_order):
+            after = place.at if self.any_order else len(shape.members)
+            others = [
+                nodes.sequence(
+                    [
+                        nodes.literal(lead),
+                        self._name(shape, region),
+                        lowering.colon,
+                        lowering.value((*region.goal, *demanded)),
+                        self._after(shape, place, after, met),
+                    ]
+                )
+                for region in shape.others
+                for met, demanded in self._meeting(shape, place, region.meets)
+            ]
+            keys = nodes.alt([keys, *others])
+        if lowering.flexible and not place.first:
+            keys = nodes.sequence([nodes.literal(lowering.comma), lowering.space, keys])
+        if not done or place.open or place.count < shape.least:
+            return keys
+        return nodes.alt([nodes.literal(b"}"), keys])  # the end first: it decides at once that there is a text
+
+    def _next(self, shape: ObjectShape, place: _Place) -> Iterator[tuple[int, Member]]:
+        """The members that may come next."""
+        if self.any_order:
+            for number, member in enumerate(shape.members):
+                if not place.at >> number & 1:
+                    yield number, member
+            return
+        for number in range(place.at, len(shape.members)):
+            member = shape.members[number]
+            yield number, member
+            if member.required:
+                break
+
+    @staticmethod
+    def _meeting(shape: ObjectShape, place: _Place, meets: Sequence[int]) -> Iterator[tuple[frozenset[int], Goal]]:
+        """The sets of open demands that a member may be taken to meet, and what that asks of it."""
+        able = [index for index in meets if index in place.open]
+        for met in chain.from_iterable(combinations(able, size) for size in range(len(able) + 1)):
+            yield frozenset(met), tuple(shape.demands[index] for index in met)
+
+    def _after(self, shape: ObjectShape, place: _Place, at: int, met: frozenset[int]) -> int:
+        count = place.count + 1 if shape.least > place.count or shape.most is not None else place.count
+        return self.nodes.seq(self.lowering.space, self._members(shape, _Place(at, count, place.open - met, False)))
+
+    def _name(self, shape: ObjectShape, region: Region) -> int:
+        """A name that is not declared, compared as it reads, however it is escaped; never one that was written."""
+        nodes = self.nodes
+        name = nodes.json_string(region.names)
+        if shape.most == 1:
+            return name
+        if region.roomy:
+            return nodes.seq(name, nodes.dynamic("name", nodes.EPSILON, self._unless_repeated, AFTER_NAME))
+
+        def fresh(text: bytes) -> int:
+            written = names_before(text, len(text))
+            return nodes.json_string(nodes.terms.and_([region.names, nodes.terms.not_(nodes.terms.words(written))]))
+
+        return nodes.dynamic(("fresh", region.names), name, fresh, BEYOND)
+
+    def _unless_repeated(self, text: bytes) -> int:
+        name, before = last_name(text)
+        return self.nodes.EMPTY if name in before else self.nodes.EPSILON
+
+    # -- listed values -----------------------------------------------------------------------------------------
+
+    def holds(self, objects: Objects, value: dict[str, Any]) -> bool:
+        """Whether a decoded object satisfies a conjunction."""
+        shape = self.shape(objects)
+        if len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
+            return False
+        known = {member.name: member for member in shape.members}
+        if any(member.required and member.name not in value for member in shape.members):
+            return False
+        unmet = set(range(len(shape.demands)))
+        for name, item in value.items():
+            place: Member | Region | None = known.get(name)
+            if place is None:
+                place = next((region for region in shape.others if self._matches(region.names, name)), None)
+            if place is None or not self.lowering.goal_holds(place.goal, item):
+                return False
+            unmet -= {index for index in place.meets if self.lowering.goal_holds((shape.demands[index],), item)}
+        return not unmet
+
+
+def spelled_name(name: str) -> bytes:
+    """A property name as JSON."""
+    return json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
