@@ -51,6 +51,7 @@ class Grammar:
         additional_properties: bool = True,
         property_order: PropertyOrder = "schema",
         on_unsupported: OnUnsupported = "error",
+        formats: bool = True,
         strict_formats: bool = False,
         registry: Mapping[str, Any] | None = None,
     ) -> Grammar:
@@ -66,6 +67,7 @@ class Grammar:
                 last; ``"any"``: in any order.
             on_unsupported: ``"error"``: a keyword that cannot be enforced exactly is refused; ``"validate"``: it is
                 left out, named in `unenforced`, and the finished value is to be validated.
+            formats: whether ``format`` is enforced (as for ``format-assertion``), or an annotation only.
             strict_formats: a ``format`` that the specification does not know is refused; else it is an annotation.
             registry: schemas that references may name, by address. Nothing is ever fetched.
 
@@ -78,7 +80,9 @@ class Grammar:
 
         compiled = compile_schema(
             schema,
-            SchemaOptions(whitespace, additional_properties, property_order, on_unsupported, strict_formats, registry),
+            SchemaOptions(
+                whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats, registry
+            ),
         )
         return cls(compiled.build, ("schema", compiled.key), compiled.problems)
 

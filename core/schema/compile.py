@@ -38,7 +38,7 @@ class CompiledSchema:
         lowering = nodes.builders.get(self.key)
         if lowering is None:
             lowering = nodes.builders[self.key] = Lowering(
-                Normaliser(self.document, self.unenforced), self.options, nodes
+                Normaliser(self.document, self.unenforced, self.options.formats), self.options, nodes
             )
         root: int = lowering.root()
         return root

@@ -65,14 +65,14 @@ class Others:
 class Exists:
     """Some member satisfies the formula, and its name is...
 
-    ``name``: this one; ``pattern``: one that matches; ``beside``: one that this part does not speak of;
+    ``name``: this one; ``pattern``: one that matches; ``beside``: one that none of these parts speaks of;
     ``failing``: one that does not satisfy this formula. Exactly one of the four is given.
     """
 
     formula: Formula
     name: str | None = None
     pattern: str | None = None
-    beside: ObjectPart | None = None
+    beside: tuple[ObjectPart, ...] | None = None
     failing: Formula | None = None
 
 
@@ -159,8 +159,17 @@ class Conjunction:
     objects: Objects = field(default_factory=Objects)
 
 
+@dataclass(frozen=True)
+class But:
+    """A subschema holds, except for one of its keywords (``unevaluatedProperties`` or ``unevaluatedItems``), which does
+    not."""
+
+    located: Located
+    keyword: str
+
+
 #: A signed subschema, formulas joined, or a fact in normal form.
-Formula = Union[Literal, Any_, All, Conjunction]
+Formula = Union[Literal, Any_, All, But, Conjunction]
 
 #: Formulas that must all hold.
 Goal = tuple[Formula, ...]
@@ -191,8 +200,6 @@ def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
 def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     """What satisfies both; None when their types or values exclude each other."""
     types = left.types & right.types
-    if not types:
-        return None
     values = left.values
     if right.values is not None:
         values = (
@@ -202,7 +209,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
         )
         if not values:
             return None
-    return Conjunction(
+    both = Conjunction(
         types,
         values,
         left.not_values + right.not_values,
@@ -211,6 +218,26 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
         _meet_arrays(left.arrays, right.arrays),
         _meet_objects(left.objects, right.objects),
     )
+    empty = {kind for kind in types if _is_empty(both, kind)}
+    if empty == types:
+        return None
+    return replace(both, types=types - empty) if empty else both
+
+
+def _is_empty(both: Conjunction, kind: str) -> bool:
+    """Whether no value of a type can be left, at first sight."""
+    if kind == "number":
+        return both.numbers.is_empty
+    if kind == "object":
+        objects = both.objects
+        return _crossed(objects) or not objects.absent.isdisjoint(objects.required)
+    if kind == "string":
+        return _crossed(both.strings)
+    return kind == "array" and _crossed(both.arrays)
+
+
+def _crossed(bounds: Strings | Arrays | Objects) -> bool:
+    return bounds.most is not None and bounds.least > bounds.most
 
 
 def _meet_strings(left: Strings, right: Strings) -> Strings:
@@ -264,11 +291,6 @@ def _lower(left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left
     return min(left, right)
-
-
-def without_type(conjunction: Conjunction, kind: str) -> Conjunction:
-    """The same, but not for values of one type."""
-    return replace(conjunction, types=conjunction.types - {kind})
 
 
 def type_of(value: Any) -> str:

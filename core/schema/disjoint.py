@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .conjunction import Conjunction, Formula, same_value
+from ..language.regex import regex_term
+from .conjunction import Conjunction, Formula, Literal, Objects, same_value
 
 if TYPE_CHECKING:
     from .normalise import Normaliser
@@ -46,27 +47,47 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
     one, two = left.objects, right.objects
     if two.absent.intersection(one.required) or one.absent.intersection(two.required):
         return True
+    required = dict.fromkeys(one.required + two.required)
+    if any(name in left.objects.absent or name in right.objects.absent for name in required):
+        return True
     if depth == 0:
         return False
-    for name in dict.fromkeys(one.required + two.required):
-        ours, theirs = _member(left, name), _member(right, name)
+    for name in required:
+        ours, theirs = _member(normaliser, left, name), _member(normaliser, right, name)
         if not ours and not theirs:
             continue
         lefts, rights = normaliser.branches(tuple(ours)), normaliser.branches(tuple(theirs))
         if all(_disjoint(normaliser, a, b, depth - 1) for a in lefts for b in rights):
             return True
-    return False
+    if max(one.least, two.least) == 0:
+        return False
+    terms = normaliser.terms
+    return terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)]))
 
 
-def _member(branch: Conjunction, name: str) -> list[Formula]:
+def _member(normaliser: Normaliser, branch: Conjunction, name: str) -> list[Formula]:
     """What is known to be asked of a member."""
     found: list[Formula] = []
     for part in branch.objects.parts:
-        if name in part.properties:
-            found.append(part.properties[name])
-        elif not part.patterns and part.additional is not None:
-            found.append(part.additional)
+        named = [part.properties[name]] if name in part.properties else []
+        named += [formula for pattern, formula in part.patterns.items() if normaliser.matches(pattern, name)]
+        if not named and part.additional is not None:
+            named = [part.additional]
+        found += named
     return found
+
+
+def _names(normaliser: Normaliser, objects: Objects) -> int:
+    """Names that members may have, as a term of the normaliser's store: none outside of this."""
+    terms = normaliser.terms
+    found = [terms.ALL]
+    for part in objects.parts:
+        additional = part.additional
+        if isinstance(additional, Literal) and additional.located.schema is False:
+            words = [terms.words(part.properties)] if part.properties else []
+            patterns = [regex_term(terms, pattern, whole=False) for pattern in part.patterns]
+            found.append(terms.alt([*words, *patterns]))
+    return terms.and_(found)
 
 
 _KINDS = {"number": _numbers, "string": _strings, "array": _arrays, "object": _objects}

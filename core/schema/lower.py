@@ -11,7 +11,20 @@ from ..language.charset import CharSet
 from ..language.nodes import Nodes
 from ..language.regex import regex_term
 from .arrays import ArrayLowering, canonical
-from .conjunction import FALSE, All, Conjunction, Formula, Goal, Literal, same_value, type_of
+from .conjunction import (
+    FALSE,
+    All,
+    ArrayPart,
+    Arrays,
+    Conjunction,
+    Formula,
+    Goal,
+    Literal,
+    ObjectPart,
+    Objects,
+    same_value,
+    type_of,
+)
 from .formats import format_term
 from .normalise import Normaliser
 from .numbers import NumberRange, Numbers, exact
@@ -161,12 +174,33 @@ class Lowering:
 
     def _listed(self, values: list[Any]) -> int:
         nodes = self.nodes
-        if not self.flexible:
-            return nodes.words({self._spell(value): nodes.EPSILON for value in values})
-        # Objects and arrays may be spaced: they are no plain words then.
-        simple = [value for value in values if not isinstance(value, (dict, list, tuple)) or not value]
-        spaced = [self._spaced(value) for value in values if isinstance(value, (dict, list, tuple)) and value]
-        return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *spaced])
+        simple, others = [], []
+        for value in values:
+            compound = isinstance(value, (dict, list, tuple)) and bool(value)
+            if (self.flexible and (compound or type_of(value) == "number")) or (self.objects.any_order and compound):
+                others.append(self._loose(value))
+            else:
+                simple.append(value)
+        return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *others])
+
+    def _loose(self, value: Any) -> int:
+        """Every spelling of a listed value that the options allow."""
+        nodes = self.nodes
+        constant = self.normaliser.constant
+        if isinstance(value, dict) and self.objects.any_order:
+            part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
+            return self.objects.node(Objects(parts=(part,), required=tuple(value)))
+        if isinstance(value, (list, tuple)) and self.objects.any_order:
+            prefix = ArrayPart(tuple(constant(item) for item in value))
+            return self.arrays.node(Arrays(parts=(prefix,), least=len(value), most=len(value)))
+        if type_of(value) == "number" and self.flexible:
+            return nodes.text(self._equal(value))
+        return self._spaced(value)
+
+    def _equal(self, value: Any) -> int:
+        """Every spelling of a number."""
+        only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
+        return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
 
     def _spell(self, value: Any) -> bytes:
         """The one spelling of a listed value."""
@@ -186,6 +220,8 @@ class Lowering:
         elif isinstance(value, (list, tuple)):
             items = [self._spaced(item) for item in value]
             opening, closing = b"[", b"]"
+        elif type_of(value) == "number":
+            return nodes.text(self._equal(value))
         else:
             return nodes.literal(self._spell(value))
         parts = [nodes.literal(opening), self.space]
@@ -237,8 +273,7 @@ class Lowering:
         parts = [self.numbers.term(asked, any_spelling=loose)]
         for value in branch.not_values:
             if type_of(value) == "number":
-                only = NumberRange().at_least(exact(value), False).at_most(exact(value), False)
-                parts.append(terms.not_(self.numbers.term(only, any_spelling=True)))
+                parts.append(terms.not_(self._equal(value)))
         return terms.and_(parts)
 
     # -- whether a value satisfies a goal ----------------------------------------------------------------------

@@ -13,6 +13,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..errors import InvalidSchemaError, LimitError, Place, UnsupportedSchemaError
+from ..language.regex import regex_term
+from ..language.terms import Terms
 from .conjunction import (
     TRUE,
     TYPES,
@@ -20,6 +22,7 @@ from .conjunction import (
     Any_,
     ArrayPart,
     Arrays,
+    But,
     Conjunction,
     Contains,
     Exists,
@@ -48,6 +51,9 @@ MAX_BRANCHES = 20_000
 #: How many steps the expansion of one place may take.
 MAX_STEPS = 200_000
 
+#: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
+MAX_TOTAL = 3_000_000
+
 #: Under ``unevaluatedProperties`` and ``unevaluatedItems`` every subset of an ``anyOf`` is an alternative of its own.
 MAX_SUBSETS = 10
 
@@ -60,6 +66,8 @@ class _Scope(NamedTuple):
 
     number: int
     located: Located
+    #: The keyword that must not hold, if any.
+    broken: str | None = None
 
 
 class _Step(NamedTuple):
@@ -92,11 +100,18 @@ class Normaliser:
         document: where the subschemas are.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword: what is accepted can
             only become more.
+        formats: whether ``format`` asserts; else it is an annotation.
     """
 
-    def __init__(self, document: Document, unenforced: Collection[tuple[object, str]] = ()) -> None:
+    def __init__(
+        self, document: Document, unenforced: Collection[tuple[object, str]] = (), formats: bool = True
+    ) -> None:
         self.document = document
+        self.formats = formats
         self.unenforced = unenforced
+        #: How many steps all expansions took so far.
+        self.steps = 0
+        self.terms = Terms()
         self._objects: dict[Located, ObjectPart] = {}
         self._arrays: dict[Located, ArrayPart] = {}
         self._overlaps: dict[Located, list[frozenset[int]]] = {}
@@ -121,10 +136,13 @@ class Normaliser:
         while todo:
             conjunction, steps, seen = todo.pop()
             taken += 1
-            if taken > MAX_STEPS or len(done) > MAX_BRANCHES:
+            self.steps += 1
+            if taken > MAX_STEPS or len(done) > MAX_BRANCHES or self.steps > MAX_TOTAL:
                 raise self._too_many(goal)
             if steps is None:
-                done.append(_settled(conjunction, seen, self))
+                settled = _settled(conjunction, seen, self)
+                if settled is not None:
+                    done.append(settled)
                 continue
             step, rest = steps
             formula = step.formula
@@ -136,6 +154,11 @@ class Normaliser:
                 todo.extend(
                     (conjunction, (step._replace(formula=part), rest), seen) for part in reversed(formula.parts)
                 )
+            elif isinstance(formula, But):
+                scope = _Scope(scopes, formula.located, formula.keyword)
+                scopes += 1
+                seen = seen._replace(opened=(*seen.opened, scope))
+                todo.extend(self._held(conjunction, rest, seen, formula.located, step.above, (scope,)))
             elif isinstance(formula, Conjunction):
                 merged = meet(conjunction, formula)
                 if merged is not None:
@@ -165,18 +188,26 @@ class Normaliser:
                     scopes += 1
                     seen = seen._replace(opened=(*seen.opened, scope))
                     inner = (*inner, scope)
-                own, applied = self._assertions(located), self._applied(located, bool(inner))
-                if own is None:
-                    continue
-                merged = meet(conjunction, own)
-                if merged is None:
-                    continue
-                if inner:
-                    seen = self._reported(located, seen, inner)
-                for part in reversed(applied):
-                    rest = (_Step(part, above, inner), rest)
-                todo.append((merged, rest, seen))
+                todo.extend(self._held(conjunction, rest, seen, located, above, inner))
         return done
+
+    def _held(
+        self,
+        conjunction: Conjunction,
+        rest: _Steps,
+        seen: _Seen,
+        located: Located,
+        above: frozenset[object],
+        scopes: tuple[_Scope, ...],
+    ) -> Iterator[tuple[Conjunction, _Steps, _Seen]]:
+        """How it goes on when a schema holds; not at all if that contradicts what is known."""
+        own = self._assertions(located)
+        merged = None if own is None else meet(conjunction, own)
+        if merged is None:
+            return
+        for part in reversed(self._applied(located, scopes)):
+            rest = (_Step(part, above, scopes), rest)
+        yield merged, rest, self._reported(located, seen, scopes) if scopes else seen
 
     def _too_many(self, goal: Goal) -> LimitError:
         pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), "")
@@ -196,7 +227,7 @@ class Normaliser:
 
     # -- a schema that must hold -------------------------------------------------------------------------------
 
-    def _applied(self, located: Located, scoped: bool) -> list[Formula]:
+    def _applied(self, located: Located, scopes: tuple[_Scope, ...]) -> list[Formula]:
         """What a schema asks of the same value by way of other schemas."""
         schema = located.schema
         found: list[Formula] = []
@@ -209,7 +240,7 @@ class Normaliser:
             found += [Literal(located.child("allOf", index)) for index in range(len(schema["allOf"]))]
         if self.asserts(located, "not"):
             found.append(Literal(located.child("not"), False))
-        if self.asserts(located, "if") and (scoped or schema.keys() & {"then", "else"}):
+        if self.asserts(located, "if") and (scopes or schema.keys() & {"then", "else"}):
             condition = Literal(located.child("if"))
             found.append(
                 Any_(
@@ -219,12 +250,13 @@ class Normaliser:
                     )
                 )
             )
-        found += [Any_((_lacks(name), needed)) for name, needed in self._dependencies(located)]
+        found += [Any_((_lacks(name), All((_has(name), needed)))) for name, needed in self._dependencies(located)]
         if self.asserts(located, "oneOf"):
             found.append(self._one_of(located))
         if self.asserts(located, "anyOf"):
             options = tuple(Literal(located.child("anyOf", index)) for index in range(len(schema["anyOf"])))
-            found.append(_subsets(options, located) if scoped else Any_(options))
+            broken = any(scope.broken for scope in scopes)
+            found.append(_subsets(options, located, broken) if scopes else Any_(options))
         return found
 
     def _dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
@@ -288,9 +320,13 @@ class Normaliser:
                 int(schema.get("minLength", 0)),
                 None if most is None else int(most),
                 (schema["pattern"],) if self.asserts(located, "pattern") else (),
-                (schema["format"],) if self.asserts(located, "format") and schema["format"] in ENFORCED else (),
+                (schema["format"],) if self.asserts_format(located) else (),
             )
         return Conjunction(types, values, (), numbers, strings, self._array_facts(located), self._object_facts(located))
+
+    def asserts_format(self, located: Located) -> bool:
+        """Whether a subschema's ``format`` is more than an annotation."""
+        return self.formats and self.asserts(located, "format") and located.schema["format"] in ENFORCED
 
     def _values(self, located: Located) -> tuple[Any, ...] | None:
         schema = located.schema
@@ -346,6 +382,10 @@ class Normaliser:
         if self.asserts(located, "multipleOf"):
             numbers = replace(numbers, multiples=(*numbers.multiples, exact(schema["multipleOf"])))
         return numbers
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Whether a pattern matches some part of a name."""
+        return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
 
     def object_part(self, located: Located) -> ObjectPart:
         """What a schema says of members by their names; made once."""
@@ -457,7 +497,7 @@ class Normaliser:
         yield fact("string", strings=Strings(not_patterns=(located.schema["pattern"],)))
 
     def _not_format(self, located: Located) -> Iterator[Formula]:
-        if located.schema["format"] in ENFORCED:
+        if self.asserts_format(located):
             yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
 
     def _not_properties(self, located: Located) -> Iterator[Formula]:
@@ -471,7 +511,7 @@ class Normaliser:
     def _not_additional(self, located: Located) -> Iterator[Formula]:
         part = self.object_part(located)
         if part.additional is not None and part.additional != TRUE:
-            yield _exists(Exists(negated(part.additional), beside=part))
+            yield _exists(Exists(negated(part.additional), beside=(part,)))
 
     def _not_names(self, located: Located) -> Iterator[Formula]:
         yield _exists(Exists(TRUE, failing=Literal(located.child("propertyNames"))))
@@ -491,7 +531,7 @@ class Normaliser:
 
     def _not_dependencies(self, located: Located) -> Iterator[Formula]:
         for name, needed in self._dependencies(located):
-            has = fact("object", objects=Objects(required=(name,)))
+            has = _has(name)
             if isinstance(needed, Conjunction):
                 for other in needed.objects.required:
                     yield All((has, fact("object", objects=Objects(absent=frozenset((other,))))))
@@ -546,11 +586,15 @@ class Normaliser:
         if "else" in located.schema:
             yield All((negated(condition), Literal(located.child("else"), False)))
 
-    def _not_yet(self, located: Located) -> Iterator[Formula]:
-        keyword = next(word for word in NOT_NEGATED if self.asserts(located, word))
-        if keyword != "uniqueItems" or located.schema[keyword] is True:
-            raise unsupported(located, keyword, "under a negation")
+    def _not_unique(self, located: Located) -> Iterator[Formula]:
+        if located.schema["uniqueItems"] is True:
+            raise unsupported(located, "uniqueItems", "under a negation")
         yield from ()
+
+    def _not_evaluated(self, located: Located) -> Iterator[Formula]:
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            if self.asserts(located, keyword):
+                yield But(located, keyword)
 
     # -- unevaluated -------------------------------------------------------------------------------------------
 
@@ -577,35 +621,53 @@ class Normaliser:
         return _Seen(objects, arrays, contains, every_object, every_array, seen.opened)
 
 
-def _settled(conjunction: Conjunction, seen: _Seen, normaliser: Normaliser) -> Conjunction:
-    """A finished conjunction, with what its scopes ask of everything that was not evaluated."""
-    objects, arrays = conjunction.objects, conjunction.arrays
-    for number, located in seen.opened:
-        if normaliser.asserts(located, "unevaluatedProperties") and number not in seen.all_objects:
+def _settled(conjunction: Conjunction, seen: _Seen, normaliser: Normaliser) -> Conjunction | None:
+    """A finished conjunction, with what its scopes ask of everything that was not evaluated; None when a scope asks for
+    something unevaluated where everything is."""
+    objects, arrays, types = conjunction.objects, conjunction.arrays, conjunction.types
+    for number, located, broken in seen.opened:
+        if normaliser.asserts(located, "unevaluatedProperties"):
             parts = tuple(part for scope, part in seen.objects if scope == number)
-            rule = Others(parts, Literal(located.child("unevaluatedProperties")))
-            objects = replace(objects, others=(*objects.others, rule))
-        if normaliser.asserts(located, "unevaluatedItems") and number not in seen.all_arrays:
-            rest = Rest(
-                tuple(part for scope, part in seen.arrays if scope == number),
-                tuple(formula for scope, formula in seen.contains if scope == number),
-                Literal(located.child("unevaluatedItems")),
-            )
-            arrays = replace(arrays, rests=(*arrays.rests, rest))
+            formula: Formula = Literal(located.child("unevaluatedProperties"))
+            if broken == "unevaluatedProperties":
+                types &= frozenset() if number in seen.all_objects else frozenset({"object"})
+                objects = replace(objects, exists=(*objects.exists, Exists(negated(formula), beside=parts)))
+            elif broken is None and number not in seen.all_objects:
+                objects = replace(objects, others=(*objects.others, Others(parts, formula)))
+        if normaliser.asserts(located, "unevaluatedItems"):
+            places = tuple(part for scope, part in seen.arrays if scope == number)
+            found = tuple(each for scope, each in seen.contains if scope == number)
+            formula = Literal(located.child("unevaluatedItems"))
+            if broken == "unevaluatedItems":
+                types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
+                first = max((len(part.prefix) for part in places), default=0)
+                left = All((negated(formula), *map(negated, found)))
+                arrays = replace(arrays, contains=(*arrays.contains, Contains(left, first)))
+            elif broken is None and number not in seen.all_arrays:
+                arrays = replace(arrays, rests=(*arrays.rests, Rest(places, found, formula)))
+    if not types:
+        return None
     if objects is conjunction.objects and arrays is conjunction.arrays:
         return conjunction
-    return replace(conjunction, objects=objects, arrays=arrays)
+    return replace(conjunction, types=types, objects=objects, arrays=arrays)
 
 
-def _subsets(options: tuple[Formula, ...], located: Located) -> Formula:
+def _subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Formula:
     """``anyOf`` where it matters which of the options hold: an alternative for every subset of them.
 
-    It need not be said that the others do not hold: what more of them evaluate only allows more.
+    It need not be said that the others do not hold, since what more of them evaluate only allows more; unless something
+    must have been left unevaluated (``exactly``).
     """
     if len(options) > MAX_SUBSETS:
         raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
     sizes = range(1, len(options) + 1)
-    return Any_(tuple(All(chosen) for size in sizes for chosen in combinations(options, size)))
+    chosen = [set(each) for size in sizes for each in combinations(options, size)]
+    return Any_(
+        tuple(
+            All(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
+            for some in chosen
+        )
+    )
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
@@ -627,6 +689,11 @@ def _bounds(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
             yield lower, exact(schema[plain]), flag is True  # draft 4 has a flag beside the bound
         if flag is not None and not isinstance(flag, bool):
             yield lower, exact(flag), True
+
+
+def _has(name: str) -> Formula:
+    """Objects that have a member of this name."""
+    return fact("object", objects=Objects(required=(name,)))
 
 
 def _lacks(name: str) -> Formula:
@@ -653,7 +720,7 @@ def _length_is_not(kind: str, length: int) -> list[Formula]:
 
 
 #: Keywords whose negation is refused.
-NOT_NEGATED = ("uniqueItems", "unevaluatedProperties", "unevaluatedItems")
+NOT_NEGATED = ("uniqueItems",)
 
 _NEGATIONS: dict[str, Callable[[Normaliser, Located], Iterator[Formula]]] = {
     "type": Normaliser._not_type,
@@ -681,7 +748,8 @@ _NEGATIONS: dict[str, Callable[[Normaliser, Located], Iterator[Formula]]] = {
     **dict.fromkeys(("enum", "const"), Normaliser._not_values),
     **dict.fromkeys(("items", "prefixItems"), Normaliser._not_items),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), Normaliser._not_bounds),
-    **dict.fromkeys(NOT_NEGATED, Normaliser._not_yet),
+    **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems"), Normaliser._not_evaluated),
+    "uniqueItems": Normaliser._not_unique,
 }
 
 

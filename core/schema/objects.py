@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from ..errors import LimitError
 from ..language.lookback import last_name, names_before
 from ..language.nodes import AFTER_NAME, BEYOND
 from ..language.regex import regex_term
-from .conjunction import FALSE, Formula, Goal, Objects
+from .conjunction import FALSE, Formula, Goal, ObjectPart, Objects
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -99,7 +99,7 @@ class ObjectLowering:
             and not objects.others
         )
         silent = [part for rule in objects.others for part in rule.parts]
-        silent += [exists.beside for exists in objects.exists if exists.beside is not None]
+        silent += [part for exists in objects.exists for part in exists.beside or ()]
         names = dict.fromkeys(name for part in parts for name in part.properties)
         names.update(dict.fromkeys(objects.required))
         names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
@@ -123,12 +123,8 @@ class ObjectLowering:
             meets = tuple(
                 index
                 for index, exists in enumerate(open_demands)
-                if (exists.pattern is not None and exists.pattern in matched)
-                or (
-                    exists.beside is not None
-                    and name not in exists.beside.properties
-                    and not matched.intersection(exists.beside.patterns)
-                )
+                if exists.pattern in matched
+                or (exists.beside is not None and not _speaks(exists.beside, matched, name))
                 or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
             )
             members.append(Member(name, tuple(goal), name in required, meets))
@@ -146,7 +142,7 @@ class ObjectLowering:
     def _patterns(objects: Objects) -> dict[str, None]:
         """Every pattern that an object's names may match or not."""
         silent = [part for rule in objects.others for part in rule.parts]
-        silent += [exists.beside for exists in objects.exists if exists.beside is not None]
+        silent += [part for exists in objects.exists for part in exists.beside or ()]
         found = dict.fromkeys(pattern for part in (*objects.parts, *silent) for pattern in part.patterns)
         found.update(dict.fromkeys(exists.pattern for exists in objects.exists if exists.pattern is not None))
         return found
@@ -163,7 +159,7 @@ class ObjectLowering:
                 named = [part.additional]
             goal += named
         for rule in objects.others:
-            if not any(name in part.properties or matched.intersection(part.patterns) for part in rule.parts):
+            if not _speaks(rule.parts, matched, name):
                 goal.append(rule.formula)
         return goal, declared
 
@@ -206,7 +202,7 @@ class ObjectLowering:
                 index
                 for index, exists in enumerate(demands)
                 if exists.pattern in patterns
-                or (exists.beside is not None and not patterns.intersection(exists.beside.patterns))
+                or (exists.beside is not None and not _speaks(exists.beside, patterns, None))
                 or (exists.failing is not None and exists.failing in matched)
             )
             yield Region(language, tuple(goal), meets, terms.is_roomy(language))
@@ -328,6 +324,11 @@ class ObjectLowering:
                 return False
             unmet -= {index for index in place.meets if self.lowering.goal_holds((shape.demands[index],), item)}
         return not unmet
+
+
+def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
+    """Whether some part speaks of a name (None: an undeclared one) that matches these patterns."""
+    return any(name in part.properties or matched.intersection(part.patterns) for part in parts)
 
 
 def spelled_name(name: str) -> bytes:

@@ -19,6 +19,7 @@ class SchemaOptions:
         property_order: ``"schema"``: members are written in the order in which the schema names them, others last;
             ``"any"``: in any order.
         on_unsupported: ``"error"``: what cannot be enforced exactly is refused; ``"validate"``: it is left out.
+        formats: whether ``format`` asserts, or annotates only.
         strict_formats: a format that the specification does not know is refused; else it is an annotation.
         registry: schemas that references may name, by address (or a ``referencing.Registry``).
     """
@@ -27,5 +28,6 @@ class SchemaOptions:
     additional_properties: bool = True
     property_order: PropertyOrder = "schema"
     on_unsupported: OnUnsupported = "error"
+    formats: bool = True
     strict_formats: bool = False
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)

@@ -43,6 +43,9 @@ Registry = referencing.Registry
 class Located:
     """A subschema and where it stands; equal iff the schema object (and what its references mean) is the same.
 
+    Attributes:
+        entered: what references mean here is known already, an address of its own included.
+
     Args:
         schema: the subschema.
         start: a JSON pointer: of the subschema itself, or of ``above`` if that is given.
@@ -51,7 +54,7 @@ class Located:
         resolver: what references mean here; None: they are relative to the document's root.
     """
 
-    __slots__ = ("_above", "_start", "_steps", "key", "resolver", "schema")
+    __slots__ = ("_above", "_start", "_steps", "entered", "key", "resolver", "schema")
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class Located:
             self.key = schema
         else:
             self.key = id(schema) if resolver is None else (id(schema), *_scope(resolver))
+        self.entered = False
         self._start = start
         self._above = above
         self._steps = steps
@@ -204,7 +208,10 @@ class Document:
                 hint="put the schema under $defs and refer to it with '#/$defs/...', or hand it in with registry=",
                 place=place,
             ) from error
-        return Located(resolved.contents, ref, resolver=self._settled(resolved.resolver))
+        found = Located(resolved.contents, ref, resolver=self._settled(resolved.resolver))
+        # A resource that was found by its address is entered; a place inside of one may begin another.
+        found.entered = "#" not in ref or not ref.partition("#")[2].startswith("/")
+        return found
 
     def _settled(self, resolver: Any) -> Any:
         """A resolver without the way that led to it, where nothing depends on that."""
@@ -226,7 +233,9 @@ class Document:
                 ) from None
             if isinstance(target, Mapping) and self.is_resource(target):
                 resolver = (resolver or self._resolver).in_subresource(self.dialect.create_resource(target))
-        return Located(target, ref[1:], resolver=None if resolver is None else self._settled(resolver))
+        found = Located(target, ref[1:], resolver=None if resolver is None else self._settled(resolver))
+        found.entered = True
+        return found
 
     def is_resource(self, schema: Mapping[str, Any]) -> bool:
         """Whether a subschema has an address of its own."""
@@ -236,10 +245,18 @@ class Document:
     def enter(self, located: Located) -> Located:
         """The subschema with what references mean inside it, which an address of its own changes."""
         schema = located.schema
-        if not isinstance(schema, Mapping) or located is self.root or not self.is_resource(schema):
+        if (
+            located.entered
+            or not isinstance(schema, Mapping)
+            or located is self.root
+            or located.key == self.root.key
+            or not self.is_resource(schema)
+        ):
             return located
         resolver = located.resolver or self._resolver
         inner = resolver.in_subresource(self.dialect.create_resource(schema))
         if inner._base_uri == resolver._base_uri:
             return located
-        return Located(schema, "", located, (), self._settled(inner))
+        found = Located(schema, "", located, (), self._settled(inner))
+        found.entered = True
+        return found

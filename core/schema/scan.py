@@ -86,7 +86,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     told: set[object] = set()
     patterns: dict[str, SchemaError | None] = {}
     stack = [(document.root, True)]
-    normaliser = Normaliser(document)
+    normaliser = Normaliser(document, formats=options.formats)
     while stack:
         located, positive = stack.pop()
         schema = located.schema
@@ -202,7 +202,7 @@ def _refused(
 ) -> Iterator[SchemaError]:
     """What a well-formed schema itself holds that cannot be enforced."""
     schema = located.schema
-    name = schema.get("format")
+    name = schema.get("format") if options.formats else None
     if name in REFUSED:
         yield unsupported(located, "format")
     elif name is not None and name not in ENFORCED and options.strict_formats:
