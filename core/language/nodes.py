@@ -202,12 +202,17 @@ class Nodes:
             return self.seq(self.literal(pairs[0][0]), pairs[0][1])
         return self._make(WORDS, (tuple(pairs), 0))
 
-    def lazy(self, key: Hashable, expand: Callable[[], int]) -> int:
-        """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed."""
+    def lazy(self, key: Hashable, expand: Callable[[], int], *, has_text: bool = False) -> int:
+        """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
+
+        ``has_text``: it is known that its language is not empty.
+        """
         number = self._index.get((LAZY, key))
         if number is None:
             number = self._make(LAZY, (key,))
             self.args[number] = (key, expand)
+            if has_text:
+                self._empty[number] = False
         return number
 
     def dynamic(self, key: Hashable, static: int, resolve: Callable[[bytes], int], kind: int) -> int:

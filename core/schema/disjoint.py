@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..language.regex import regex_term
-from .conjunction import Conjunction, Formula, Literal, Objects, same_value
+from .conjunction import Conjunction, Formula, Literal, Objects, Strings, same_value, type_of
+from .strings import string_term
 
 if TYPE_CHECKING:
     from .normalise import Normaliser
@@ -19,13 +20,25 @@ def disjoint(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Seque
 
 
 def _disjoint(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
-    if left.values is not None and right.values is not None:
-        return not any(same_value(one, two) for one in left.values for two in right.values)
     common = left.types & right.types
-    return all(_KINDS.get(kind, _never)(normaliser, left, right, depth) for kind in common)
+    if left.values is not None or right.values is not None:
+        return not any(
+            type_of(value) in common and _may_be(normaliser, left, value) and _may_be(normaliser, right, value)
+            for value in (right.values if left.values is None else left.values) or ()
+        )
+    return all(_KINDS[kind](normaliser, left, right, depth) for kind in common)
 
 
-def _never(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _may_be(normaliser: Normaliser, branch: Conjunction, value: object) -> bool:
+    """Whether a value may satisfy a branch (True: or not known)."""
+    if branch.values is not None and not any(same_value(value, each) for each in branch.values):
+        return False
+    if isinstance(value, str):
+        return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
+    return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
+
+
+def _same(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
     return False
 
 
@@ -35,7 +48,10 @@ def _numbers(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
 
 def _strings(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
     one, two = left.strings, right.strings
-    return (one.most is not None and one.most < two.least) or (two.most is not None and two.most < one.least)
+    if one == Strings() or two == Strings():
+        return False
+    terms = normaliser.terms
+    return terms.is_empty(terms.and_([string_term(terms, one), string_term(terms, two)]))
 
 
 def _arrays(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
@@ -90,4 +106,4 @@ def _names(normaliser: Normaliser, objects: Objects) -> int:
     return terms.and_(found)
 
 
-_KINDS = {"number": _numbers, "string": _strings, "array": _arrays, "object": _objects}
+_KINDS = {"null": _same, "boolean": _same, "number": _numbers, "string": _strings, "array": _arrays, "object": _objects}

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..language.charset import CharSet
 from ..language.nodes import Nodes
-from ..language.regex import regex_term
 from .arrays import ArrayLowering, canonical
 from .conjunction import (
     FALSE,
@@ -25,11 +24,11 @@ from .conjunction import (
     same_value,
     type_of,
 )
-from .formats import format_term
 from .normalise import Normaliser
 from .numbers import NumberRange, Numbers, exact
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
+from .strings import string_term
 
 #: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
 MAX_SPACES = 20
@@ -238,17 +237,10 @@ class Lowering:
     # -- scalars -----------------------------------------------------------------------------------------------
 
     def _string_term(self, branch: Conjunction) -> int:
-        terms, asked = self.nodes.terms, branch.strings
-        parts = [regex_term(terms, pattern, whole=False) for pattern in asked.patterns]
-        parts += [terms.not_(regex_term(terms, pattern, whole=False)) for pattern in asked.not_patterns]
-        parts += [format_term(terms, name) for name in asked.formats]
-        parts += [terms.not_(format_term(terms, name)) for name in asked.not_formats]
-        if asked.least or asked.most is not None:
-            parts.append(terms.repeat(terms.ANY, asked.least, asked.most))
+        terms = self.nodes.terms
+        term = string_term(terms, branch.strings)
         excluded = [value for value in branch.not_values if isinstance(value, str)]
-        if excluded:
-            parts.append(terms.not_(terms.words(excluded)))
-        return terms.and_(parts)
+        return terms.and_([term, terms.not_(terms.words(excluded))]) if excluded else term
 
     def strings(self, goal: Goal) -> int:
         """The strings (decoded) for which a goal holds, as a term."""

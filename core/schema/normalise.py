@@ -111,6 +111,7 @@ class Normaliser:
         self.unenforced = unenforced
         #: How many steps all expansions took so far.
         self.steps = 0
+        self._rough = 0
         self.terms = Terms()
         self._objects: dict[Located, ObjectPart] = {}
         self._arrays: dict[Located, ArrayPart] = {}
@@ -278,20 +279,26 @@ class Normaliser:
         found = self._overlaps.get(located)
         if found is None:
             options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
-            # A oneOf may stand inside itself: there, nothing is known of it yet.
-            self._overlaps[located] = [frozenset(range(len(options))) - {index} for index in range(len(options))]
-            branches = [self.branches((option,)) for option in options]
             sets: list[set[int]] = [set() for _ in options]
-            for one, two in combinations(range(len(options)), 2):
-                if not disjoint(self, branches[one], branches[two]):
-                    sets[one].add(two)
-                    sets[two].add(one)
+            # While this is found out, any oneOf (this one may stand inside itself) is taken for a union, which it is
+            # part of: what is disjoint from the union is disjoint from it.
+            self._rough += 1
+            try:
+                branches = [self.branches((option,)) for option in options]
+                for one, two in combinations(range(len(options)), 2):
+                    if not disjoint(self, branches[one], branches[two]):
+                        sets[one].add(two)
+                        sets[two].add(one)
+            finally:
+                self._rough -= 1
             found = self._overlaps[located] = [frozenset(each) for each in sets]
         return found
 
     def _one_of(self, located: Located) -> Formula:
+        options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+        if self._rough:
+            return Any_(tuple(options))
         overlaps = self.overlaps(located)
-        options = [Literal(located.child("oneOf", index)) for index in range(len(overlaps))]
         return Any_(
             tuple(
                 All((option, *(negated(options[other]) for other in sorted(others))))
@@ -315,9 +322,9 @@ class Normaliser:
         numbers = self._numbers(numbers, located)
         strings = Strings()
         if schema.keys() & {"minLength", "maxLength", "pattern", "format"}:
-            most = schema.get("maxLength")
+            most = schema.get("maxLength") if self.asserts(located, "maxLength") else None
             strings = Strings(
-                int(schema.get("minLength", 0)),
+                int(schema.get("minLength", 0)) if self.asserts(located, "minLength") else 0,
                 None if most is None else int(most),
                 (schema["pattern"],) if self.asserts(located, "pattern") else (),
                 (schema["format"],) if self.asserts_format(located) else (),
@@ -344,7 +351,7 @@ class Normaliser:
 
     def _object_facts(self, located: Located) -> Objects:
         schema = located.schema
-        required = schema.get("required", ())
+        required = schema.get("required", ()) if self.asserts(located, "required") else ()
         most = schema.get("maxProperties") if self.asserts(located, "maxProperties") else None
         return Objects(
             parts=(self.object_part(located),) if schema.keys() & _OBJECT_PART else (),
@@ -356,11 +363,11 @@ class Normaliser:
 
     def _array_facts(self, located: Located) -> Arrays:
         schema = located.schema
-        most = schema.get("maxItems")
+        most = schema.get("maxItems") if self.asserts(located, "maxItems") else None
         return Arrays(
             parts=(self.array_part(located),) if schema.keys() & _ARRAY_PART else (),
             contains=tuple(Contains(*each) for each in self._contains(located)),
-            least=int(schema.get("minItems", 0)),
+            least=int(schema.get("minItems", 0)) if self.asserts(located, "minItems") else 0,
             most=None if most is None else int(most),
             unique=self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
         )
@@ -377,7 +384,7 @@ class Normaliser:
 
     def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
         schema = located.schema
-        for least, value, strict in _bounds(schema):
+        for least, value, strict in _bounds(schema) if self.document.knows("minimum") else ():
             numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
         if self.asserts(located, "multipleOf"):
             numbers = replace(numbers, multiples=(*numbers.multiples, exact(schema["multipleOf"])))
@@ -568,6 +575,9 @@ class Normaliser:
         yield All(tuple(Literal(located.child("anyOf", index), False) for index in range(len(located.schema["anyOf"]))))
 
     def _not_one_of(self, located: Located) -> Iterator[Formula]:
+        if self._rough:
+            yield TRUE
+            return
         overlaps = self.overlaps(located)
         options = [Literal(located.child("oneOf", index)) for index in range(len(overlaps))]
         yield All(tuple(negated(option) for option in options))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LimitError
 from ..language.lookback import last_name, names_before
@@ -61,8 +61,7 @@ class ObjectShape:
     number: int
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where an object is: the first member that may come (in any order: the set of those written, as bits), how many
     members were written as far as that matters, which demands are still open, and whether nothing was written yet."""
 
@@ -80,6 +79,7 @@ class ObjectLowering:
         self.nodes = lowering.nodes
         self.any_order = lowering.options.property_order == "any"
         self._shapes: dict[Objects, ObjectShape] = {}
+        self._ends: dict[int, bool] = {}
 
     # -- shapes ------------------------------------------------------------------------------------------------
 
@@ -219,7 +219,22 @@ class ObjectLowering:
     def _members(self, shape: ObjectShape, place: _Place) -> int:
         """What may stand after ``{`` or after a member."""
         key = ("members", self.lowering.number, shape.number, place)
-        return self.nodes.lazy(key, lambda: self._expand(shape, place))
+        return self.nodes.lazy(key, lambda: self._expand(shape, place), has_text=self._always_ends(shape))
+
+    def _always_ends(self, shape: ObjectShape) -> bool:
+        """Whether an object in any order can be completed, wherever it is, seen from its members alone.
+
+        In any order there are as many places as sets of members: this spares a look into them all.
+        """
+        if not self.any_order or shape.demands or shape.least or shape.most is not None:
+            return False
+        known = self._ends.get(shape.number)
+        if known is None:
+            self._ends[shape.number] = False  # a member that holds the same object again: not known
+            nodes, lowering = self.nodes, self.lowering
+            known = not any(nodes.is_empty(lowering.value(each.goal)) for each in shape.members if each.required)
+            self._ends[shape.number] = known
+        return known
 
     def _expand(self, shape: ObjectShape, place: _Place) -> int:
         nodes, lowering = self.nodes, self.lowering
@@ -230,13 +245,8 @@ class ObjectLowering:
         done = True
         allowed = shape.most is None or place.count < shape.most
         for number, member in self._next(shape, place):
-            if allowed:
-                after = place.at | 1 << number if self.any_order else number + 1
-                options = [
-                    nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
-                    for met, demanded in self._meeting(shape, place, member.meets)
-                ]
-                entries[lead + lowering.key(member.name)] = nodes.seq(lowering.colon, nodes.alt(options))
+            if allowed and not lowering.is_false(member.goal):
+                entries[lead + lowering.key(member.name)] = self._member(shape, place, number)
             if member.required:
                 done = False
         keys = nodes.words(entries)
@@ -261,6 +271,26 @@ class ObjectLowering:
         if not done or place.open or place.count < shape.least:
             return keys
         return nodes.alt([nodes.literal(b"}"), keys])  # the end first: it decides at once that there is a text
+
+    def _member(self, shape: ObjectShape, place: _Place, number: int) -> int:
+        """What follows the name of a declared member."""
+        nodes, lowering = self.nodes, self.lowering
+        member = shape.members[number]
+        after = place.at | 1 << number if self.any_order else number + 1
+
+        def expand() -> int:
+            return nodes.alt(
+                [
+                    nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
+                    for met, demanded in self._meeting(shape, place, member.meets)
+                ]
+            )
+
+        if not self.any_order:
+            return nodes.seq(lowering.colon, expand())
+        return nodes.seq(
+            lowering.colon, nodes.lazy(("member", self.lowering.number, shape.number, place, number), expand)
+        )
 
     def _next(self, shape: ObjectShape, place: _Place) -> Iterator[tuple[int, Member]]:
         """The members that may come next."""

@@ -36,6 +36,13 @@ _SINCE = {
 #: The number of the dialect in which a keyword was dropped.
 _UNTIL = {"$recursiveRef": 4}
 
+#: Keywords of the vocabulary of assertions (Draft 2020-12 validation, section 6).
+_VALIDATION = frozenset(
+    {"type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength"}
+    | {"minLength", "pattern", "maxItems", "minItems", "uniqueItems", "maxContains", "minContains", "maxProperties"}
+    | {"minProperties", "required", "dependentRequired"}
+)
+
 #: A schema by its address, for references that leave the document.
 Registry = referencing.Registry
 
@@ -141,8 +148,23 @@ class Document:
     def _age(self) -> int:
         return _ORDER.index(self.dialect)
 
+    @cached_property
+    def _validates(self) -> bool:
+        """Whether the metaschema, if it is one that was handed in, has the vocabulary of assertions (core, 8.1)."""
+        name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
+        if self.registry is None or not isinstance(name, str) or name.rstrip("#") in DIALECTS:
+            return True
+        try:
+            contents = self._resolver.lookup(name).contents
+        except referencing.exceptions.Unresolvable:
+            return True
+        vocabularies = contents.get("$vocabulary") if isinstance(contents, Mapping) else None
+        return vocabularies is None or any(str(each).endswith("/validation") for each in vocabularies)
+
     def knows(self, keyword: str) -> bool:
         """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
+        if keyword in _VALIDATION and not self._validates:
+            return False
         return _SINCE.get(keyword, 0) <= self._age < _UNTIL.get(keyword, 9)
 
     @property

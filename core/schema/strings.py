@@ -1,0 +1,19 @@
+"""What a conjunction asks of strings, as a term."""
+
+from __future__ import annotations
+
+from ..language.regex import regex_term
+from ..language.terms import Terms
+from .conjunction import Strings
+from .formats import format_term
+
+
+def string_term(terms: Terms, asked: Strings) -> int:
+    """The decoded strings with this length, these patterns and formats, and not those."""
+    parts = [regex_term(terms, pattern, whole=False) for pattern in asked.patterns]
+    parts += [terms.not_(regex_term(terms, pattern, whole=False)) for pattern in asked.not_patterns]
+    parts += [format_term(terms, name) for name in asked.formats]
+    parts += [terms.not_(format_term(terms, name)) for name in asked.not_formats]
+    if asked.least or asked.most is not None:
+        parts.append(terms.repeat(terms.ANY, asked.least, asked.most))
+    return terms.and_(parts)
