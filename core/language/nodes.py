@@ -69,6 +69,7 @@ class Nodes:
         self._nullable: dict[int, bool] = {}
         self._expanded: dict[int, int] = {}
         self._opening: set[int] = set()
+        self._instead: dict[int, int] = {}
         #: Who builds nodes here, by what they build: the parts of one grammar that are equal share their rules.
         self.builders: dict[Hashable, Any] = {}
         self.EMPTY = self._make(EMPTY_KIND, ())
@@ -202,17 +203,17 @@ class Nodes:
             return self.seq(self.literal(pairs[0][0]), pairs[0][1])
         return self._make(WORDS, (tuple(pairs), 0))
 
-    def lazy(self, key: Hashable, expand: Callable[[], int], *, has_text: bool = False) -> int:
+    def lazy(self, key: Hashable, expand: Callable[[], int], *, as_empty_as: int | None = None) -> int:
         """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
 
-        ``has_text``: it is known that its language is not empty.
+        ``as_empty_as``: a node that is empty iff the rule is; it is looked into instead.
         """
         number = self._index.get((LAZY, key))
         if number is None:
             number = self._make(LAZY, (key,))
             self.args[number] = (key, expand)
-            if has_text:
-                self._empty[number] = False
+            if as_empty_as is not None:
+                self._instead[number] = as_empty_as
         return number
 
     def dynamic(self, key: Hashable, static: int, resolve: Callable[[bytes], int], kind: int) -> int:
@@ -425,7 +426,8 @@ class Nodes:
                     return False
             return True
         if kind == LAZY:
-            return (yield self.expand(node))
+            instead = self._instead.get(node)
+            return (yield self.expand(node) if instead is None else instead)
         if kind == DYNAMIC:
             return (yield args[0])
         return False

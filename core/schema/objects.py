@@ -79,7 +79,6 @@ class ObjectLowering:
         self.nodes = lowering.nodes
         self.any_order = lowering.options.property_order == "any"
         self._shapes: dict[Objects, ObjectShape] = {}
-        self._ends: dict[int, bool] = {}
 
     # -- shapes ------------------------------------------------------------------------------------------------
 
@@ -219,22 +218,23 @@ class ObjectLowering:
     def _members(self, shape: ObjectShape, place: _Place) -> int:
         """What may stand after ``{`` or after a member."""
         key = ("members", self.lowering.number, shape.number, place)
-        return self.nodes.lazy(key, lambda: self._expand(shape, place), has_text=self._always_ends(shape))
+        return self.nodes.lazy(key, lambda: self._expand(shape, place), as_empty_as=self._skeleton(shape))
 
-    def _always_ends(self, shape: ObjectShape) -> bool:
-        """Whether an object in any order can be completed, wherever it is, seen from its members alone.
+    def _skeleton(self, shape: ObjectShape) -> int | None:
+        """What decides whether an object can be completed, wherever it is: the values of its required members. None:
+        more than that decides.
 
-        In any order there are as many places as sets of members: this spares a look into them all.
+        It spares a look into the places of the object, of which there may be as many as sets of members.
         """
-        if not self.any_order or shape.demands or shape.least or shape.most is not None:
-            return False
-        known = self._ends.get(shape.number)
-        if known is None:
-            self._ends[shape.number] = False  # a member that holds the same object again: not known
-            nodes, lowering = self.nodes, self.lowering
-            known = not any(nodes.is_empty(lowering.value(each.goal)) for each in shape.members if each.required)
-            self._ends[shape.number] = known
-        return known
+        if shape.demands or shape.least or shape.most is not None:
+            return None
+        key = ("required", self.lowering.number, shape.number)
+
+        def expand() -> int:
+            values = [self.lowering.value(member.goal) for member in shape.members if member.required]
+            return self.nodes.sequence([*values, self.nodes.literal(b"}")])
+
+        return self.nodes.lazy(key, expand)
 
     def _expand(self, shape: ObjectShape, place: _Place) -> int:
         nodes, lowering = self.nodes, self.lowering
