@@ -33,7 +33,7 @@ MAX_SEARCHED = 20_000
 #: How many states `Terms.is_roomy` looks at.
 MAX_ROOMY = 64
 
-_EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS, _MULTIPLE = range(10)
+_EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS, _MULTIPLE, _DEFERRED = range(11)
 
 
 class Terms:
@@ -60,6 +60,7 @@ class Terms:
         self._regular: list[bool] = []
         self._cofinite: dict[int, bool] = {}
         self._has_multiple = False
+        self._deferred: dict[int, Callable[[], int]] = {}
         self.EMPTY = self._make(_EMPTY, (), False, True)
         self._live[self.EMPTY] = False
         self.EPSILON = self._make(_EPSILON, (), True, True)
@@ -233,6 +234,13 @@ class Terms:
         """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
         self._has_multiple = True
         return self._multiple(of, places, 0, -1)
+
+    def deferred(self, key: object, build: Callable[[], int]) -> int:
+        """What ``build`` makes once it is looked into: not empty, without the empty string, and without intersection
+        and complement. ``key`` identifies it in this store."""
+        term = self._make(_DEFERRED, (key,), False, True)
+        self._deferred.setdefault(term, build)
+        return term
 
     def _multiple(self, of: int, places: int, remainder: int, behind: int) -> int:
         """What follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1 before
@@ -414,6 +422,8 @@ class Terms:
         kind, args = self._kind[term], self._args[term]
         if self._nullable[term]:
             return result
+        if kind == _DEFERRED:
+            return result + self._shortest_by_shape(self._deferred[term](), spell)
         if kind == _CHARS:
             chars = [spell(low, high) for low, high in args[0]]
             return result + min(chars, key=lambda char: (len(char), char))
@@ -469,6 +479,8 @@ class Terms:
             return tuple(starts), tuple(targets)
         if kind == _WORDS:
             return self._derive_words(args[0])
+        if kind == _DEFERRED:
+            return self.segments(self._deferred[term]())
         if kind == _MULTIPLE:
             return self._derive_multiple(*args)
         if kind == _SEQ:

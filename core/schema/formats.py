@@ -1,18 +1,22 @@
 r"""The formats of the specification that are regular, each as a language, from the grammar of its own specification.
 
 ============================  ===============================================================================
-date, time, date-time         RFC 3339 section 5.6; leap years are exact, leap seconds are written in UTC
+date, time, date-time         RFC 3339 section 5.6; leap years and leap seconds are exact
 duration                      RFC 3339 appendix A
 email                         RFC 5321 section 4.1.2 (Mailbox)
 ipv4, ipv6                    RFC 2673 section 3.2 (dotted quad), RFC 4291 section 2.2
 uuid                          RFC 4122 section 3
+idn-email                     RFC 6531 section 3.3
 uri, uri-reference            RFC 3986 appendix A
+iri, iri-reference            RFC 3987 section 2.2
+uri-template                  RFC 6570 section 2
 json-pointer                  RFC 6901 section 3
 relative-json-pointer         draft-handrews-relative-json-pointer-01
 ============================  ===============================================================================
 
-The others of the specification are not: what they ask cannot be read off the characters (punycode in ``hostname``,
-for one), or is not done yet. They are refused. A name that the specification does not know is an annotation.
+The others of the specification are not, and are refused: ``hostname`` and ``idn-hostname`` ask for valid punycode and
+for characters in context (RFC 5891), ``regex`` for brackets that match. A name that the specification does not know is an
+annotation.
 """
 
 from __future__ import annotations
@@ -26,10 +30,7 @@ _DATE = (
     r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 )
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-_TIME = (
-    rf"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?{_OFFSET}"
-    r"|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
-)
+_TIME = rf"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?{_OFFSET}"
 
 _SECONDS = r"\d+S"
 _MINUTES = rf"\d+M(?:{_SECONDS})?"
@@ -81,6 +82,39 @@ _TAIL = rf"(?:\?(?:{_PCHAR}|[\/?])*)?(?:#(?:{_PCHAR}|[\/?])*)?"
 _URI = rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:\/\/{_AUTHORITY}{_PATH_ABEMPTY}|{_PATH_ABSOLUTE}|{_PATH_ROOTLESS})?{_TAIL}"
 _RELATIVE = rf"(?:\/\/{_AUTHORITY}{_PATH_ABEMPTY}|{_PATH_ABSOLUTE}|{_PATH_NOSCHEME})?{_TAIL}"
 
+# RFC 3987: what an IRI has beyond a URI, anywhere, and in its query.
+_UCSCHAR = r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}" + "".join(
+    rf"\u{{{plane:X}{'1000' if plane == 0xE else '0000'}}}-\u{{{plane:X}FFFD}}" for plane in range(1, 0xF)
+)
+_IPRIVATE = r"\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}"
+_IUNRESERVED = _UNRESERVED + _UCSCHAR
+_IPCHAR = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}:@]|{_PERCENT})"
+_ISEGMENT_NO_COLON = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}@]|{_PERCENT})+"
+_IUSER = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}:]|{_PERCENT})*"
+_IREG_NAME = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}]|{_PERCENT})*"
+_IAUTHORITY = rf"(?:{_IUSER}@)?(?:{_IP_LITERAL}|{_IREG_NAME})(?::\d*)?"
+_IPATH_ABEMPTY = rf"(?:\/{_IPCHAR}*)*"
+_IPATH_ABSOLUTE = rf"\/(?:{_IPCHAR}+(?:\/{_IPCHAR}*)*)?"
+_IPATH_ROOTLESS = rf"{_IPCHAR}+(?:\/{_IPCHAR}*)*"
+_IPATH_NOSCHEME = rf"{_ISEGMENT_NO_COLON}(?:\/{_IPCHAR}*)*"
+_ITAIL = rf"(?:\?(?:{_IPCHAR}|[\/?{_IPRIVATE}])*)?(?:#(?:{_IPCHAR}|[\/?])*)?"
+_IRI = rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:\/\/{_IAUTHORITY}{_IPATH_ABEMPTY}|{_IPATH_ABSOLUTE}|{_IPATH_ROOTLESS})?{_ITAIL}"
+_IRELATIVE = rf"(?:\/\/{_IAUTHORITY}{_IPATH_ABEMPTY}|{_IPATH_ABSOLUTE}|{_IPATH_NOSCHEME})?{_ITAIL}"
+
+# RFC 6531: every character beyond ASCII joins atoms, quoted strings and labels.
+_UTEXT = r"[A-Za-z0-9!#$%&'*+\/=?^_`{|}~\u{80}-\u{10FFFF}-]"
+_ULABEL = r"[A-Za-z0-9\u{80}-\u{10FFFF}](?:[A-Za-z0-9\u{80}-\u{10FFFF}-]*[A-Za-z0-9\u{80}-\u{10FFFF}])?"
+_IDN_EMAIL = (
+    rf"(?:{_UTEXT}+(?:\.{_UTEXT}+)*"
+    r'|"(?:[ !#-\[\]-~\u{80}-\u{10FFFF}]|\\[ -~])*")'
+    rf"@(?:{_ULABEL}(?:\.{_ULABEL})*|\[(?:{_IPV4}|IPv6:{_IPV6})\])"
+)
+
+_TEMPLATE_LITERAL = rf"(?:[!#$&'()*+,\-.\/0-9:;=?@A-Z\[\]_a-z~{_UCSCHAR}{_IPRIVATE}]|{_PERCENT})"
+_VARCHAR = rf"(?:[A-Za-z0-9_]|{_PERCENT})"
+_VARSPEC = rf"{_VARCHAR}+(?:\.{_VARCHAR}+)*(?::[1-9]\d{{0,3}}|\*)?"
+_TEMPLATE = rf"(?:{_TEMPLATE_LITERAL}|\{{[+#.\/;?&=,!@|]?{_VARSPEC}(?:,{_VARSPEC})*\}})*"
+
 _POINTER = r"(?:\/(?:[^~\/]|~[01])*)*"
 
 _PATTERNS = {
@@ -89,11 +123,15 @@ _PATTERNS = {
     "date-time": rf"{_DATE}[Tt]{_TIME}",
     "duration": _DURATION,
     "email": _EMAIL,
+    "idn-email": _IDN_EMAIL,
     "ipv4": _IPV4,
     "ipv6": _IPV6,
     "uuid": r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     "uri": _URI,
     "uri-reference": rf"(?:{_URI}|{_RELATIVE})",
+    "iri": _IRI,
+    "iri-reference": rf"(?:{_IRI}|{_IRELATIVE})",
+    "uri-template": _TEMPLATE,
     "json-pointer": _POINTER,
     "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
 }
@@ -102,9 +140,38 @@ _PATTERNS = {
 ENFORCED = frozenset(_PATTERNS)
 
 #: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3).
-REFUSED = frozenset({"hostname", "idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"})
+REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
 
 
 def format_term(terms: Terms, name: str) -> int:
     """The strings of an enforced format."""
-    return regex_term(terms, _PATTERNS[name], whole=True)
+    term = regex_term(terms, _PATTERNS[name], whole=True)
+    if name == "time":
+        return terms.alt([term, _leap_second(terms)])
+    if name == "date-time":
+        day = regex_term(terms, rf"(?:{_DATE})[Tt]", whole=True)
+        return terms.alt([term, terms.seq(day, _leap_second(terms))])
+    return term
+
+
+def _leap_second(terms: Terms) -> int:
+    """``23:59:60`` in UTC, as the clocks of all offsets show it (RFC 3339 section 5.7 and appendix D)."""
+    hours = [terms.seq(terms.literal(f"{hour:02}:"), _leap_minutes(terms, hour)) for hour in range(24)]
+    return terms.alt(hours)
+
+
+def _leap_minutes(terms: Terms, hour: int) -> int:
+    """What follows the hour of a clock on which it is the last second of the day in UTC."""
+
+    def build() -> int:
+        second = regex_term(terms, r"60(?:\.\d+)?", whole=True)
+        found = []
+        for minute in range(60):
+            ahead = (hour * 60 + minute - (23 * 60 + 59)) % 1440
+            behind = (-ahead) % 1440
+            offsets = [f"+{ahead // 60:02}:{ahead % 60:02}", f"-{behind // 60:02}:{behind % 60:02}"]
+            zulu = ["Z", "z"] if ahead == 0 else []
+            found.append(terms.sequence([terms.literal(f"{minute:02}:"), second, terms.words(offsets + zulu)]))
+        return terms.alt(found)
+
+    return terms.deferred(("leap second", hour), build)
