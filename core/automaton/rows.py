@@ -23,6 +23,19 @@ _SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 1
 _HEX = tuple((ord(digit), int(digit, 16)) for digit in "0123456789abcdefABCDEF")
 
 
+#: Lead bytes of UTF-8 from, to (exclusive), how many bytes follow, and the first code point they could spell.
+_LEADS = ((0xC2, 0xE0, 1, 0x80), (0xE0, 0xF0, 2, 0), (0xF0, 0xF5, 3, 0))
+
+#: Lead bytes after which not every byte may follow: overlong forms, surrogates, beyond U+10FFFF (RFC 3629).
+_PARTIAL = frozenset((0xE0, 0xED, 0xF0, 0xF4))
+
+#: Lead bytes from, to (exclusive), how many bytes follow, and the one segment that holds all they can spell; None when
+#: that is not one segment (then it is one byte).
+_Lead = tuple[int, int, int, int | None]
+
+_MAX_PLANS = 1000
+
+
 class Rows:
     """The store of row states.
 
@@ -37,6 +50,7 @@ class Rows:
         self._key: list[tuple[object, ...]] = [("done",)]
         self._row: list[list[int] | None] = [[DEAD] * 256]
         self._path: dict[int, bytes] = {}
+        self._plans: dict[tuple[int, ...], list[_Lead]] = {}
 
     def __len__(self) -> int:
         return len(self._key)
@@ -137,14 +151,22 @@ class Rows:
         elif kind == "utf8":
             _, count, segments, quoted = key
             size = 1 << (6 * (count - 1))  # type: ignore[operator]
-            for byte in range(64):
-                target = self._inside("utf8", count - 1, segments, byte * size, size, quoted)  # type: ignore
-                row[0x80 + byte] = target
+            if len(segments[0]) == 1:  # type: ignore[index]
+                row[0x80:0xC0] = [self._inside("utf8", count - 1, segments, 0, size, quoted)] * 64  # type: ignore
+            else:
+                for byte in range(64):
+                    target = self._inside("utf8", count - 1, segments, byte * size, size, quoted)  # type: ignore
+                    row[0x80 + byte] = target
         elif kind == "hex":
             _, count, segments = key
             size = 1 << (4 * (count - 1))  # type: ignore[operator]
-            for byte, digit in _HEX:
-                row[byte] = self._inside("hex", count - 1, segments, digit * size, size, True)  # type: ignore
+            if len(segments[0]) == 1:  # type: ignore[index]
+                target = self._inside("hex", count - 1, segments, 0, size, True)  # type: ignore
+                for byte, _ in _HEX:
+                    row[byte] = target
+            else:
+                for byte, digit in _HEX:
+                    row[byte] = self._inside("hex", count - 1, segments, digit * size, size, True)  # type: ignore
         elif kind == "low":  # a high surrogate was written: `\uDC00` to `\uDFFF` must follow
             row[0x5C] = self._state(("low u", key[1]))
         elif kind == "low u":
@@ -171,13 +193,14 @@ class Rows:
                 break
             end = min(starts[index + 1] if index + 1 < len(starts) else END, 0x80)
             row[start:end] = [states[index]] * (end - start)
-        for low, high, first, count in ((0x80, 0x800, 0xC0, 1), (0x800, 0x10000, 0xE0, 2), (0x10000, END, 0xF0, 3)):
-            size = 1 << (6 * count)
-            for lead in range(first, first + (0x20 >> (count - 1))):
-                base = (lead - first) * size
-                if base + size <= low or base >= high:
-                    continue
-                row[lead] = self._lead(count, starts, states, base, size, low, min(high, END), quoted)
+        skipped = bisect_right(starts, 0x80) - 1  # the segment of the first character beyond ASCII
+        if skipped < len(starts) - 1 or states[skipped] != DEAD:
+            for lead, stop, count, which in self._leads(starts[skipped:]):
+                if which is None:
+                    row[lead] = self._lead(count, starts, states, lead, quoted)
+                elif states[skipped + which] != DEAD:
+                    whole: Segments = ((0,), (states[skipped + which],))
+                    row[lead:stop] = [self._state(("utf8", count, whole, quoted))] * (stop - lead)
         if quoted:
             row[:0x20] = [DEAD] * 0x20
             row[0x22] = DONE if self.terms.nullable(term) else DEAD
@@ -197,18 +220,37 @@ class Rows:
                 return True
         return False
 
-    def _lead(
-        self,
-        count: int,
-        starts: tuple[int, ...],
-        states: tuple[int, ...],
-        base: int,
-        size: int,
-        low: int,
-        high: int,
-        quoted: bool,
-    ) -> int:
-        """The state after the lead byte of a UTF-8 sequence with ``count`` more bytes, from code point ``base`` on."""
+    def _leads(self, starts: tuple[int, ...]) -> list[_Lead]:
+        """How the lead bytes of UTF-8 meet the segments that begin at ``starts``: see `_Lead`.
+
+        Derivatives of one pattern have the same few boundaries again and again, so this is remembered.
+        """
+        known = self._plans.get(starts)
+        if known is not None:
+            return known
+        plan: list[_Lead] = []
+        for first, stop, count, begin in _LEADS:
+            size = 1 << (6 * count)
+            for lead in range(first, stop):
+                base = begin + (lead - first) * size
+                which = bisect_right(starts, base) - 1
+                inside = which + 1 == len(starts) or starts[which + 1] >= base + size
+                if not inside or lead in _PARTIAL:
+                    plan.append((lead, lead + 1, count, None))
+                elif plan and plan[-1][2:] == (count, which) and plan[-1][1] == lead:
+                    plan[-1] = (plan[-1][0], lead + 1, count, which)
+                else:
+                    plan.append((lead, lead + 1, count, which))
+        if len(self._plans) == _MAX_PLANS:
+            self._plans.clear()
+        self._plans[starts] = plan
+        return plan
+
+    def _lead(self, count: int, starts: tuple[int, ...], states: tuple[int, ...], lead: int, quoted: bool) -> int:
+        """The state after a lead byte of a UTF-8 sequence with ``count`` more bytes, when several segments meet it."""
+        size = 1 << (6 * count)
+        base = (lead & (0x3F >> count)) * size
+        low, high = ((0x80, 0x800), (0x800, 0x10000), (0x10000, END))[count - 1]
         clipped = _slice(starts, states, base, size)
         if base < low:  # overlong forms
             clipped = _kill(clipped, 0, low - base, size)
