@@ -37,6 +37,9 @@ COUNTED = cython.declare(cython.longlong, 2)
 SPECIAL = cython.declare(cython.longlong, 3)
 DYNAMIC = cython.declare(cython.longlong, 4)
 POOL_END = cython.declare(cython.int, 256)
+#: From how many trie nodes on a subtree is worth an answer from `Runs`, and how many of them one vocabulary keeps.
+LARGE = cython.declare(cython.int, 64)
+MOST_RUNS = cython.declare(cython.int, 24)
 LOCAL_DONE = cython.declare(cython.int, 127)
 LOCAL_BODY = cython.declare(cython.int, 1)
 UNBOUNDED = cython.declare(cython.longlong, 0xFFFFFFFF)
@@ -59,7 +62,10 @@ class Automaton:
 
     Args:
         source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
-            ``source.derive(row_state, known)`` gives the row of a row state and, for the row states from number ``known`` on, whether the text may end there; ``source.heads(node)`` gives
+            ``source.derive(row_state, known)`` gives the row of a row state and, for the row states from number
+            ``known`` on, whether the text may end there, and ``{row state: (class, least, most)}`` for those between
+            two characters of a JSON string from where so many characters of one class follow; ``source.heads(node)``
+            gives
             ``(atoms, rests, nullable)``.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
@@ -70,6 +76,10 @@ class Automaton:
     rows: cython.int[::1]
     row_known: cython.uchar[::1]
     row_null: cython.uchar[::1]
+    # of so many characters of one class: the number of the class plus one, and the bounds (most -1: none)
+    row_class: cython.int[::1]
+    row_least: cython.int[::1]
+    row_most: cython.int[::1]
     row_count: cython.int
     row_room: cython.int
     # the pool of literals
@@ -121,6 +131,9 @@ class Automaton:
     faults: cython.longlong
     row_known_array: object
     row_null_array: object
+    row_class_array: object
+    row_least_array: object
+    row_most_array: object
 
     def __init__(self, source, local):
         self.source = source
@@ -128,6 +141,7 @@ class Automaton:
         self.row_room = 0
         self.row_count = 0
         self.rows_array = self.row_known_array = self.row_null_array = None
+        self.row_class_array = self.row_least_array = self.row_most_array = None
         self._grow_rows(16)
         self.pool_array = _grown(None, "h", 1024)
         self.pool = self.pool_array
@@ -179,6 +193,12 @@ class Automaton:
             self.row_known = self.row_known_array
             self.row_null_array = _grown(self.row_null_array, "B", room)
             self.row_null = self.row_null_array
+            self.row_class_array = _grown(self.row_class_array, "i", room)
+            self.row_class = self.row_class_array
+            self.row_least_array = _grown(self.row_least_array, "i", room)
+            self.row_least = self.row_least_array
+            self.row_most_array = _grown(self.row_most_array, "i", room)
+            self.row_most = self.row_most_array
             self.row_room = room
         return None
 
@@ -229,13 +249,17 @@ class Automaton:
     @cython.cfunc
     def _row_fault(self, state: cython.int) -> object:
         self.faults += 1
-        row, nulls = self.source.derive(state, self.row_count)
+        row, nulls, classes = self.source.derive(state, self.row_count)
         i: cython.int
         total: cython.int = self.row_count + len(nulls)
         self._grow_rows(max(total, state + 1))
         for i in range(len(nulls)):
             self.row_null[self.row_count + i] = nulls[i]
         self.row_count = total
+        for each, (number, least, most) in classes.items():
+            self.row_class[each] = number + 1
+            self.row_least[each] = least
+            self.row_most[each] = most
         base: cython.int = state * 256
         for i in range(256):
             self.rows[base + i] = row[i]
@@ -822,6 +846,41 @@ class Counts:
 
 
 @cython.cclass
+class Runs:
+    """`Counts` for strings of one class of characters, to be asked for any subtree.
+
+    ``token_node`` and ``end_node`` are in pre-order. ``between`` says for each trie node how many characters were
+    read if it lies between two characters of a string of the class (its bytes read from there on), else -1.
+    """
+
+    token_node: cython.int[::1]
+    token: cython.int[::1]
+    token_chars: cython.int[::1]
+    tokens: cython.int
+    end_node: cython.int[::1]
+    end_chars: cython.int[::1]
+    ends: cython.int
+    longest: cython.int
+    between: cython.short[::1]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> cython.int:
+    """The index of the first of ``size`` ascending nodes that is not before ``node``."""
+    low: cython.int = 0
+    high: cython.int = size
+    middle: cython.int
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cython.cclass
 class Mask:
     """The allowed tokens of one state: the union of some tables and some single tokens.
 
@@ -877,6 +936,7 @@ class Masks:
     watched: cython.bint
     crossed: cython.int
     statics: dict
+    runs: list
 
     def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
         self.automaton = automaton
@@ -905,6 +965,7 @@ class Masks:
         self.watched = False
         self.crossed = 0
         self.statics = {}
+        self.runs = []
 
     def set_special(self, number: int, token: int) -> None:
         """Say which token id a control token of the automaton has; before any mask that needs it."""
@@ -1045,17 +1106,21 @@ class Masks:
             return found
         key = None
         tag: cython.longlong = atom >> TAG
-        base = None
+        free = None
         if tag == ROW:
-            key, base = self.automaton.source.shared(atom)
+            key, free = self.automaton.source.shared(atom)
             if key is not None:
                 found = self.shared.get(key)
         elif tag == COUNTED and (atom & 0xFF) == LOCAL_BODY:
             found = self._counted_table(atom)
         if found is None:
-            if base is not None and base != atom:
-                found = self._refined_table(atom, self._table(base))
-            else:
+            if tag == ROW:
+                self.automaton._step(atom, 0)  # the row, and the class, are known from here on
+                if self.automaton.row_class[cython.cast(cython.int, atom)]:
+                    found = self._class_table(atom)
+                elif free is not None and self._is_near(atom, free):
+                    found = self._near_table(atom, free)
+            if found is None:
                 found = self._build_table(atom)
             if key is not None:
                 self.shared[key] = found
@@ -1091,6 +1156,13 @@ class Masks:
                     continue
             if trie.token[i] >= 0:
                 self._emit(trie.token[i])
+            if (
+                trie.size[i] >= LARGE
+                and (then >> TAG) == ROW
+                and self._reads_on(i, cython.cast(cython.int, then))
+            ):
+                i += trie.size[i]
+                continue
             self.stack[depth] = then
             i += 1
         count: cython.int = self.out_count - saved
@@ -1165,35 +1237,209 @@ class Masks:
         return None
 
     @cython.cfunc
-    def _refined_table(self, atom: cython.longlong, base: Table) -> Table:
-        """The table of an atom that differs from ``base`` only in where it may end."""
+    def _runs(self, number: cython.int) -> Runs:
+        """The `Runs` of a class of characters; taken once for the vocabulary."""
+        while len(self.runs) <= number:
+            self.runs.append(None)
+        found = self.runs[number]
+        if found is None:
+            key, star = self.automaton.source.character_class(number)
+            known = self.shared.setdefault("runs", {})
+            found = known.get(key)
+            if found is None:
+                found = self._take_runs(star)
+                if len(known) >= MOST_RUNS:
+                    del known[next(iter(known))]
+                known[key] = found
+            self.runs[number] = found
+        return found
+
+    @cython.cfunc
+    def _take_runs(self, star: cython.int) -> Runs:
+        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
-        table: Table = _new_table()
-        table.count = base.count
-        table.is_dense = base.is_dense
-        table.dense = base.dense
-        table.ids = base.ids
-        self.built += 1
-        self.end_count = 0
-        i: cython.int
+        runs: Runs = Runs.__new__(Runs)
+        token_nodes = array("i")
+        tokens = array("i")
+        token_chars = array("i")
+        ends = array("i")
+        end_chars = array("i")
+        between: cython.short[::1] = array("h", [-1]) * trie.nodes
+        chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        i: cython.int = 1
         depth: cython.int
-        node: cython.int
-        state: cython.longlong
-        for i in range(base.end_count):
-            node = base.ends[i]
-            depth = trie.depth[node]
-            while node != 0:
-                self.stack[depth] = trie.byte[node]
-                depth -= 1
-                node = trie.parent[node]
-            state = atom
-            for depth in range(1, trie.depth[base.ends[i]] + 1):
-                state = automaton._step(state, cython.cast(cython.int, self.stack[depth]))
-                if state < 0:
-                    break
-            if state >= 0 and automaton._may_end(state):
-                self._end(base.ends[i], state == DONE)
+        here: cython.longlong
+        then: cython.longlong
+        token: cython.int
+        between[0] = 0
+        self.stack[0] = star
+        while i < trie.nodes:
+            self.visited += 1
+            depth = trie.depth[i]
+            here = self.stack[depth - 1]
+            then = automaton._step(here, trie.byte[i])
+            if then < 0:
+                i += trie.size[i]
+                continue
+            if then == DONE:
+                ends.append(i)
+                end_chars.append(chars[depth - 1])
+                i += trie.size[i]
+                continue
+            chars[depth] = chars[depth - 1] + (1 if here == star else 0)
+            if then == star:
+                between[i] = chars[depth]
+            token = trie.token[i]
+            while token >= 0:
+                token_nodes.append(i)
+                tokens.append(token)
+                token_chars.append(chars[depth])
+                token = trie.same[token]
+            self.stack[depth] = then
+            i += 1
+        runs.tokens = len(tokens)
+        runs.ends = len(ends)
+        runs.longest = max(max(token_chars, default=0), max(end_chars, default=0))
+        for each in (token_nodes, tokens, token_chars, ends, end_chars):
+            each.append(0)  # a memoryview may not be empty
+        runs.token_node = token_nodes
+        runs.token = tokens
+        runs.token_chars = token_chars
+        runs.end_node = ends
+        runs.end_chars = end_chars
+        runs.between = between
+        return runs
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _reads_on(self, node: cython.int, state: cython.int) -> cython.int:
+        """Emit the tokens below ``node``, and note where they may end, from `Runs`: 1 if that could be done.
+
+        From row state ``state``, just reached, so many characters of one class follow.
+        """
+        automaton: Automaton = self.automaton
+        if state >= automaton.row_room or automaton.row_class[state] == 0:
+            return 0
+        runs: Runs = self._runs(automaton.row_class[state] - 1)
+        begin: cython.int = runs.between[node]
+        if begin < 0:
+            return 0
+        stop: cython.int = node + self.trie.size[node]
+        least: cython.int = begin + automaton.row_least[state]
+        most: cython.int = runs.longest
+        if automaton.row_most[state] >= 0 and begin + automaton.row_most[state] < most:
+            most = begin + automaton.row_most[state]
+        at: cython.int = _first_from(runs.token_node, runs.tokens, node + 1)
+        while at < runs.tokens and runs.token_node[at] < stop:
+            if runs.token_chars[at] <= most:
+                self._emit_one(runs.token[at])
+            at += 1
+        at = _first_from(runs.end_node, runs.ends, node + 1)
+        while at < runs.ends and runs.end_node[at] < stop:
+            if least <= runs.end_chars[at] <= most:
+                self._end(runs.end_node[at], True)
+            at += 1
+        return 1
+
+    @cython.cfunc
+    def _class_table(self, atom: cython.longlong) -> Table:
+        """The table between two characters of a string of so many characters of one class: see `_counted_table`."""
+        automaton: Automaton = self.automaton
+        state: cython.int = cython.cast(cython.int, atom)
+        runs: Runs = self._runs(automaton.row_class[state] - 1)
+        left: cython.int = runs.longest
+        if 0 <= automaton.row_most[state] < left:
+            left = automaton.row_most[state]
+        table: Table = _new_table()
+        i: cython.int
+        key = ("inside", automaton.row_class[state], left)
+        inside = self.tables.get(key)
+        self.built += 1
+        if inside is None:
+            table.dense = _grown(None, "I", self.words)
+            table.size += 4 * self.words
+            for i in range(runs.tokens):
+                if runs.token_chars[i] <= left:
+                    table.dense[runs.token[i] >> 5] |= cython.cast(cython.uint, 1) << (runs.token[i] & 31)
+                    table.count += 1
+            self.tables[key] = table
+        else:
+            table.dense = cython.cast(Table, inside).dense
+            table.count = cython.cast(Table, inside).count
+        table.is_dense = True
+        self.end_count = 0
+        for i in range(runs.ends):
+            if automaton.row_least[state] <= runs.end_chars[i] <= left:
+                self._end(runs.end_node[i], True)
+        self._set_ends(table)
+        return table
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
+        """Whether most bytes lead from ``atom`` to where they lead from ``free``, the free string."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        byte: cython.int
+        same: cython.int = 0
+        for byte in range(256):
+            if trie.child[byte] >= 0 and automaton._step(atom, byte) == automaton._step(free, byte):
+                same += trie.size[trie.child[byte]]
+        return 1 if 2 * same > trie.nodes else 0
+
+    @cython.cfunc
+    def _near_table(self, atom: cython.longlong, free: cython.longlong) -> Table:
+        """The table of an atom as its difference to the free string, of which it is a part: where both are in the
+        same state nothing differs, and nothing is visited."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        base: Table = self._table(free)
+        automaton._step(free, 0)
+        runs: Runs = self._runs(automaton.row_class[cython.cast(cython.int, free)] - 1)
+        table: Table = _new_table()
+        self.built += 1
+        table.count = base.count
+        table.is_dense = True
+        table.dense = array("I", base.dense)
+        table.size += 4 * self.words
+        beside: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)
+        beside[0] = free
+        self.stack[0] = atom
+        i: cython.int = 1
+        stop: cython.int
+        at: cython.int
+        depth: cython.int
+        wide: cython.longlong
+        then: cython.longlong
+        self.end_count = 0
+        while i < trie.nodes:
+            self.visited += 1
+            depth = trie.depth[i]
+            stop = i + trie.size[i]
+            wide = automaton._step(beside[depth - 1], trie.byte[i])
+            if wide < 0:
+                i = stop
+                continue
+            then = automaton._step(self.stack[depth - 1], trie.byte[i])
+            if then == wide:
+                at = _first_from(runs.end_node, runs.ends, i)
+                while at < runs.ends and runs.end_node[at] < stop:
+                    self._end(runs.end_node[at], True)
+                    at += 1
+                i = stop
+                continue
+            if then < 0:
+                at = _first_from(runs.token_node, runs.tokens, i)
+                while at < runs.tokens and runs.token_node[at] < stop:
+                    table.dense[runs.token[at] >> 5] &= ~(cython.cast(cython.uint, 1) << (runs.token[at] & 31))
+                    table.count -= 1
+                    at += 1
+                i = stop
+                continue
+            beside[depth] = wide
+            self.stack[depth] = then
+            i += 1
         self._set_ends(table)
         return table
 

@@ -115,10 +115,18 @@ class Program:
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
 
-    def derive(self, state: int, known: int) -> tuple[list[int], list[bool]]:
-        """The row of a row state; whether the text may end, for the row states from number ``known`` on."""
-        row = self.rows.row(state)
-        return row, [self.rows.nullable(each) for each in range(known, len(self.rows))]
+    def derive(self, state: int, known: int) -> tuple[list[int], list[bool], dict[int, tuple[int, int, int]]]:
+        """The row of a row state; and, for the row states from number ``known`` on, whether the text may end, and
+        which have ``(class, least, most)`` (see `Rows.run`)."""
+        rows = self.rows
+        row = rows.row(state)
+        fresh = range(known, len(rows))
+        runs = {each: run for each in fresh if (run := rows.run(each)) is not None}
+        return row, [rows.nullable(each) for each in fresh], runs
+
+    def character_class(self, number: int) -> tuple[Hashable, int]:
+        """What is the same in every store for a class of `Rows.run`, and the row state of its free string."""
+        return self.rows.character_class(number)
 
     def heads(self, node: int) -> tuple[list[int], list[int], bool]:
         """Atom positions and rests of a node's heads, and whether the empty text is in its language."""

@@ -35,6 +35,9 @@ _Lead = tuple[int, int, int, int | None]
 
 _MAX_PLANS = 1000
 
+#: More characters than any token has.
+_MANY = 2**30
+
 
 class Rows:
     """The store of row states.
@@ -51,6 +54,8 @@ class Rows:
         self._row: list[list[int] | None] = [[DEAD] * 256]
         self._path: dict[int, bytes] = {}
         self._plans: dict[tuple[int, ...], list[_Lead]] = {}
+        self._classes: list[int] = []
+        self._class_number: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._key)
@@ -88,25 +93,42 @@ class Rows:
         return known
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None]:
-        """How the tokens that stay inside a JSON string may be known already.
+        """What the tokens that stay inside a JSON string may be taken from.
 
         Returns:
-            A key that is the same in every store, for the states of the free string; and, for a string from which no
-            beginning is excluded (its language is co-finite), the state of the free string that allows the same tokens
-            to stay inside, and differs only in where the string may end.
+            A key that is the same in every store, for the states of the free string; and, for other states between two
+            characters of a JSON string, the state of the free string there.
         """
         key = self._key[state]
-        if key[0] not in ("open", "body"):
-            return None, None
-        term: int = key[1]  # type: ignore[assignment]
-        all_strings = self.terms.ALL
-        if term == all_strings:
+        if key[0] in ("open", "body") and key[1] == self.terms.ALL:
             return key, None
-        if key[0] == "body" and not key[2]:
-            return None, None
-        if self.terms.is_cofinite(term):
-            return None, self.start(all_strings, True) if key[0] == "open" else self.body(all_strings, True)
+        if key[0] == "body" and key[2]:
+            return None, self.body(self.terms.ALL, True)
         return None, None
+
+    def run(self, state: int) -> tuple[int, int, int] | None:
+        """``(class, least, most)`` if between ``least`` and ``most`` (-1: any number) characters of one class follow,
+        then the closing quote."""
+        key = self._key[state]
+        if key[0] != "body" or not key[2]:
+            return None
+        bounds = self.terms.run_bounds(key[1])  # type: ignore[arg-type]
+        # Only the free string spells printable ASCII as escapes: those of any characters, but so many, are no part of
+        # its runs.
+        if bounds is None or (bounds[0] == self.terms.ANY and key[1] != self.terms.ALL):
+            return None
+        chars, least, most = bounds
+        number = self._class_number.get(chars)
+        if number is None:
+            number = self._class_number[chars] = len(self._classes)
+            self._classes.append(chars)
+        return number, min(least, _MANY), -1 if most is None else min(most, _MANY)
+
+    def character_class(self, number: int) -> tuple[Hashable, int]:
+        """A key of a class that is the same in every store, and the state inside a string of any number of its
+        characters."""
+        chars = self._classes[number]
+        return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
     def shortest(self, state: int) -> bytes:
         """The shortest bytes that complete the text.

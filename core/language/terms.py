@@ -194,8 +194,24 @@ class Terms:
         for part in flat:
             if self._kind[part] == _NOT and self._args[part][0] in flat:
                 return self.EMPTY
+        runs = [part for part in flat if self.run_bounds(part) is not None]
+        if len(runs) > 1:  # [ab]{2,} and [bc]{0,9} is [b]{2,9}
+            flat.difference_update(runs)
+            return self.and_([*flat, self._common_run(runs)])
         ordered = tuple(sorted(flat))
         return self._make(_AND, ordered, all(self._nullable[p] for p in ordered), False)
+
+    def _common_run(self, parts: Sequence[int]) -> int:
+        """The intersection of terms that are "so many characters of a class" each."""
+        charset, least, most = CharSet.full(), 0, None
+        for part in parts:
+            bounds = self.run_bounds(part)
+            assert bounds is not None
+            charset = charset & CharSet(self.ranges(bounds[0]))
+            least = max(least, bounds[1])
+            if bounds[2] is not None:
+                most = bounds[2] if most is None else min(most, bounds[2])
+        return self.repeat(self.chars(charset), least, most)
 
     def not_(self, part: int) -> int:
         """Complement, relative to all strings."""
@@ -264,6 +280,21 @@ class Terms:
         if self._kind[term] == _REPEAT and self._args[term][0] == self.ANY:
             return self._args[term][1], self._args[term][2]
         return None
+
+    def run_bounds(self, term: int) -> tuple[int, int, int | None] | None:
+        """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
+        as a term. Else None."""
+        if self._kind[term] == _CHARS:
+            return term, 1, 1
+        if self._kind[term] == _REPEAT and self._kind[self._args[term][0]] == _CHARS:
+            chars, least, most = self._args[term]
+            return chars, least, most
+        return None
+
+    def ranges(self, chars: int) -> tuple[tuple[int, int], ...]:
+        """The code points of a class of characters."""
+        found: tuple[tuple[int, int], ...] = self._args[chars][0]
+        return found
 
     def derivative(self, term: int, code_point: int) -> int:
         """What may follow after one character."""

@@ -444,7 +444,7 @@ class Normaliser:
         for keyword, negation in _NEGATIONS.items():
             if self.asserts(located, keyword):
                 options.extend(negation(self, located))
-        return options[0] if len(options) == 1 else Any_(tuple(options))
+        return _either(options)
 
     def _not_type(self, located: Located) -> Iterator[Formula]:
         types, integer = _types(located.schema)
@@ -472,7 +472,7 @@ class Normaliser:
             for name, item in value.items():
                 other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
                 other.append(fact("object", objects=Objects(exists=(Exists(negated(self.constant(item)), name),))))
-            return Any_(tuple(other))
+            return _either(other)
         return Conjunction(not_values=(value,))
 
     def constant(self, value: Any) -> Formula:
@@ -677,6 +677,78 @@ def _subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> F
             All(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
             for some in chosen
         )
+    )
+
+
+def _either(options: list[Formula]) -> Formula:
+    """One of the formulas, with as few alternatives as are easily had.
+
+    "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
+    """
+    absent: dict[str, Conjunction] = {}
+    members: dict[str, list[Formula]] = {}
+    others: list[Formula] = []
+    for option in options:
+        name = _only_absent(option)
+        if name is not None and isinstance(option, Conjunction):
+            absent[name] = option
+            continue
+        exists = _only_exists(option)
+        if exists is not None:
+            members.setdefault(exists.name or "", []).append(exists.formula)
+        else:
+            others.append(option)
+    for name, formulas in members.items():
+        formula = formulas[0] if len(formulas) == 1 else Any_(tuple(formulas))
+        if absent.pop(name, None) is not None:
+            others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
+        else:
+            others.append(_exists(Exists(formula, name)))
+    merged: list[Formula] = []
+    for option in [*others, *absent.values()]:
+        for index, known in enumerate(merged):
+            both = _joined(known, option)
+            if both is not None:
+                merged[index] = both
+                break
+        else:
+            merged.append(option)
+    return merged[0] if len(merged) == 1 else Any_(tuple(merged))
+
+
+def _only_absent(option: Formula) -> str | None:
+    """The name, if a fact is: an object without this member."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
+        (name,) = option.objects.absent
+        return name if option.objects == Objects(absent=option.objects.absent) else None
+    return None
+
+
+def _only_exists(option: Formula) -> Exists | None:
+    """What a fact asks, if it is: an object with a member of this name that satisfies this."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
+        (exists,) = option.objects.exists
+        if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
+            return exists
+    return None
+
+
+def _joined(left: Formula, right: Formula) -> Conjunction | None:
+    """Two facts about different types as one."""
+    if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
+        return None
+    if left.values is not None or right.values is not None or left.not_values or right.not_values:
+        return None
+
+    def of(kind: str) -> Conjunction:
+        return left if kind in left.types else right
+
+    return Conjunction(
+        left.types | right.types,
+        numbers=of("number").numbers,
+        strings=of("string").strings,
+        arrays=of("array").arrays,
+        objects=of("object").objects,
     )
 
 
