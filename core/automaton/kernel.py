@@ -1273,11 +1273,12 @@ class Masks:
         then: cython.longlong
         token: cython.int
         between[0] = 0
-        self.stack[0] = star
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        stack[0] = star
         while i < trie.nodes:
             self.visited += 1
             depth = trie.depth[i]
-            here = self.stack[depth - 1]
+            here = stack[depth - 1]
             then = automaton._step(here, trie.byte[i])
             if then < 0:
                 i += trie.size[i]
@@ -1296,7 +1297,7 @@ class Masks:
                 tokens.append(token)
                 token_chars.append(chars[depth])
                 token = trie.same[token]
-            self.stack[depth] = then
+            stack[depth] = then
             i += 1
         runs.tokens = len(tokens)
         runs.ends = len(ends)
