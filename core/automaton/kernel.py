@@ -1156,11 +1156,7 @@ class Masks:
                     continue
             if trie.token[i] >= 0:
                 self._emit(trie.token[i])
-            if (
-                trie.size[i] >= LARGE
-                and (then >> TAG) == ROW
-                and self._reads_on(i, cython.cast(cython.int, then))
-            ):
+            if trie.size[i] >= LARGE and (then >> TAG) == ROW and self._reads_on(i, cython.cast(cython.int, then)):
                 i += trie.size[i]
                 continue
             self.stack[depth] = then

@@ -129,17 +129,22 @@ class Matcher:
 
     def _settle(self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], watched: bool) -> None:
         """Take out of a mask the tokens that the text so far forbids."""
-        masks = self._constraint.masks
+        masks, state, advance = self._constraint.masks, self._state, self._constraint.program.advance
         doomed: list[int] = []
         trial = list(unsure)
+        text = self._text()
+
+        def before() -> bytes:
+            return text
+
         if watched:
-            for data in repeats(self._text()):
+            for data in repeats(text):
                 below = [token for token in masks.below(data) if out[token >> 5] >> (token & 31) & 1]
-                if data and below and self._advance(data) == -1:
+                if data and below and advance(state, data, before) == -1:
                     doomed += below
                 else:
                     trial += below
-        doomed += [token for token in trial if self._advance(self._tokens[token] or b"") == -1]
+        doomed += [token for token in trial if advance(state, self._tokens[token] or b"", before) == -1]
         for token in doomed:
             out[token >> 5] &= ~np.uint32(1 << (token & 31))
 

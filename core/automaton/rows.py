@@ -26,8 +26,9 @@ _HEX = tuple((ord(digit), int(digit, 16)) for digit in "0123456789abcdefABCDEF")
 #: Lead bytes of UTF-8 from, to (exclusive), how many bytes follow, and the first code point they could spell.
 _LEADS = ((0xC2, 0xE0, 1, 0x80), (0xE0, 0xF0, 2, 0), (0xF0, 0xF5, 3, 0))
 
-#: Lead bytes after which not every byte may follow: overlong forms, surrogates, beyond U+10FFFF (RFC 3629).
-_PARTIAL = frozenset((0xE0, 0xED, 0xF0, 0xF4))
+#: Lead bytes after which not every byte may follow (no overlong forms, no surrogates, nothing beyond U+10FFFF: RFC
+#: 3629), and the code points from, to (exclusive) that they do spell.
+_PARTIAL = {0xE0: (0x800, 0x1000), 0xED: (0xD000, 0xD800), 0xF0: (0x10000, 0x40000), 0xF4: (0x100000, END)}
 
 #: Lead bytes from, to (exclusive), how many bytes follow, and the one segment that holds all they can spell; None when
 #: that is not one segment (then it is one byte).
@@ -54,6 +55,7 @@ class Rows:
         self._row: list[list[int] | None] = [[DEAD] * 256]
         self._path: dict[int, bytes] = {}
         self._plans: dict[tuple[int, ...], list[_Lead]] = {}
+        self._partial: dict[tuple[int, int, bool], int] = {}
         self._classes: list[int] = []
         self._class_number: dict[int, int] = {}
 
@@ -220,6 +222,14 @@ class Rows:
             for lead, stop, count, which in self._leads(starts[skipped:]):
                 if which is None:
                     row[lead] = self._lead(count, starts, states, lead, quoted)
+                elif lead in _PARTIAL:
+                    target = states[skipped + which]
+                    if target != DEAD:
+                        state = self._partial.get((lead, target, quoted))
+                        if state is None:
+                            state = self._lead(count, starts, states, lead, quoted)
+                            self._partial[lead, target, quoted] = state
+                        row[lead] = state
                 elif states[skipped + which] != DEAD:
                     whole: Segments = ((0,), (states[skipped + which],))
                     row[lead:stop] = [self._state(("utf8", count, whole, quoted))] * (stop - lead)
@@ -254,12 +264,16 @@ class Rows:
         for first, stop, count, begin in _LEADS:
             size = 1 << (6 * count)
             for lead in range(first, stop):
-                base = begin + (lead - first) * size
-                which = bisect_right(starts, base) - 1
-                inside = which + 1 == len(starts) or starts[which + 1] >= base + size
-                if not inside or lead in _PARTIAL:
+                low, high = _PARTIAL.get(lead, (begin + (lead - first) * size, begin + (lead - first + 1) * size))
+                which = bisect_right(starts, low) - 1
+                if which + 1 < len(starts) and starts[which + 1] < high:
                     plan.append((lead, lead + 1, count, None))
-                elif plan and plan[-1][2:] == (count, which) and plan[-1][1] == lead:
+                elif (
+                    plan
+                    and plan[-1][1:] == (lead, count, which)
+                    and lead not in _PARTIAL
+                    and plan[-1][0] not in _PARTIAL
+                ):
                     plan[-1] = (plan[-1][0], lead + 1, count, which)
                 else:
                     plan.append((lead, lead + 1, count, which))

@@ -9,6 +9,7 @@ string begins at the nearest quote before it that no odd number of backslashes e
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 _SPACE = b" \t\n\r"
@@ -31,7 +32,7 @@ def _string_start(text: bytes, end: int) -> int:
 def _opening(text: bytes, end: int) -> tuple[int, list[tuple[int, int]]]:
     """Where the innermost bracket that is open at ``end`` (outside of strings) stands, or -1; and the names directly in
     it, as ``(start, end)`` with their quotes."""
-    names = []
+    names: list[tuple[int, int]] = []
     depth = 0
     at = end - 1
     colon = False  # whether the next significant byte to the right is a colon
@@ -63,7 +64,12 @@ def _opening(text: bytes, end: int) -> tuple[int, list[tuple[int, int]]]:
 
 def names_before(text: bytes, end: int) -> list[str]:
     """The names of the members that are complete, or at least named, in the object that is open at ``end``."""
-    return [json.loads(text[start:stop]) for start, stop in reversed(_opening(text, end)[1])]
+    return list(_names(text[:end]))
+
+
+@lru_cache(maxsize=256)  # the tokens of one mask that are tried all ask for the same
+def _names(text: bytes) -> tuple[str, ...]:
+    return tuple(json.loads(text[start:stop]) for start, stop in reversed(_opening(text, len(text))[1]))
 
 
 def last_name(text: bytes) -> tuple[str, list[str]]:
