@@ -23,19 +23,21 @@ class Grammar:
     is computed until it is needed: `matches` and `bind` derive the automaton lazily, and share it.
 
     Attributes:
+        schema: the JSON Schema that it was made from; None for any other grammar.
         unenforced: what was left out under ``on_unsupported="validate"``, each with its place and reason.
 
     Law: ``(a + b).matches(x)`` iff ``x`` splits into a text of ``a`` and a text of ``b``; ``(a | b).matches(x)`` iff
     ``a.matches(x) or b.matches(x)``.
     """
 
-    __slots__ = ("_build", "_key", "_lock", "_program", "unenforced")
+    __slots__ = ("_build", "_key", "_lock", "_program", "schema", "unenforced")
 
     def __init__(
         self, build: Callable[[Nodes], int], key: Hashable, unenforced: Sequence[ToolGrammarError] = ()
     ) -> None:
         self._build = build
         self._key = key
+        self.schema: Any = None
         self.unenforced = tuple(unenforced)
         self._program: Program | None = None
         self._lock = threading.Lock()
@@ -84,7 +86,9 @@ class Grammar:
                 whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats, registry
             ),
         )
-        return cls(compiled.build, ("schema", compiled.key), compiled.problems)
+        grammar = cls(compiled.build, ("schema", compiled.key), compiled.problems)
+        grammar.schema = schema
+        return grammar
 
     @classmethod
     def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
@@ -197,13 +201,13 @@ class Grammar:
 
     @property
     def program(self) -> Program:
-        """The grammar's automaton, shared by all that is bound to it.
+        """The grammar's automaton, shared by all that is bound to it; a fresh one when the last has grown too large.
 
         Raises:
             UnsatisfiableSchemaError: the language is empty.
         """
         with self._lock:
-            if self._program is None:
+            if self._program is None or self._program.is_full:
                 try:
                     program = Program(self._build)
                 except RecursionError:

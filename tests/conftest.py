@@ -44,7 +44,8 @@ settings.register_profile("slow", deadline=None, max_examples=1_000)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--slow``."""
+    """Add ``--slow`` and ``--write-ratchet``."""
+    parser.addoption("--write-ratchet", action="store_true", help="write down what the official suite says now")
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow, with many more examples")
 
 

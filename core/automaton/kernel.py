@@ -679,6 +679,10 @@ class Automaton:
                 only = byte
         return only
 
+    def state_bytes(self) -> int:
+        """Bytes that states and their threads take."""
+        return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + 4 * len(self.table)
+
     def counters(self) -> dict:
         """Deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
         size = sum(
@@ -937,6 +941,8 @@ class Masks:
     crossed: cython.int
     statics: dict
     runs: list
+    target: object
+    view: cython.uint[::1]
 
     def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
         self.automaton = automaton
@@ -966,6 +972,7 @@ class Masks:
         self.crossed = 0
         self.statics = {}
         self.runs = []
+        self.target = None
 
     def set_special(self, number: int, token: int) -> None:
         """Say which token id a control token of the automaton has; before any mask that needs it."""
@@ -1701,6 +1708,27 @@ class Masks:
                 token = trie.same[token]
         return found
 
+    def fill_known(self, state: cython.int, out) -> bool:
+        """`fill` for a mask that is known and settled; False, and nothing written, if it is not.
+
+        Compiled, this runs without giving up the interpreter's lock, so it needs no other.
+        """
+        if state >= len(self.memo):
+            return False
+        found = self.memo[state]
+        if found is None:
+            return False
+        mask: Mask = found
+        if mask.watched or mask.unsure:
+            return False
+        self.clock += 1
+        mask.tick = self.clock
+        if out is not self.target:  # most callers give the same array each time
+            self.view = out
+            self.target = out
+        self._write(mask, self.view)
+        return True
+
     def fill(self, state: cython.int, out: cython.uint[::1]) -> tuple:
         """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
 
@@ -1709,6 +1737,11 @@ class Masks:
             both are empty unless a token can reach a DYNAMIC place.
         """
         mask: Mask = self._mask(state)
+        self._write(mask, out)
+        return mask.unsure, mask.watched
+
+    @cython.cfunc
+    def _write(self, mask: Mask, out: cython.uint[::1]) -> object:
         table: Table
         i: cython.int
         first: cython.bint = True
@@ -1735,7 +1768,7 @@ class Masks:
                     out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
         for i in range(mask.count):
             out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
-        return mask.unsure, mask.watched
+        return None
 
     def counters(self) -> dict:
         """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import GrammarError
 from ..language.lookback import repeats
 from ..vocabulary import Vocabulary
-from .kernel import Masks, Trie
+from .kernel import COMPILED, Masks, Trie
 from .program import Program
 
 if TYPE_CHECKING:
@@ -24,6 +24,40 @@ MASK_MEMORY = 64 * 2**20
 FORCED_LIMIT = 4096
 
 _FINISHED = -2
+
+
+class _Engine:
+    """A grammar's automaton, and its masks over a vocabulary."""
+
+    __slots__ = ("_specials", "automaton", "lock", "masks", "program", "vocabulary")
+
+    def __init__(self, program: Program, vocabulary: Vocabulary, mask_memory: int) -> None:
+        with vocabulary.lock:
+            trie = vocabulary.cache.get("trie")
+            if trie is None:
+                trie = vocabulary.cache["trie"] = Trie(vocabulary.tokens)
+            shared = vocabulary.cache.setdefault("tables", {})
+        self.program = program
+        self.vocabulary = vocabulary
+        self.automaton = program.automaton
+        self.lock = program.lock
+        self.masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
+        self._specials: dict[int, int] = {}
+
+    def special_number(self, token_id: int) -> int | None:
+        """The automaton's number of a control token, or None if the grammar has not met it."""
+        program = self.program
+        if len(self._specials) != len(program.specials):
+            for number, name in enumerate(program.specials):
+                known = self.vocabulary.special.get(name)
+                if known is None:
+                    raise GrammarError(
+                        f"the grammar needs the control token {name!r}, which the vocabulary does not have",
+                        hint="give it in Vocabulary(special={...}), or choose another format",
+                    )
+                self._specials[known] = number
+                self.masks.set_special(number, known)
+        return self._specials.get(token_id)
 
 
 class Constraint:
@@ -42,43 +76,40 @@ class Constraint:
     def __init__(
         self, program: Program, vocabulary: Vocabulary, grammar: Grammar, *, mask_memory: int = MASK_MEMORY
     ) -> None:
-        self.program = program
         self.vocabulary = vocabulary
         self.grammar = grammar
-        with vocabulary.lock:
-            trie = vocabulary.cache.get("trie")
-            if trie is None:
-                trie = vocabulary.cache["trie"] = Trie(vocabulary.tokens)
-            shared = vocabulary.cache.setdefault("tables", {})
-        self._specials: dict[int, int] = {}
-        self.masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
         self.words = (vocabulary.size + 31) // 32
+        self._mask_memory = mask_memory
+        self._engine = _Engine(program, vocabulary, mask_memory)
+
+    @property
+    def program(self) -> Program:
+        """The automaton that new matchers use."""
+        return self._engine.program
+
+    @property
+    def masks(self) -> Masks:
+        """The masks that new matchers use."""
+        return self._engine.masks
 
     def matcher(self) -> Matcher:
-        """A matcher at the beginning of a text."""
-        with self.program.lock:
-            return Matcher(self, self.program.start)
+        """A matcher at the beginning of a text.
 
-    def special_number(self, token_id: int) -> int | None:
-        """The automaton's number of a control token, or None if the grammar has not met it."""
-        program = self.program
-        if len(self._specials) != len(program.specials):
-            for number, name in enumerate(program.specials):
-                known = self.vocabulary.special.get(name)
-                if known is None:
-                    raise GrammarError(
-                        f"the grammar needs the control token {name!r}, which the vocabulary does not have",
-                        hint="give it in Vocabulary(special={...}), or choose another format",
-                    )
-                self._specials[known] = number
-                self.masks.set_special(number, known)
-        return self._specials.get(token_id)
+        What is derived for a grammar is kept for all texts. When that has grown past a bound (`Program.is_full`), new
+        matchers begin with a fresh store, and the old one goes when the last matcher that uses it does.
+        """
+        engine = self._engine
+        if engine.program.is_full:
+            engine = self._engine = _Engine(self.grammar.program, self.vocabulary, self._mask_memory)
+        with engine.lock:
+            return Matcher(self, engine, engine.program.start)
 
     def counters(self) -> dict[str, int]:
         """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
-        with self.program.lock:
-            automaton: dict[str, int] = self.program.automaton.counters()
-            masks: dict[str, int] = self.masks.counters()
+        engine = self._engine
+        with engine.lock:
+            automaton: dict[str, int] = engine.program.automaton.counters()
+            masks: dict[str, int] = engine.masks.counters()
         return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
 
 
@@ -89,17 +120,19 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
     """
 
-    __slots__ = ("_automaton", "_constraint", "_history", "_pieces", "_state", "_tokens")
+    __slots__ = ("_automaton", "_constraint", "_engine", "_history", "_pieces", "_state", "_tokens")
 
     def __init__(
         self,
         constraint: Constraint,
+        engine: _Engine,
         state: int,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
     ) -> None:
         self._constraint = constraint
-        self._automaton = constraint.program.automaton
+        self._engine = engine
+        self._automaton = engine.automaton
         self._tokens = constraint.vocabulary.tokens
         self._state = state
         self._history: list[int] = history if history is not None else []
@@ -120,16 +153,18 @@ class Matcher:
         if self._state == _FINISHED:
             out[:] = 0
             return
-        constraint = self._constraint
-        with constraint.program.lock:
-            constraint.special_number(-1)
-            unsure, watched = constraint.masks.fill(self._state, out)
+        engine = self._engine
+        if COMPILED and engine.masks.fill_known(self._state, out):  # one call that nothing can interrupt
+            return
+        with engine.lock:
+            engine.special_number(-1)
+            unsure, watched = engine.masks.fill(self._state, out)
             if unsure or watched:
                 self._settle(out, unsure, watched)
 
     def _settle(self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], watched: bool) -> None:
         """Take out of a mask the tokens that the text so far forbids."""
-        masks, state, advance = self._constraint.masks, self._state, self._constraint.program.advance
+        masks, state, advance = self._engine.masks, self._state, self._engine.program.advance
         doomed: list[int] = []
         trial = list(unsure)
         text = self._text()
@@ -152,7 +187,9 @@ class Matcher:
         return b"".join(self._pieces)
 
     def _advance(self, data: bytes) -> int:
-        return self._constraint.program.advance(self._state, data, self._text)
+        with self._engine.lock:
+            state = self._automaton.advance(self._state, data)
+            return state if state >= -1 else self._engine.program.advance(self._state, data, self._text)
 
     def allowed_tokens(self) -> list[int]:
         """The allowed token ids, in order."""
@@ -163,33 +200,32 @@ class Matcher:
 
     def accept(self, token_id: int) -> bool:
         """Advance by one token; False, and no change, if it is not allowed."""
-        state = self._next(token_id)
+        here = self._state
+        if here == _FINISHED or not 0 <= token_id < len(self._tokens):
+            return False
+        data = self._tokens[token_id]
+        state = self._advance(data) if data else self._special(token_id)
         if state == -1:
             return False
-        self._history.append(self._state)
-        self._pieces.append(self._tokens[token_id] or b"")
+        self._history.append(here)
+        self._pieces.append(data or b"")
         self._state = state
         return True
 
-    def _next(self, token_id: int) -> int:
-        if self._state == _FINISHED or not 0 <= token_id < len(self._tokens):
-            return -1
-        constraint = self._constraint
-        data = self._tokens[token_id]
-        with constraint.program.lock:
-            if data:
-                return self._advance(data)
-            if token_id in constraint.vocabulary.eos and self._automaton.accepts(self._state):
+    def _special(self, token_id: int) -> int:
+        """The state after a token that is not text, or -1."""
+        engine = self._engine
+        with engine.lock:
+            if token_id in engine.vocabulary.eos and self._automaton.accepts(self._state):
                 return _FINISHED
-            number = constraint.special_number(token_id)
+            number = engine.special_number(token_id)
             return -1 if number is None else self._automaton.advance_special(self._state, number)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
         if self._state == _FINISHED:
             return False
-        with self._constraint.program.lock:
-            state = self._advance(data)
+        state = self._advance(data)
         if state == -1:
             return False
         self._history.append(self._state)
@@ -212,15 +248,15 @@ class Matcher:
 
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
-        return Matcher(self._constraint, self._state, list(self._history), list(self._pieces))
+        return Matcher(self._constraint, self._engine, self._state, list(self._history), list(self._pieces))
 
     def forced_bytes(self) -> bytes:
         """The longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == _FINISHED:
             return b""
-        with self._constraint.program.lock:
+        with self._engine.lock:
             data = self._automaton.forced(self._state, FORCED_LIMIT)
-            program = self._constraint.program
+            program = self._engine.program
             if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
                 state, more = self._state, data
                 while more and len(data) < FORCED_LIMIT:
@@ -244,8 +280,8 @@ class Matcher:
         """The shortest bytes after which the text may end; control tokens on the way contribute none."""
         if self._state == _FINISHED:
             return b""
-        with self._constraint.program.lock:
-            return self._constraint.program.shortest_completion(self._state, self._text)
+        with self._engine.lock:
+            return self._engine.program.shortest_completion(self._state, self._text)
 
     def describe(self) -> dict[str, Any]:
         """What is known of the present state, for people who debug a grammar."""

@@ -28,6 +28,11 @@ from ..language.terms import Terms
 from .kernel import Automaton
 from .rows import DEAD, DONE, Rows
 
+#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes and row
+#: states take in them on average (measured; keys, arguments and derivatives included).
+PROGRAM_MEMORY = 64 * 2**20
+TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
+
 _LOCAL_DONE = 127
 
 
@@ -85,6 +90,7 @@ class Program:
 
     Args:
         build: makes the root node in the program's node store; called once.
+        memory: from how many bytes on (estimated) the program is full; None: `PROGRAM_MEMORY`.
 
     Attributes:
         nodes: the node store.
@@ -93,7 +99,8 @@ class Program:
         specials: names of the control tokens met so far, by number.
     """
 
-    def __init__(self, build: Callable[[Nodes], int]) -> None:
+    def __init__(self, build: Callable[[Nodes], int], memory: int | None = None) -> None:
+        self._limit = memory
         self.nodes = Nodes()
         self.rows = Rows(self.nodes.terms)
         self.automaton = Automaton(self, _LOCAL)
@@ -112,6 +119,14 @@ class Program:
         if self._start is None:
             self._start = self.automaton.start(self.root)
         return self._start
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was derived that new texts had better begin with a fresh program."""
+        limit = PROGRAM_MEMORY if self._limit is None else self._limit
+        sizes = (len(self.nodes.terms), TERM_BYTES), (len(self.nodes.kind), NODE_BYTES), (len(self.rows), ROW_BYTES)
+        held = sum(count * size for count, size in sizes)
+        return held > limit or held + self.automaton.state_bytes() > limit
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
 

@@ -52,7 +52,6 @@ class Rows:
         self.terms = terms
         self._index: dict[Hashable, int] = {("done",): DONE}
         self._key: list[tuple[object, ...]] = [("done",)]
-        self._row: list[list[int] | None] = [[DEAD] * 256]
         self._path: dict[int, bytes] = {}
         self._plans: dict[tuple[int, ...], list[_Lead]] = {}
         self._partial: dict[tuple[int, int, bool], int] = {}
@@ -68,7 +67,6 @@ class Rows:
             found = len(self._key)
             self._index[key] = found
             self._key.append(key)
-            self._row.append(None)
         return found
 
     def start(self, term: int, quoted: bool) -> int:
@@ -87,12 +85,8 @@ class Rows:
         return state == DONE or (key[0] == "body" and not key[2] and self.terms.nullable(key[1]))  # type: ignore
 
     def row(self, state: int) -> list[int]:
-        """The 256 successors of a state; derived once."""
-        known = self._row[state]
-        if known is None:
-            known = self._derive(state)
-            self._row[state] = known
-        return known
+        """The 256 successors of a state. The kernel keeps them, so they are not kept here."""
+        return self._derive(state)
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None]:
         """What the tokens that stay inside a JSON string may be taken from.

@@ -373,7 +373,7 @@ class Terms:
         found: list[str] = []
         level = [("", term)]
         while level:
-            following = []
+            following: list[tuple[str, int]] = []
             for text, state in level:
                 if self._nullable[state]:
                     found.append(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Union
 
-from ..errors import ModelError, UnsupportedSchemaError
+from ..errors import ModelError
 from ..grammar import Grammar
 from ..messages import Message
 from ..params import GenerateParams, JsonMode, OutputParser, ToolInterface, Whitespace
@@ -77,7 +77,8 @@ class Planner:
         if mode is not None and mode.constrained_decoding:
             return self._json(mode)
         if params.grammar is not None:
-            return Plan(params.grammar)
+            # What its schema asks and it does not enforce is checked afterwards.
+            return Plan(params.grammar, check=params.grammar.schema if params.grammar.unenforced else None)
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop))
 
     def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: str) -> Plan:
@@ -100,20 +101,18 @@ class Planner:
                 raise _excluded("the schema of json_mode", "its grammar")
             return Plan(mode.grammar, is_json=True)
         schema = schema_of(mode.schema)
-        try:
-            return Plan(self._grammar(schema, mode.whitespace), is_json=True)
-        except UnsupportedSchemaError:
-            if mode.strict:
-                raise
-            return Plan(self._grammar(True, mode.whitespace), is_json=True, check=schema)
+        grammar = self._grammar(schema, mode.whitespace, mode.strict)
+        return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None)
 
-    def _grammar(self, schema: Any, whitespace: Whitespace) -> Grammar:
+    def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         def make() -> Grammar:
-            return Grammar.from_json_schema(schema, whitespace=whitespace)
+            return Grammar.from_json_schema(
+                schema, whitespace=whitespace, on_unsupported="error" if strict else "validate"
+            )
 
         try:
             # Not sorted: the order of properties is the order in which they are written.
-            key = json.dumps([whitespace, schema])
+            key = json.dumps([whitespace, strict, schema])
         except (TypeError, ValueError, RecursionError):
             return make()  # it says what is wrong better than we could
         return self._grammars.get(key, make)

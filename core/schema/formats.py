@@ -15,8 +15,8 @@ relative-json-pointer         draft-handrews-relative-json-pointer-01
 ============================  ===============================================================================
 
 The others of the specification are not, and are refused: ``hostname`` and ``idn-hostname`` ask for valid punycode and
-for characters in context (RFC 5891), ``regex`` for brackets that match. A name that the specification does not know is an
-annotation.
+for characters in context (RFC 5891), ``regex`` for brackets that match. A name that the specification does not know is
+an annotation.
 """
 
 from __future__ import annotations

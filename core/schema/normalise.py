@@ -57,6 +57,7 @@ MAX_TOTAL = 200_000
 #: Under ``unevaluatedProperties`` and ``unevaluatedItems`` every subset of an ``anyOf`` is an alternative of its own.
 MAX_SUBSETS = 10
 
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
 _ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
 
@@ -173,13 +174,14 @@ class Normaliser:
                     continue
                 located = self.document.enter(located)
                 key = (located.key, formula.positive)
-                if key in step.above:
+                refers = not _REFERENCES.isdisjoint(schema)  # a loop passes through the same reference again
+                if refers and key in step.above:
                     raise InvalidSchemaError(
                         "a schema refers to itself without describing anything",
                         hint="break the loop of $ref",
                         place=Place(pointer=located.pointer, keyword="$ref"),
                     )
-                above = step.above | {key}
+                above = step.above | {key} if refers else step.above
                 if not formula.positive:
                     todo.append((conjunction, (_Step(self._negation(located), above, ()), rest), seen))
                     continue
@@ -279,6 +281,8 @@ class Normaliser:
         found = self._overlaps.get(located)
         if found is None:
             options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+            if len(options) == 1:
+                return [frozenset()]
             sets: list[set[int]] = [set() for _ in options]
             # While this is found out, any oneOf (this one may stand inside itself) is taken for a union, which it is
             # part of: what is disjoint from the union is disjoint from it.

@@ -28,7 +28,8 @@ MAX_RESIDUES = 1_000_000
 @dataclass(frozen=True)
 class NumberRange:
     """What a number must be: an integer or not one, between bounds (None: no bound), multiples of these, of none of
-    those. ``exact``: with so few digits, unless it is an integer, that different numbers are different doubles."""
+    those. ``exact``: with so few digits, unless it is an integer, that different numbers are different doubles (a
+    ``fractional`` one always is, so that its double is no integer)."""
 
     integer: bool = False
     least: Decimal | None = None
@@ -136,7 +137,7 @@ class Numbers:
             parts = [self._plain_syntax(what.integer)]
         else:
             parts = [self._syntax(what.integer, any_spelling)]
-        if what.exact and not what.integer:
+        if what.fractional or (what.exact and not what.integer):
             short = terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT)
             parts.append(terms.alt([self._whole(), terms.seq(short, self.no_digits)]))
         if plain and what.fractional:

@@ -110,9 +110,10 @@ class Located:
 @cache
 def _specifications() -> Registry[Any]:
     """The metaschemas of the specifications; read when first needed."""
-    from jsonschema_specifications import REGISTRY
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
-    return REGISTRY
+    found: Registry[Any] = REGISTRY
+    return found
 
 
 def _scope(resolver: Any) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     patterns: dict[str, SchemaError | None] = {}
     stack = [(document.root, True)]
     normaliser = Normaliser(document, formats=options.formats)
+    #: Schemas whose alternatives are tried when all is well-formed, and those that belong to the alternatives of others.
+    forks: list[Located] = []
+    inside: set[object] = set()
+    clean = True
     while stack:
         located, positive = stack.pop()
         schema = located.schema
@@ -97,6 +101,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
             continue
         seen.add((located.key, positive))
         if not isinstance(schema, Mapping):
+            clean = False
             yield (
                 located,
                 InvalidSchemaError(
@@ -109,6 +114,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
         if located.key not in told:
             told.add(located.key)
             malformed = list(_malformed(located))
+            clean = clean and not malformed
             yield from ((located, problem) for problem in malformed)
             if malformed:
                 told.add((located.key, "malformed"))
@@ -136,15 +142,25 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
                 if normaliser.asserts(located, keyword) and schema[keyword] is not False:
                     yield located, unsupported(located, keyword, "under a negation")
         children += _children(document, normaliser, located, positive)
-        if positive and not broken and not _FORKS.isdisjoint(schema):
-            try:
-                normaliser.branches((Literal(located),))
-            except (InvalidSchemaError, LimitError, UnsupportedSchemaError) as error:
-                if error.place.pointer == located.pointer:  # else it is told where it stands
-                    yield located, error
-            except ToolGrammarError:
-                pass  # the problem inside is reported where it stands
+        if not _FORKS.isdisjoint(schema):
+            clean = clean and not broken
+            if positive and located.key not in inside:
+                forks.append(located)
+            inside.update(child.key for child in _in_place(located))
         stack.extend(reversed(children))
+    for located in forks if clean else ():
+        try:
+            normaliser.branches((Literal(located),))
+        except (SchemaError, LimitError) as error:
+            yield located, error
+
+
+def _in_place(located: Located) -> Iterator[Located]:
+    """The subschemas that speak of the same value."""
+    schema = located.schema
+    for keyword in ("anyOf", "allOf", "oneOf"):
+        yield from (located.child(keyword, index) for index in range(len(schema.get(keyword, ()))))
+    yield from (located.child(keyword) for keyword in ("not", "if", "then", "else") if keyword in schema)
 
 
 def _children(
@@ -266,8 +282,8 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
             if isinstance(needed, (list, tuple)):
                 if not all(isinstance(name, str) for name in needed):
                     yield wrong(keyword, f"{keyword} must list property names")
-            elif keyword == "dependentRequired":
-                yield wrong(keyword, "dependentRequired must list property names")
+            elif keyword == "dependentRequired" or not isinstance(needed, (Mapping, bool, str)):
+                yield wrong(keyword, f"{keyword} must list property names")
     for keyword in ("properties", "patternProperties"):
         properties = schema.get(keyword, {})
         if isinstance(properties, Mapping) and not all(isinstance(name, str) for name in properties):

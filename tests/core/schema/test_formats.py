@@ -12,24 +12,16 @@ from toolgrammar.core import Grammar, UnsupportedSchemaError
 from toolgrammar.core.schema.formats import ENFORCED, REFUSED
 
 SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "json-schema-test-suite-2020-12.json.gz"
-#: Valid instances that are refused: leap seconds in a local time (they are written in UTC).
-TOO_STRICT = {
-    "time": {
-        "08:59:60+09:00",
-        "15:59:60-08:00",
-        "01:29:60+01:30",
-        "23:29:60+23:30",
-        "23:59:60+00:00Z",
-        "00:29:60-23:30",
-    },
-    "date-time": {"1990-12-31T15:59:60-08:00", "1998-12-31T15:59:60.123-08:00"},
-}
 CASES = {
     "date": (["2024-02-29", "2000-02-29", "1999-12-31"], ["2023-02-29", "1900-02-29", "2024-13-01", "2024-4-1"]),
-    "time": (["12:00:00Z", "23:59:60Z", "08:30:06.283185+05:30"], ["24:00:00Z", "12:00:00", "22:59:60Z", "12:60:00Z"]),
+    "time": (["12:00:00Z", "23:59:60Z", "08:59:60+09:00", "08:30:06.283185+05:30"], ["24:00:00Z", "12:00:00", "22:59:60Z", "12:60:00Z"]),
     "date-time": (["1985-04-12T23:20:50.52Z", "1990-12-31t15:59:50-08:00"], ["1985-04-12 23:20:50Z", "2023-02-30T00:00:00Z"]),
     "duration": (["P4DT12H30M5S", "P1Y2M", "PT36H", "P3W"], ["P", "PT", "P1D2H", "P2D1Y", "4DT12H", "P1W2D"]),
     "email": (["joe.bloggs@example.com", '"joe b"@x.org', "a@[127.0.0.1]"], ["a@", ".a@b.c", "a..b@c.d", "a b@c.d"]),
+    "idn-email": (["실례@실례.테스트", "a@b.c", "ä.b@ü"], ["2962", "a b@c", "@x"]),
+    "iri": (["http://ƒøø.ßår/?∂éœ=πîx#πîüx", "urn:ü"], ["/abc", "\\\\x", "http://[x]"]),
+    "iri-reference": (["/âππ", "#ƒrägmênt", ""], ["\\\\WINDOWS", "a b"]),
+    "uri-template": (["http://x/{term:1}/{+a,b*}", ""], ["{a", "a}", "{}", "{v:0}", "a b"]),
     "ipv4": (["127.0.0.1", "0.0.0.0"], ["256.0.0.1", "01.2.3.4", "1.2.3"]),
     "ipv6": (["::1", "1:2:3:4:5:6:7:8", "::ffff:1.2.3.4", "a::b"], ["1:2:3", "::1::", "12345::", "1:2:3:4:5:6:7:8:9"]),
     "uuid": (["2EB8AA08-aa98-11ea-B4Aa-73B441D16380"], ["2eb8aa08-aa98-11ea-b4aa73b441d16380", "x"]),
@@ -55,15 +47,14 @@ def test_cases(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ENFORCED))
 def test_official_suite(name: str) -> None:
-    """The suite's optional tests: nothing invalid is accepted, and nothing valid refused but what is listed."""
+    """The suite's optional tests: all are judged right."""
     if not SUITE.is_file():
         pytest.skip("the official suite is not beside the repository")
     groups = json.loads(gzip.decompress(SUITE.read_bytes()))["tests"][f"optional/format/{name}"]
     for group in groups:
         for test in group["tests"]:
             if isinstance(test["data"], str):
-                accepted = accepts(name, test["data"])
-                assert accepted == (test["valid"] and test["data"] not in TOO_STRICT.get(name, ())), test
+                assert accepts(name, test["data"]) == test["valid"], test
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
