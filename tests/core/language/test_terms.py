@@ -128,6 +128,18 @@ def test_equal_languages_meet() -> None:
     assert terms.length_bounds(terms.repeat(terms.ANY, 2, 5)) == (2, 5) and terms.length_bounds(one) is None
 
 
+def test_runs_of_classes_meet() -> None:
+    """So many characters of one class, and so many of another: one run of what both classes have."""
+    terms = Terms()
+    small, wide = terms.chars(CharSet([(97, 99)])), terms.chars(CharSet([(98, 122)]))
+    both = terms.chars(CharSet([(98, 99)]))
+    assert terms.and_([terms.repeat(small, 2, None), terms.repeat(wide, 0, 9)]) == terms.repeat(both, 2, 9)
+    assert terms.and_([terms.repeat(small, 1, 4), terms.repeat(terms.ANY, 3, 8)]) == terms.repeat(small, 3, 4)
+    digits = terms.chars(CharSet([(48, 57)]))
+    assert terms.and_([terms.repeat(small, 0, 3), terms.repeat(digits, 0, 2)]) == terms.EPSILON
+    assert terms.run_bounds(terms.literal("ab")) is None and terms.run_bounds(small) == (small, 1, 1)
+
+
 def test_too_many_terms_hit_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """An automaton that grows without end is stopped with an error of ours."""
     monkeypatch.setattr(terms_module, "MAX_TERMS", 500)
