@@ -155,7 +155,7 @@ class ToolSet:
         wire = get_format(format)
         schema = None if response_schema is None else _response_schema(response_schema)
         turn = self._turn(tool_choice, parallel, whitespace, schema)
-        key = (wire.name, tool_choice, parallel, whitespace, repr(schema))
+        key = (wire, tool_choice, parallel, whitespace, repr(schema))
         with self._lock:
             found = self._grammars.get(key)
         if found is None:

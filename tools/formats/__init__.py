@@ -7,19 +7,34 @@ Formats are plain values over a few shapes (see `tagged_json`); a new family is 
 
     get_format("hermes").render_calls([call])
 
-What is not here: which format a model wants (its tokenizer says so), and whether a call is valid (the tool set does).
+`detect_format` tells a model's format from its chat template. What is not here: whether a call is valid (the tool set
+says so).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection as _Collection
+
 from ...core.errors import ToolGrammarError as _ToolGrammarError
 from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
 from .hermes import HERMES as _HERMES
+from .json_families import JSON_FAMILIES as _JSON_FAMILIES
+from .thinking import Thinking
 
-__all__ = ["MALFORMED", "Turn", "WireFormat", "dump_json", "format_names", "get_format", "new_call_id"]
+__all__ = [
+    "MALFORMED",
+    "Thinking",
+    "Turn",
+    "WireFormat",
+    "detect_format",
+    "dump_json",
+    "format_names",
+    "get_format",
+    "new_call_id",
+]
 
-_FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES}
-_ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes"}
+_FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES, **{each.name: each for each in _JSON_FAMILIES}}
+_ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
 
 
 def format_names() -> tuple[str, ...]:
@@ -39,3 +54,20 @@ def get_format(name: str | WireFormat) -> WireFormat:
     if found is None:
         raise _ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
     return found
+
+
+def detect_format(template: str, special: _Collection[str] = ()) -> WireFormat | None:
+    """The format that a chat template shows, or None if it shows none that is known here.
+
+    Args:
+        template: the tokenizer's chat template, as text.
+        special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
+            among them are written as such, all others as text.
+    """
+    for each in _JSON_FAMILIES:
+        known = all(sign in template or sign in special for sign in each.signs)
+        if each.signs and known and not any(sign in template for sign in each.signs_against):
+            return each.with_special(special)
+    # The XML of Qwen3-Coder and its like uses the same tag for another body.
+    is_xml = "<function=" in template or "<arg_key>" in template
+    return _HERMES if "<tool_call>" in template and not is_xml else None

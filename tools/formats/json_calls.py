@@ -1,0 +1,301 @@
+"""The shapes "a JSON object per call in a tag" and "a JSON list, tagged or bare", as data.
+
+A call is a template: literal text around ``$name`` (the name as it is) or ``$quoted`` (as a JSON string), ``$args``
+(the JSON object) and perhaps ``$id``. A turn is ``begin``, calls joined by ``separator``, ``finish``. The same data
+makes the grammar, the rendering and the parser.
+
+Markers that are control tokens of a family stand in the grammar as such, never as their spelling; free text may not
+hold the spelling either, since a parser sees text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...core.errors import GrammarError, ToolGrammarError
+from ...core.grammar import Grammar
+from ...core.messages import Message, ToolCall
+from ..tool import Tool
+from .base import Turn, WireFormat, dump_json
+from .json_calls_parser import JsonCallsParser, Syntax
+from .thinking import Thinking
+
+_HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
+_SPACE = " \t\n\r"
+
+
+@dataclass(frozen=True)
+class JsonCalls(WireFormat):
+    """A format of these shapes, as data.
+
+    Attributes:
+        name: what it is called.
+        call: the template of one call.
+        triggers: what begins calls; free text holds none of them.
+        begin: stands before the first call.
+        separator: stands between calls.
+        finish: stands after the last call.
+        joint: stands between text and calls.
+        special: the markers that are control tokens in the vocabularies of the family.
+        as_text: those of ``special`` that are written as text all the same (see `with_special`).
+        end_tokens: control tokens that end the turn (no part of the grammar, which ends before them).
+        anchored: triggers count only at the very beginning of the turn.
+        prose: text may stand before calls.
+        parallel: several calls may stand in one turn.
+        head: regular expression of what a parser reads between an opener and the arguments, with the group ``name``
+            and perhaps ``id``; empty if name and arguments are members of one object.
+        openers: what begins each call in observed text; by default the template up to its first hole.
+        skips: what a parser passes over between calls, beside white space.
+        frames: what a parser drops from text.
+        text_start: stands before a turn of text alone.
+        text_end: stands after it.
+        name_key: the key of the name, if it is a member.
+        argument_keys: the keys under which arguments are read; the template has the one that is written.
+        names: the tool names that the format can spell, a regular expression.
+        ids: the ids that stand on the wire, a regular expression.
+        counted_ids: ids number the calls from 0.
+        call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
+        thinking: the model's reasoning markers, if it has any.
+        result: a result; ``$content``, ``$name`` and ``$id`` are filled in.
+        instructions: the prompt for models whose template knows no tools; ``{tools}`` stands for the tools.
+        signs: what a chat template of the family contains (all of them).
+        signs_against: what it does not contain.
+    """
+
+    name: str
+    call: str
+    triggers: tuple[str, ...]
+    begin: str = ""
+    separator: str = ""
+    finish: str = ""
+    joint: str = ""
+    special: tuple[str, ...] = ()
+    as_text: tuple[str, ...] = ()
+    end_tokens: tuple[str, ...] = ()
+    anchored: bool = False
+    prose: bool = True
+    parallel: bool = True
+    head: str = ""
+    openers: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+    text_start: str = ""
+    text_end: str = ""
+    name_key: str = "name"
+    argument_keys: tuple[str, ...] = ("arguments", "parameters")
+    names: str = r"[^\x00]+"
+    ids: str = ""
+    counted_ids: bool = False
+    call_id: str = ""
+    thinking: Thinking | None = None
+    result: str = "$content"
+    instructions: str = ""
+    signs: tuple[str, ...] = ()
+    signs_against: tuple[str, ...] = ()
+
+    def with_special(self, special: Iterable[str]) -> JsonCalls:
+        """The format for a vocabulary with these control tokens: of the format's markers, those among them."""
+        known = frozenset(special)
+        written = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
+        # A marker that is text in the family's own vocabulary may be a control token in this one.
+        more = {each for each in known if len(each) > 2 and any(each in text for text in written)}
+        markers = tuple(sorted({*self.special, *more}))
+        return replace(self, special=markers, as_text=tuple(each for each in markers if each not in known))
+
+    # -- grammar -----------------------------------------------------------------------------------------------
+
+    def grammar(self, turn: Turn) -> Grammar:
+        """The language of the assistant's turn: text, or calls, or (where the family does so) text and then calls.
+
+        Raises:
+            GrammarError: neither text nor calls are allowed, or more calls are demanded than the format can write.
+            ToolGrammarError: the format cannot spell a tool's name, or cannot tell a JSON answer from calls.
+        """
+        alternatives = []
+        calls_allowed = bool(turn.tools) and turn.max_calls != 0
+        if turn.min_calls == 0 and turn.text:
+            alternatives.append(self._text(turn, calls_allowed))
+        if calls_allowed:
+            if not self.parallel and turn.min_calls > 1:
+                raise GrammarError(
+                    f"the format {self.name} writes one call in a turn, not {turn.min_calls}",
+                    hint="ask for one call, or choose another format",
+                )
+            calls = self._calls(turn)
+            alternatives.append(calls)
+            if self.prose and turn.text and turn.response_schema is None:
+                text = Grammar.text(excluding=self.markers, min_chars=1)
+                alternatives.append(text + self._spelled(self.joint) + calls)
+        if not alternatives:
+            raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
+        return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Every string that is not text where it stands."""
+        own = [] if self.anchored else list(self.triggers)
+        thinking = [] if self.thinking is None else [self.thinking.start]
+        return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking])))
+
+    def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
+        if turn.response_schema is not None:
+            if self.anchored and calls_allowed:
+                raise ToolGrammarError(
+                    f"the format {self.name} cannot tell a JSON answer from calls",
+                    hint="leave out response_schema or the tools, or choose a format with markers",
+                )
+            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+        elif not self.anchored:
+            text = Grammar.text(excluding=self.markers, min_chars=1)
+        else:
+            # The first character that is not white space begins no trigger. (A text of white space alone is none.)
+            first = "".join(re.escape(each) for each in sorted({trigger[0] for trigger in self.triggers}))
+            text = Grammar.from_regex(rf"[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
+        return self._spelled(self.text_start) + text + self._spelled(self.text_end)
+
+    def _calls(self, turn: Turn) -> Grammar:
+        call = Grammar.choice(*(self._call(tool, turn) for tool in turn.tools))
+        least = max(turn.min_calls, 1)
+        most = turn.max_calls if self.parallel else 1
+        calls = call
+        if most is None or most > 1:
+            more = None if most is None else most - 1
+            calls = call + Grammar.repeat(self._spelled(self.separator) + call, least - 1, more)
+        return self._spelled(self.begin) + calls + self._spelled(self.finish)
+
+    def _call(self, tool: Tool, turn: Turn) -> Grammar:
+        """One call of one tool: the name stands in one alternative with what ends it and with its own arguments."""
+        self._check_name(tool.name)
+        parts = []
+        for piece in _HOLE.split(self.call):
+            if piece == "$args":
+                parts.append(turn.arguments(tool))
+            elif piece == "$id":
+                parts.append(Grammar.from_regex(self.ids))
+            elif piece in ("$name", "$quoted"):
+                parts.append(Grammar.literal(tool.name if piece == "$name" else dump_json(tool.name)))
+            else:
+                parts.append(self._spelled(piece))
+        return Grammar.sequence(*parts)
+
+    def _check_name(self, name: str) -> None:
+        marked = next((each for each in self.special if "$name" in self.call and each in name), None)
+        if not re.fullmatch(self.names, name) or marked:
+            raise ToolGrammarError(
+                f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.names}"
+            )
+
+    def _spelled(self, text: str) -> Grammar:
+        """Markup: control tokens as such, the rest as text."""
+        words = sorted(set(self.special).difference(self.as_text), key=len, reverse=True)
+        if not words:
+            return Grammar.literal(text)
+        pieces = re.split("(" + "|".join(map(re.escape, words)) + ")", text)
+        return Grammar.sequence(
+            *(Grammar.special(each) if each in words else Grammar.literal(each) for each in pieces if each)
+        )
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def parser(
+        self,
+        tools: Sequence[Tool],
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> JsonCallsParser:
+        """A parser that takes the history form and what models stray into (see `JsonCallsParser`)."""
+        opener = _HOLE.split(self.call)[0]
+        openers = self.openers or (opener if self.head else "{",)
+        markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
+        skips = {each.strip(_SPACE) for each in markup} - set(openers) - {""}
+        syntax = Syntax(
+            triggers=self.triggers,
+            openers=openers,
+            head=self.head,
+            skips=tuple(sorted(skips, key=len, reverse=True)),
+            frames=tuple(filter(None, dict.fromkeys((*self.frames, self.text_start, self.text_end)))),
+            joint=self.joint,
+            anchored=self.anchored,
+            name_key=self.name_key,
+            argument_keys=self.argument_keys,
+            call_id=self.call_id,
+            thinking=self.thinking,
+        )
+        return JsonCallsParser(syntax, finish, new_id, whole_text=whole_text)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def render_calls(self, calls: Sequence[ToolCall]) -> str:
+        """The calls in the history form.
+
+        Raises:
+            ToolGrammarError: several calls, where the family writes one; or a name that it cannot spell.
+        """
+        if not calls:
+            return ""
+        if len(calls) > 1 and not self.parallel:
+            raise ToolGrammarError(f"the format {self.name} writes one call in a turn", hint="give one call")
+        written = [self._render_call(call, index) for index, call in enumerate(calls)]
+        return self.begin + self.separator.join(written) + self.finish
+
+    def _render_call(self, call: ToolCall, index: int) -> str:
+        self._check_name(call.name)
+        values = {
+            "$name": call.name,
+            "$quoted": dump_json(call.name),
+            "$args": dump_json(dict(call.arguments)),
+            "$id": self._wire_id(call, index),
+        }
+        return "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
+
+    def _wire_id(self, call: ToolCall, index: int) -> str:
+        """The id as the format spells it: the call's own if that is possible, else one made from it."""
+        if not self.ids:
+            return ""
+        own = call.id
+        if self.call_id:
+            before, after = self.call_id.replace("$name", call.name).split("$id")
+            if own.startswith(before) and own.endswith(after):
+                own = own[len(before) : len(own) - len(after)]
+        if re.fullmatch(self.ids, own):
+            return own
+        if self.counted_ids:
+            return str(index)
+        return (re.sub("[^A-Za-z0-9]", "", own)[-9:]).rjust(9, "0")
+
+    def render(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """A whole turn.
+
+        Raises:
+            ToolGrammarError: text and calls, where the family writes one of them.
+        """
+        if not calls:
+            return f"{self.text_start}{text}{self.text_end}" if text else ""
+        if text and not self.prose:
+            raise ToolGrammarError(f"the format {self.name} writes text or calls, not both", hint="leave out the text")
+        return (text + self.joint if text else "") + self.render_calls(calls)
+
+    def render_result(self, message: Message) -> str:
+        """A result as the model reads it."""
+        values = {"$content": message.text, "$name": message.name or "", "$id": message.tool_call_id or ""}
+        values["$json"] = dump_json(message.text)
+        return re.sub(r"\$(?:content|name|id|json)", lambda match: values[match.group()], self.result)
+
+    def prompt(self, tools: Sequence[Tool]) -> str:
+        """The instructions with the tools filled in; empty without tools."""
+        if not tools:
+            return ""
+        instructions = self.instructions or (
+            "# Tools\n\nYou may call these functions, given as JSON Schema, one a line:\n{tools}\n\n"
+            f"Write a call exactly so, with nothing after it:\n{self._example()}"
+        )
+        return instructions.replace("{tools}", "\n".join(dump_json(tool.to_openai()) for tool in tools))
+
+    def _example(self) -> str:
+        values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}
+        call = "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
+        return self.begin + call + self.finish
