@@ -175,6 +175,8 @@ class Matcher:
         if watched:
             for data in repeats(text):
                 below = [token for token in masks.below(data) if out[token >> 5] >> (token & 31) & 1]
+                if not data.endswith(b'"'):  # spelled another way: only a token that closes the name can repeat it
+                    below = [token for token in below if b'"' in (self._tokens[token] or b"")]
                 if data and below and advance(state, data, before) == -1:
                     doomed += below
                 else:

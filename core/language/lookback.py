@@ -107,9 +107,5 @@ def repeats(text: bytes) -> list[bytes]:
 
 def _spellings(spelled: bytes, begin: int) -> list[bytes]:
     """The bytes of a name from ``begin`` on, and the ways to begin to spell it otherwise."""
-    found = [spelled[begin:]]
-    for index in range(begin, len(spelled) - 1):
-        byte = spelled[index]
-        if (byte >= 0x80 or byte in (0x2F, 0x5C)) and index > 0:
-            found.append(spelled[begin:index] + b"\\")
-    return found
+    escapes = [spelled[begin:index] + b"\\" for index in range(max(begin, 1), len(spelled) - 1)]
+    return [spelled[begin:], *escapes]

@@ -106,6 +106,10 @@ def exact(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
 
 
+def _is_whole(number: Decimal) -> bool:
+    return number == number.to_integral_value()
+
+
 class Numbers:
     """Makes the terms of numbers in one store."""
 
@@ -137,9 +141,11 @@ class Numbers:
             parts = [self._plain_syntax(what.integer)]
         else:
             parts = [self._syntax(what.integer, any_spelling)]
-        if what.fractional or (what.exact and not what.integer):
-            short = terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT)
-            parts.append(terms.alt([self._whole(), terms.seq(short, self.no_digits)]))
+        steps = what.multiples + what.not_multiples
+        if what.fractional or (not what.integer and (what.exact or steps)) or not all(map(_is_whole, steps)):
+            # Whoever reads decimals as doubles must come to the same verdict.
+            short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
+            parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
         parts += [self._multiple(each) for each in what.multiples]

@@ -1,0 +1,139 @@
+"""Places where the text so far decides what follows: names and items that must not repeat."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.language.lookback import items_before, last_name, names_before, repeats
+
+WORDS = [b'"a"', b'"a":', b'a":', b'a": 1, "a":', b'": 1, "', b"1, 1", b"12", b'{"a": ', b'\\u0061"', b'", "', b'b"']
+VOCABULARY = Vocabulary([bytes((byte,)) for byte in range(256)] + WORDS + [None], eos=[256 + len(WORDS)])
+
+SCHEMAS: list[Any] = [
+    {"type": "object", "additionalProperties": {"type": "integer"}},
+    {"type": "object", "properties": {"a": {"type": "integer"}}},
+    {"type": "object", "patternProperties": {"^[a-c]{1,2}$": {"type": "integer"}}, "additionalProperties": False},
+    {"type": "object", "propertyNames": {"pattern": "^x?a*$"}, "minProperties": 3},
+    {"type": "array", "items": {"type": "string", "maxLength": 1}, "uniqueItems": True, "minItems": 3},
+    {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 2},
+    {"type": "array", "items": {"enum": ["a", "b", "ab"]}, "uniqueItems": True, "minItems": 3},
+    {"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}, "uniqueItems": True, "minItems": 2},
+    {"type": "array", "items": {"type": ["string", "object"]}, "uniqueItems": True, "minItems": 2},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=json.dumps)
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "",
+        '{"a": 1, ',
+        '{"a": 1, "',
+        '{"a": 1, "a',
+        '{"b": 1, "a": 1, "b',
+        '["a", "',
+        '["a", ',
+        "[1, 1",
+        "[1, ",
+        "[[true], [t",
+        '[{}, {"a": {}}, {"a": {',
+    ],
+)
+def test_mask_is_what_accept_says(schema: Any, beginning: str) -> None:
+    """Every token of the mask is accepted, and no other."""
+    matcher = Grammar.from_json_schema(schema).bind(VOCABULARY).matcher()
+    if not matcher.accept_bytes(beginning.encode()):
+        return
+    allowed = set(matcher.allowed_tokens())
+    assert allowed == {token for token in range(len(VOCABULARY)) if matcher.fork().accept(token)}
+    assert allowed
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=json.dumps)
+def test_shortest_completion_does_not_repeat(schema: Any) -> None:
+    """What must come is completed without repeating what was written."""
+    matcher = Grammar.from_json_schema(schema).bind(VOCABULARY).matcher()
+    value = json.loads(matcher.shortest_completion())
+    items = list(value)
+    assert len(items) >= schema.get("minItems", schema.get("minProperties", 0))
+    assert [item for index, item in enumerate(items) if item in items[:index]] == []
+
+
+def test_names_are_compared_as_they_read() -> None:
+    """A name is repeated however it is escaped; in another object it is not."""
+    grammar = Grammar.json(whitespace="flexible")
+    assert not grammar.matches('{"a": 1, "b": {"c": []}, "a": 2}')
+    assert not grammar.matches('{"a": 1, "\\u0061": 2}')
+    assert not grammar.matches('{"é": {"x": "}{"}, "\\u00e9": 2}')
+    assert grammar.matches('{"a": {"a": [{"a": 1}, {"a": 1}]}, "b": {"a": 1}}')
+    assert grammar.matches('{"a\\\\": 1, "a\\"": "\\"a\\\\", "a": 1}')
+
+
+def test_rollback_and_fork_remember_the_text() -> None:
+    """After a rollback a name may be used again; forks do not know of each other."""
+    matcher = Grammar.json(whitespace="compact").bind(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b'{"a":1')
+    fork = matcher.fork()
+    assert matcher.accept_bytes(b',"b":2')
+    assert fork.accept_bytes(b',"b":') and not fork.fork().accept_bytes(b'1,"a"')
+    assert not matcher.fork().accept_bytes(b',"b"')
+    matcher.rollback(1)
+    assert matcher.accept_bytes(b',"b"')
+
+
+def test_forced_bytes_pass_the_places() -> None:
+    """What is fixed behind the end of a name is forced together with it."""
+    schema = {"type": "array", "items": {"const": "only"}, "uniqueItems": True, "minItems": 1}
+    assert Grammar.from_json_schema(schema).bind(VOCABULARY).matcher().forced_bytes() == b'["only"]'
+    pattern = {
+        "type": "object",
+        "patternProperties": {"^ab{70,}$": {"const": 1}},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    matcher = Grammar.from_json_schema(pattern).bind(VOCABULARY).matcher()
+    assert matcher.forced_bytes() == b'{"a' + b"b" * 70
+    assert matcher.accept_bytes(b'{"a' + b"b" * 70 + b'"') and matcher.forced_bytes() == b": 1"
+
+
+names = st.text(alphabet='ab"\\é{}[]:, ', max_size=4)
+values = st.recursive(
+    st.one_of(st.integers(-3, 3), names),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(names, inner)),
+    max_leaves=6,
+)
+
+
+@given(
+    before=st.text(alphabet='"{[\\ a', max_size=6),
+    value=st.dictionaries(names, values, min_size=1),
+    escape=st.booleans(),
+)
+def test_names_are_found_in_any_text(before: str, value: dict[str, Any], escape: bool) -> None:
+    """Behind a member of an object its names are those written, whatever the text before the object is."""
+    text = (before + json.dumps(value, ensure_ascii=escape)[:-1]).encode()
+    assert names_before(text, len(text)) == list(value)
+    *others, last = value
+    with_name = text + b', "new"'
+    assert last_name(with_name) == ("new", [*others, last])
+
+
+@given(before=st.text(alphabet='"{[\\ a', max_size=6), value=st.lists(values, min_size=1))
+def test_items_are_found_in_any_text(before: str, value: list[Any]) -> None:
+    """Behind an item of an array its items are those written."""
+    assert items_before((before + json.dumps(value)[:-1]).encode()) == value
+
+
+@given(value=st.dictionaries(names, values, min_size=1), data=st.data())
+def test_repeats_are_foreseen(value: dict[str, Any], data: st.DataObject) -> None:
+    """However far a name was written again, some foreseen beginning leads to the rest of it."""
+    text = json.dumps(value, ensure_ascii=False)[:-1].encode() + b", "
+    again = json.dumps(data.draw(st.sampled_from(sorted(value))), ensure_ascii=data.draw(st.booleans())).encode()
+    written = data.draw(st.integers(0, len(again) - 1))
+    assert any(again[written:].startswith(each) for each in repeats(text + again[:written]))
