@@ -35,6 +35,7 @@ _PARTIAL = {0xE0: (0x800, 0x1000), 0xED: (0xD000, 0xD800), 0xF0: (0x10000, 0x400
 _Lead = tuple[int, int, int, int | None]
 
 _MAX_PLANS = 1000
+_MAX_RECENT = 64
 
 #: More characters than any token has.
 _MANY = 2**30
@@ -55,6 +56,7 @@ class Rows:
         self._path: dict[int, bytes] = {}
         self._plans: dict[tuple[int, ...], list[_Lead]] = {}
         self._partial: dict[tuple[int, int, bool], int] = {}
+        self._recent: dict[tuple[int, bool], Segments] = {}
         self._classes: list[int] = []
         self._class_number: dict[int, int] = {}
 
@@ -193,6 +195,9 @@ class Rows:
 
     def _bodies(self, term: int, quoted: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The derivative row of a term, with row states for targets and the dead ones pruned."""
+        known = self._recent.get((term, quoted))  # asked for twice, for the row and for the escapes
+        if known is not None:
+            return known
         starts, targets = self.terms.segments(term)
         is_empty = self.terms.is_empty
         memo: dict[int, int] = {}
@@ -202,7 +207,10 @@ class Rows:
             if state is None:
                 state = memo[target] = DEAD if is_empty(target) else self.body(target, quoted)
             states.append(state)
-        return starts, tuple(states)
+        if len(self._recent) == _MAX_RECENT:
+            self._recent.clear()
+        self._recent[term, quoted] = found = starts, tuple(states)
+        return found
 
     def _derive_body(self, row: list[int], term: int, quoted: bool) -> None:
         starts, states = self._bodies(term, quoted)
@@ -314,12 +322,15 @@ class Rows:
                 part = _slice(starts, states, bound, 0x400)
                 state = DEAD if part[1] == (DEAD,) else self._state(("low", part))
                 highs.append((0xD800 + ((bound - 0x10000) >> 10), ((0,), (state,))))
-        below = _slice(starts, states, 0, 0xD800)
-        if term != self.terms.ALL:  # a constrained string spells printable ASCII as itself: a model needs no other way
-            below = _kill(below, 0x20, 0x7F, 0xD800)
-        above = _slice(starts, states, 0xE000, 0x2000)
         dead: Segments = ((0,), (DEAD,))
-        segments = _place(((0, below), *highs, (0xDC00, dead), (0xE000, above)), None)
+        below: tuple[tuple[int, Segments], ...]
+        if term == self.terms.ALL:
+            below = ((0, _slice(starts, states, 0, 0xD800)),)
+        else:  # a constrained string spells printable ASCII as itself: a model needs no other way
+            control, other = _slice(starts, states, 0, 0x20), _slice(starts, states, 0x7F, 0xD800 - 0x7F)
+            below = (0, control), (0x20, dead), (0x7F, other)
+        above = _slice(starts, states, 0xE000, 0x2000)
+        segments = _place((*below, *highs, (0xDC00, dead), (0xE000, above)), None)
         if segments[1] != (DEAD,):
             row[0x75] = self._state(("hex", 4, segments))
 
