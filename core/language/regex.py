@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from . import syntax
 from .anchors import search_language
@@ -21,10 +22,16 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
     Raises:
         PatternError: malformed, or not regular.
     """
+    return lower(terms, _anchored(pattern, whole))
+
+
+@lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
+def _anchored(pattern: str, whole: bool) -> syntax.Regex:
+    """The tree of `regex_term`, without assertions."""
     tree = parse(pattern)
     if whole:
         tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
-    return lower(terms, search_language(tree))
+    return search_language(tree)
 
 
 def lower(terms: Terms, tree: syntax.Regex) -> int:
