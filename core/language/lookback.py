@@ -69,7 +69,18 @@ def names_before(text: bytes, end: int) -> list[str]:
 
 @lru_cache(maxsize=256)  # the tokens of one mask that are tried all ask for the same
 def _names(text: bytes) -> tuple[str, ...]:
-    return tuple(json.loads(text[start:stop]) for start, stop in reversed(_opening(text, len(text))[1]))
+    return tuple(_decoded(text[start:stop]) for start, stop in reversed(_opening(text, len(text))[1]))
+
+
+@lru_cache(maxsize=4096)  # the names of an object are read again at each of its members
+def _decoded(spelled: bytes) -> str:
+    name: str = json.loads(spelled)
+    return name
+
+
+@lru_cache(maxsize=4096)
+def _spelled(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def last_name(text: bytes) -> tuple[str, list[str]]:
@@ -91,13 +102,13 @@ def repeats(text: bytes) -> list[bytes]:
     found: list[bytes] = []
     if text.rstrip(_SPACE)[-1:] in (b"{", b","):
         for name in names_before(text, len(text)):
-            found += _spellings(json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass"), 0)
+            found += _spellings(_spelled(name), 0)
     start = _string_start(text, len(text))
     if start < 0 or text[:start].rstrip(_SPACE)[-1:] not in (b"{", b","):
         return found
     written = text[start:]
     for name in names_before(text, start):
-        spelled = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        spelled = _spelled(name)
         if spelled.startswith(written):
             found += _spellings(spelled, len(written))
         elif b"\\" in written:  # escaped otherwise: whatever closes the name is worth a trial
