@@ -82,7 +82,7 @@ class Rope(NamedTuple):
 _NO_TEXT = Rope(0)
 
 #: In which order bytes are tried where the shortest way is closed.
-_DETOUR = bytes(sorted(range(256), key=lambda byte: (not 0x61 <= byte <= 0x7A, not 0x30 <= byte <= 0x39, byte)))
+_DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
 
 class Program:
