@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -43,11 +44,16 @@ class Output:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
+        vocabulary = decoding.backend.vocabulary
+        # What ends the text is none of its markup.
+        self._control = {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
         self.raw = ""
 
     def feed(self, step: Step) -> list[Event]:
-        """The events of one step."""
-        return self._collected(self._read(self._characters.decode(step.data)))
+        """The events of one step. A control token writes no text; a parser of calls is given its name."""
+        events = self._read(self._characters.decode(step.data))
+        name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
+        return self._collected(itertools.chain(events, self._marker(name)) if name else events)
 
     def close(self) -> list[Event]:
         """The events that remain when the text is over."""
@@ -100,6 +106,11 @@ class Output:
         if self._held and not self._stopped:
             yield TextDelta(self._held)
         self._held = ""
+
+    def _marker(self, name: str) -> Iterator[Event]:
+        """A control token in the text. It is no part of ``raw``, whose bytes are counted as the text's are."""
+        if self._parser is not None and not self._stopped:
+            yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
         if not text or self._stopped:

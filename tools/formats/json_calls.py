@@ -171,7 +171,7 @@ class JsonCalls(WireFormat):
         parts = []
         for piece in _HOLE.split(self.call):
             if piece == "$args":
-                parts.append(turn.arguments(tool))
+                parts.append(self._arguments(tool, turn))
             elif piece == "$id":
                 parts.append(Grammar.from_regex(self.ids))
             elif piece in ("$name", "$quoted"):
@@ -179,6 +179,10 @@ class JsonCalls(WireFormat):
             else:
                 parts.append(self._spelled(piece))
         return Grammar.sequence(*parts)
+
+    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+        """What stands for ``$args``."""
+        return turn.arguments(tool)
 
     def _check_name(self, name: str) -> None:
         marked = next((each for each in self.special if "$name" in self.call and each in name), None)
@@ -208,11 +212,15 @@ class JsonCalls(WireFormat):
         whole_text: bool = False,
     ) -> JsonCallsParser:
         """A parser that takes the history form and what models stray into (see `JsonCallsParser`)."""
+        return JsonCallsParser(self._syntax(), finish, new_id, whole_text=whole_text)
+
+    def _syntax(self) -> Syntax:
+        """What the parser looks for."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {each.strip(_SPACE) for each in markup} - set(openers) - {""}
-        syntax = Syntax(
+        return Syntax(
             triggers=self.triggers,
             openers=openers,
             head=self.head,
@@ -225,7 +233,6 @@ class JsonCalls(WireFormat):
             call_id=self.call_id,
             thinking=self.thinking,
         )
-        return JsonCallsParser(syntax, finish, new_id, whole_text=whole_text)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -247,10 +254,13 @@ class JsonCalls(WireFormat):
         values = {
             "$name": call.name,
             "$quoted": dump_json(call.name),
-            "$args": dump_json(dict(call.arguments)),
+            "$args": self._render_arguments(call),
             "$id": self._wire_id(call, index),
         }
         return "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
+
+    def _render_arguments(self, call: ToolCall) -> str:
+        return dump_json(dict(call.arguments))
 
     def _wire_id(self, call: ToolCall, index: int) -> str:
         """The id as the format spells it: the call's own if that is possible, else one made from it."""
