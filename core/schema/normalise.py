@@ -46,13 +46,13 @@ from .numbers import NumberRange, exact
 from .resolve import Document, Located
 
 #: How many alternatives one place of a schema may have after and/or are multiplied out.
-MAX_BRANCHES = 10_000
+MAX_BRANCHES = 4_000
 
 #: How many steps the expansion of one place may take.
 MAX_STEPS = 40_000
 
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
-MAX_TOTAL = 200_000
+MAX_TOTAL = 150_000
 
 #: Under ``unevaluatedProperties`` and ``unevaluatedItems`` every subset of an ``anyOf`` is an alternative of its own.
 MAX_SUBSETS = 10

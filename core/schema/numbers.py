@@ -8,8 +8,9 @@ JavaScript and C write it. The bounds on digits are ours, so that a model cannot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import gcd, lcm
 
 from ..errors import LimitError
 from ..language.charset import CharSet
@@ -59,7 +60,7 @@ class NumberRange:
             self,
             integer=self.integer or other.integer,
             fractional=self.fractional or other.fractional,
-            multiples=tuple(dict.fromkeys(self.multiples + other.multiples)),
+            multiples=_common(self.multiples + other.multiples),
             not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
         )
         if other.least is not None:
@@ -72,6 +73,8 @@ class NumberRange:
     def is_empty(self) -> bool:
         """Whether the bounds alone leave no number (False: not known)."""
         if self.integer and self.fractional:
+            return True
+        if any(_divides(each, whole) for each in self.not_multiples for whole in self.multiples):
             return True
         if self.least is None or self.most is None:
             return False
@@ -95,10 +98,24 @@ class NumberRange:
             return False
         if self.most is not None and (number > self.most or (self.most_excluded and number == self.most)):
             return False
-        ratio = Fraction(number)
-        return all((ratio / Fraction(each)).denominator == 1 for each in self.multiples) and not any(
-            (ratio / Fraction(each)).denominator == 1 for each in self.not_multiples
+        return all(_divides(each, number) for each in self.multiples) and not any(
+            _divides(each, number) for each in self.not_multiples
         )
+
+
+def _divides(step: Decimal, number: Decimal) -> bool:
+    return (Fraction(number) / Fraction(step)).denominator == 1
+
+
+def _common(steps: tuple[Decimal, ...]) -> tuple[Decimal, ...]:
+    """The least common multiple of some steps, if there are any: to be a multiple of all is to be one of it."""
+    if len(steps) < 2:
+        return steps
+    fractions = [Fraction(step) for step in steps]
+    least = Fraction(lcm(*(each.numerator for each in fractions)), gcd(*(each.denominator for each in fractions)))
+    with localcontext() as context:
+        context.prec = 400  # denominators are products of 2 and 5: the decimal ends
+        return (Decimal(least.numerator) / Decimal(least.denominator),)
 
 
 def exact(value: float) -> Decimal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LimitError
@@ -226,15 +226,21 @@ class ObjectLowering:
 
         It spares a look into the places of the object, of which there may be as many as sets of members.
         """
-        if shape.demands or shape.least or shape.most is not None:
+        nodes, lowering = self.nodes, self.lowering
+        if shape.demands or shape.most is not None or (shape.least and not self.any_order):
             return None
-        key = ("required", self.lowering.number, shape.number)
 
         def expand() -> int:
-            values = [self.lowering.value(member.goal) for member in shape.members if member.required]
-            return self.nodes.sequence([*values, self.nodes.literal(b"}")])
+            values = [lowering.value(member.goal) for member in shape.members if member.required]
+            optional = [lowering.value(member.goal) for member in shape.members if not member.required]
+            regions = nodes.alt([lowering.value(region.goal) for region in shape.others])
+            # At least so many of the optional members have a value, or undeclared ones have: a table of sub-results.
+            row = [nodes.EPSILON] + [regions] * max(0, shape.least - len(values))
+            for value in reversed(optional) if len(row) > 1 else ():
+                row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
+            return nodes.sequence([*values, row[-1], nodes.literal(b"}")])
 
-        return self.nodes.lazy(key, expand)
+        return nodes.lazy(("required", lowering.number, shape.number), expand)
 
     def _expand(self, shape: ObjectShape, place: _Place) -> int:
         nodes, lowering = self.nodes, self.lowering
@@ -279,18 +285,16 @@ class ObjectLowering:
         after = place.at | 1 << number if self.any_order else number + 1
 
         def expand() -> int:
-            return nodes.alt(
-                [
-                    nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
-                    for met, demanded in self._meeting(shape, place, member.meets)
-                ]
-            )
+            options = [
+                nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
+                for met, demanded in self._meeting(shape, place, member.meets)
+            ]
+            return nodes.seq(lowering.colon, nodes.alt(options))
 
         if not self.any_order:
-            return nodes.seq(lowering.colon, expand())
-        return nodes.seq(
-            lowering.colon, nodes.lazy(("member", self.lowering.number, shape.number, place, number), expand)
-        )
+            return expand()
+        # In any order every place has all members that are left: they are looked into when they are written.
+        return nodes.lazy(("member", lowering.number, shape.number, place, number), expand)
 
     def _next(self, shape: ObjectShape, place: _Place) -> Iterator[tuple[int, Member]]:
         """The members that may come next."""

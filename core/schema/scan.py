@@ -87,7 +87,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     patterns: dict[str, SchemaError | None] = {}
     stack = [(document.root, True)]
     normaliser = Normaliser(document, formats=options.formats)
-    #: Schemas whose alternatives are tried when all is well-formed, and those that belong to the alternatives of others.
+    # Schemas whose alternatives are tried when all is well-formed, and those that belong to alternatives of others.
     forks: list[Located] = []
     inside: set[object] = set()
     clean = True
