@@ -20,6 +20,7 @@ from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
 from .hermes import HERMES as _HERMES
 from .json_families import JSON_FAMILIES as _JSON_FAMILIES
 from .thinking import Thinking
+from .xml_families import XML_FAMILIES as _XML_FAMILIES
 
 __all__ = [
     "MALFORMED",
@@ -33,7 +34,8 @@ __all__ = [
     "new_call_id",
 ]
 
-_FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES, **{each.name: each for each in _JSON_FAMILIES}}
+_FAMILIES = (*_XML_FAMILIES, *_JSON_FAMILIES)
+_FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES, **{each.name: each for each in _FAMILIES}}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
 
 
@@ -64,10 +66,8 @@ def detect_format(template: str, special: _Collection[str] = ()) -> WireFormat |
         special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
             among them are written as such, all others as text.
     """
-    for each in _JSON_FAMILIES:
+    for each in _FAMILIES:
         known = all(sign in template or sign in special for sign in each.signs)
         if each.signs and known and not any(sign in template for sign in each.signs_against):
             return each.with_special(special)
-    # The XML of Qwen3-Coder and its like uses the same tag for another body.
-    is_xml = "<function=" in template or "<arg_key>" in template
-    return _HERMES if "<tool_call>" in template and not is_xml else None
+    return _HERMES if "<tool_call>" in template else None
