@@ -79,6 +79,7 @@ except ImportError as error:
 __all__ = ["ChatToolGrammar"]
 
 _SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "timeout", "tool_format", "on_budget")
+_IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
     {*_SAMPLING, "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "grammar", "jump_forward"}
     # Accepted and without effect: enforcement is always strict, and `stream` speaks to LangChain itself.
@@ -142,7 +143,9 @@ class ChatToolGrammar(BaseChatModel):
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
         """Everything that changes the output: it is part of the key under which answers are cached."""
-        return {"model": self.model, **{name: getattr(self, name) for name in ("options", "stop", *_SAMPLING)}}
+        # LangChain writes the stop strings of the call, or None, over an entry named "stop".
+        named = {"model": self.model, "own_stop": self.stop}
+        return {**named, **{name: getattr(self, name) for name in _IDENTITY}}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop or self.stop, **kwargs)

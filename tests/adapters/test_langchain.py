@@ -13,6 +13,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core import exceptions
+from langchain_core.caches import InMemoryCache
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -528,3 +529,17 @@ async def test_conversations_do_not_mix(call: Call) -> None:
             assert number in (2, 5)
             assert isinstance(result, asyncio.CancelledError)
     assert sum(isinstance(result, AIMessage) for result in results) >= 6
+
+
+@pytest.mark.parametrize(
+    "changed", [{"parallel_tool_calls": False}, {"seed": 2}, {"temperature": 0.5}, {"stop": ["."]}, {"max_tokens": 7}]
+)
+def test_cache_tells_settings_apart(noise: Model, changed: dict[str, Any]) -> None:
+    """An answer is cached under everything that shapes it: other settings never meet in the cache."""
+    cache = InMemoryCache()
+    settings: dict[str, Any] = {"model": noise, "max_tokens": 5, "temperature": 1.0, "seed": 1, "cache": cache}
+    ChatToolGrammar(**settings).invoke("Hello")
+    ChatToolGrammar(**settings).invoke("Hello")
+    assert len(cache._cache) == 1
+    ChatToolGrammar(**{**settings, **changed}).invoke("Hello")
+    assert len(cache._cache) == 2
