@@ -178,6 +178,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.language.terms", "MAX_TERMS"),
         ("core.language.terms", "MAX_SEARCHED"),
         ("core.language.nodes", "MAX_NODES"),
+        ("core.automaton.kernel", "MAX_THREADS"),
         ("core.language.anchors", "_MAX_BRANCHES"),
         ("core.decoding.loop", "DEFAULT_BUDGET"),
         ("tools.dialects", "MAX_DEPTH"),

@@ -21,12 +21,17 @@ from __future__ import annotations
 
 from array import array
 
+from ..errors import LimitError
+
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from . import cython_standin as cython  # type: ignore[no-redef]
 
 COMPILED: bool = bool(cython.compiled)
+
+#: How many threads a state may have; a power of two.
+MAX_THREADS = 4_096
 
 DEAD = cython.declare(cython.longlong, -1)
 DONE = cython.declare(cython.longlong, 0)
@@ -350,6 +355,11 @@ class Automaton:
                 if self.next_atom[i] == atom and self.next_rest[i] == rest:
                     return None
         if n == len(self.next_atom):
+            if n >= MAX_THREADS:
+                raise LimitError(
+                    f"a text can be read in more than {MAX_THREADS:,} ways at once",
+                    hint="give each alternative of anyOf, oneOf and not a property with its own const",
+                )
             self.next_atom = _grown(array("q", self.next_atom), "q", 2 * n)
             self.next_rest = _grown(array("i", self.next_rest), "i", 2 * n)
         self.next_atom[n] = atom

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 COMPILED: bool
+MAX_THREADS: int
 
 class Automaton:
     def __init__(self, source: Any, local: Sequence[int]) -> None: ...

@@ -40,7 +40,7 @@ AFTER_NAME, BEYOND, HERE = 1, 2, 3
 MAX_JOINED = 128
 
 #: How many nodes one store may hold.
-MAX_NODES = 1_000_000
+MAX_NODES = 600_000
 
 
 class Head(NamedTuple):
