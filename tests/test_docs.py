@@ -169,7 +169,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.normalise", "MAX_BRANCHES"),
         ("core.schema.normalise", "MAX_STEPS"),
         ("core.schema.normalise", "MAX_TOTAL"),
-        ("core.schema.normalise", "MAX_SUBSETS"),
+        ("core.schema.unevaluated", "MAX_SUBSETS"),
         ("core.schema.numbers", "MAX_RESIDUES"),
         ("core.schema.scan", "MAX_LEAST"),
         ("core.schema.objects", "MAX_REGIONS"),

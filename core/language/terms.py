@@ -30,8 +30,6 @@ MAX_TERMS = 200_000
 #: How many states the search for a shortest string may visit.
 MAX_SEARCHED = 20_000
 
-#: How many states `Terms.is_roomy` looks at.
-MAX_ROOMY = 64
 
 _EMPTY, _EPSILON, _CHARS, _SEQ, _ALT, _AND, _NOT, _REPEAT, _WORDS, _MULTIPLE, _DEFERRED = range(11)
 
@@ -344,53 +342,6 @@ class Terms:
                 known = False
             self._cofinite[term] = known
         return known
-
-    def is_roomy(self, term: int) -> bool:
-        """Whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
-        states to see)."""
-        if self.is_cofinite(term):
-            return True
-        edges: dict[int, set[int]] = {}
-        queue = [term]
-        while queue:
-            state = queue.pop()
-            if state in edges:
-                continue
-            if len(edges) == MAX_ROOMY:
-                return False
-            edges[state] = {target for target in self.segments(state)[1] if not self.is_empty(target)}
-            queue.extend(edges[state])
-        # Peel off the states from which no loop can be reached; none must be left over.
-        finite: set[int] = set()
-        while True:
-            ended = {state for state, targets in edges.items() if state not in finite and targets <= finite}
-            if not ended:
-                return not finite
-            finite |= ended
-
-    def listing(self, term: int, most: int) -> list[str] | None:
-        """All strings of the language, shortest first, if they are at most ``most``; else None."""
-        found: list[str] = []
-        level = [("", term)]
-        while level:
-            following: list[tuple[str, int]] = []
-            for text, state in level:
-                if self._nullable[state]:
-                    found.append(text)
-                starts, targets = self.segments(state)
-                for index, target in enumerate(targets):
-                    if self.is_empty(target):
-                        continue
-                    end = starts[index + 1] if index + 1 < len(starts) else END
-                    if end - starts[index] > most - len(following) + 1:
-                        return None
-                    for code in range(starts[index], end):
-                        if not SURROGATES[0] <= code <= SURROGATES[1]:
-                            following.append((text + chr(code), target))
-            level = following
-            if len(found) + len(level) > most:  # each beginning stands for one string at least
-                return None
-        return found
 
     def _is_finite(self, term: int) -> bool:
         kind, args = self._kind[term], self._args[term]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..language.charset import CharSet
 from ..language.nodes import Nodes
+from ..language.questions import listing
 from .arrays import ArrayLowering, canonical
 from .conjunction import (
     FALSE,
@@ -154,13 +155,13 @@ class Lowering:
             if kind in ("array", "object"):
                 return None
             if kind == "string":
-                strings = self.nodes.terms.listing(self._string_term(branch), most)
+                strings = listing(self.nodes.terms, self._string_term(branch), most)
                 if strings is None:
                     return None
                 found += strings
             elif kind == "number":
                 term = self._number_term(branch, any_spelling=False)
-                spelled = self.nodes.terms.listing(term, most)
+                spelled = listing(self.nodes.terms, term, most)
                 if spelled is None:
                     return None
                 found += [json.loads(text) for text in spelled]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import LimitError
 from ..language.lookback import last_name, names_before
 from ..language.nodes import AFTER_NAME, BEYOND
+from ..language.questions import is_roomy, listing
 from ..language.regex import regex_term
 from .conjunction import FALSE, Formula, Goal, ObjectPart, Objects
 
@@ -66,7 +67,7 @@ class _Place(NamedTuple):
     members were written as far as that matters, which demands are still open, and whether nothing was written yet."""
 
     at: int
-    count: int
+    members: int
     open: frozenset[int]
     first: bool
 
@@ -129,7 +130,7 @@ class ObjectLowering:
             members.append(Member(name, tuple(goal), name in required, meets))
         regions = []
         for region in self._regions(objects, list(names), closed):
-            listed = self.nodes.terms.listing(region.names, MAX_NAMES)
+            listed = listing(self.nodes.terms, region.names, MAX_NAMES)
             if listed is None:
                 regions.append(region)
             else:
@@ -204,7 +205,7 @@ class ObjectLowering:
                 or (exists.beside is not None and not _speaks(exists.beside, patterns, None))
                 or (exists.failing is not None and exists.failing in matched)
             )
-            yield Region(language, tuple(goal), meets, terms.is_roomy(language))
+            yield Region(language, tuple(goal), meets, is_roomy(terms, language))
 
     # -- members -----------------------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class ObjectLowering:
         lead = b"" if lowering.flexible else before
         entries: dict[bytes, int] = {}
         done = True
-        allowed = shape.most is None or place.count < shape.most
+        allowed = shape.most is None or place.members < shape.most
         for number, member in self._next(shape, place):
             if allowed and not lowering.is_false(member.goal):
                 entries[lead + lowering.key(member.name)] = self._member(shape, place, number)
@@ -274,7 +275,7 @@ class ObjectLowering:
             keys = nodes.alt([keys, *others])
         if lowering.flexible and not place.first:
             keys = nodes.sequence([nodes.literal(lowering.comma), lowering.space, keys])
-        if not done or place.open or place.count < shape.least:
+        if not done or place.open or place.members < shape.least:
             return keys
         return nodes.alt([nodes.literal(b"}"), keys])  # the end first: it decides at once that there is a text
 
@@ -317,8 +318,8 @@ class ObjectLowering:
             yield frozenset(met), tuple(shape.demands[index] for index in met)
 
     def _after(self, shape: ObjectShape, place: _Place, at: int, met: frozenset[int]) -> int:
-        count = place.count + 1 if shape.least > place.count or shape.most is not None else place.count
-        return self.nodes.seq(self.lowering.space, self._members(shape, _Place(at, count, place.open - met, False)))
+        members = place.members + 1 if shape.least > place.members or shape.most is not None else place.members
+        return self.nodes.seq(self.lowering.space, self._members(shape, _Place(at, members, place.open - met, False)))
 
     def _name(self, shape: ObjectShape, region: Region) -> int:
         """A name that is not declared, compared as it reads, however it is escaped; never one that was written."""

@@ -20,9 +20,11 @@ from ..errors import (
 )
 from ..language.regex import regex_term
 from ..language.terms import Terms
+from .assertions import unsupported
 from .conjunction import TYPES, Literal
 from .formats import ENFORCED, REFUSED
-from .normalise import NOT_NEGATED, Normaliser, unsupported
+from .negation import NOT_NEGATED
+from .normalise import Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located
 

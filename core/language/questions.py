@@ -1,0 +1,57 @@
+"""Questions about languages that are answered by looking through their derivatives."""
+
+from __future__ import annotations
+
+from .terms import END, SURROGATES, Terms
+
+#: How many states `is_roomy` looks at.
+MAX_ROOMY = 64
+
+
+def is_roomy(terms: Terms, term: int) -> bool:
+    """Whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
+    states to see)."""
+    if terms.is_cofinite(term):
+        return True
+    edges: dict[int, set[int]] = {}
+    queue = [term]
+    while queue:
+        state = queue.pop()
+        if state in edges:
+            continue
+        if len(edges) == MAX_ROOMY:
+            return False
+        edges[state] = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
+        queue.extend(edges[state])
+    # Peel off the states from which no loop can be reached; none must be left over.
+    finite: set[int] = set()
+    while True:
+        ended = {state for state, targets in edges.items() if state not in finite and targets <= finite}
+        if not ended:
+            return not finite
+        finite |= ended
+
+
+def listing(terms: Terms, term: int, most: int) -> list[str] | None:
+    """All strings of the language, shortest first, if they are at most ``most``; else None."""
+    found: list[str] = []
+    level = [("", term)]
+    while level:
+        following: list[tuple[str, int]] = []
+        for text, state in level:
+            if terms.nullable(state):
+                found.append(text)
+            starts, targets = terms.segments(state)
+            for index, target in enumerate(targets):
+                if terms.is_empty(target):
+                    continue
+                end = starts[index + 1] if index + 1 < len(starts) else END
+                if end - starts[index] > most - len(following) + 1:
+                    return None
+                for code in range(starts[index], end):
+                    if not SURROGATES[0] <= code <= SURROGATES[1]:
+                        following.append((text + chr(code), target))
+        level = following
+        if len(found) + len(level) > most:  # each beginning stands for one string at least
+            return None
+    return found

@@ -1,0 +1,237 @@
+"""What a schema itself asserts of a value, as one fact: everything but the keywords that apply other schemas to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import Place, UnsupportedSchemaError
+from ..language.regex import regex_term
+from ..language.terms import Terms
+from .conjunction import (
+    TYPES,
+    ArrayPart,
+    Arrays,
+    Conjunction,
+    Contains,
+    Formula,
+    Literal,
+    ObjectPart,
+    Objects,
+    Strings,
+    fact,
+    same_value,
+)
+from .formats import ENFORCED
+from .numbers import NumberRange, exact
+from .resolve import Document, Located
+
+_OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
+ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
+
+
+class Assertions:
+    """Reads the assertions of a document's subschemas.
+
+    Args:
+        document: where the subschemas are.
+        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword: what is accepted can
+            only become more.
+        formats: whether ``format`` asserts; else it is an annotation.
+    """
+
+    def __init__(
+        self, document: Document, unenforced: Collection[tuple[object, str]] = (), formats: bool = True
+    ) -> None:
+        self.document = document
+        self.unenforced = unenforced
+        self.formats = formats
+        self.terms = Terms()
+        self._objects: dict[Located, ObjectPart] = {}
+        self._arrays: dict[Located, ArrayPart] = {}
+        self._constants: dict[int, tuple[Any, Formula]] = {}
+
+    def asserts(self, located: Located, keyword: str) -> bool:
+        """Whether a subschema has a keyword that its dialect knows and that is not left out."""
+        return (
+            keyword in located.schema
+            and self.document.knows(keyword)
+            and not (self.unenforced and (located.key, keyword) in self.unenforced)
+        )
+
+    def assertions(self, located: Located) -> Conjunction | None:
+        """What a schema itself asserts; None when nothing can satisfy it."""
+        schema = located.schema
+        if "$ref" in schema and self.document.ref_hides_siblings:
+            return Conjunction()
+        types = frozenset(TYPES)
+        numbers = NumberRange()
+        if self.asserts(located, "type"):
+            types, integer = types_of(schema)
+            numbers = NumberRange(integer=integer)
+        values = self.values(located)
+        if values == () or not types:
+            return None
+        numbers = self._numbers(numbers, located)
+        strings = Strings()
+        if schema.keys() & {"minLength", "maxLength", "pattern", "format"}:
+            most = schema.get("maxLength") if self.asserts(located, "maxLength") else None
+            strings = Strings(
+                int(schema.get("minLength", 0)) if self.asserts(located, "minLength") else 0,
+                None if most is None else int(most),
+                (schema["pattern"],) if self.asserts(located, "pattern") else (),
+                (schema["format"],) if self.asserts_format(located) else (),
+            )
+        return Conjunction(types, values, (), numbers, strings, self._array_facts(located), self._object_facts(located))
+
+    def asserts_format(self, located: Located) -> bool:
+        """Whether a subschema's ``format`` is more than an annotation."""
+        return self.formats and self.asserts(located, "format") and located.schema["format"] in ENFORCED
+
+    def values(self, located: Located) -> tuple[Any, ...] | None:
+        """The values that a schema lists; None: it lists none."""
+        schema = located.schema
+        nullable = schema.get("nullable") is True
+        values: tuple[Any, ...] | None = None
+        if self.asserts(located, "enum"):
+            values = tuple(schema["enum"])
+            if nullable and None not in values and "const" not in schema:
+                values = (*values, None)
+        if self.asserts(located, "const"):
+            if values is None:
+                return (schema["const"],)
+            values = tuple(value for value in values if same_value(value, schema["const"]))
+        return values
+
+    def _object_facts(self, located: Located) -> Objects:
+        schema = located.schema
+        required = schema.get("required", ()) if self.asserts(located, "required") else ()
+        most = schema.get("maxProperties") if self.asserts(located, "maxProperties") else None
+        return Objects(
+            parts=(self.object_part(located),) if schema.keys() & _OBJECT_PART else (),
+            names=(Literal(located.child("propertyNames")),) if self.asserts(located, "propertyNames") else (),
+            required=tuple(required if isinstance(required, (list, tuple)) else ()),
+            least=int(schema.get("minProperties", 0)) if self.asserts(located, "minProperties") else 0,
+            most=None if most is None else int(most),
+        )
+
+    def _array_facts(self, located: Located) -> Arrays:
+        schema = located.schema
+        most = schema.get("maxItems") if self.asserts(located, "maxItems") else None
+        return Arrays(
+            parts=(self.array_part(located),) if schema.keys() & ARRAY_PART else (),
+            contains=tuple(self.contains(located)),
+            least=int(schema.get("minItems", 0)) if self.asserts(located, "minItems") else 0,
+            most=None if most is None else int(most),
+            unique=self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
+        )
+
+    def contains(self, located: Located) -> list[Contains]:
+        """What some items must be, and how many."""
+        schema = located.schema
+        if not self.asserts(located, "contains"):
+            return []
+        least = int(schema["minContains"]) if self.asserts(located, "minContains") else 1
+        most = int(schema["maxContains"]) if self.asserts(located, "maxContains") else None
+        if least == 0 and most is None:
+            return []
+        return [Contains(Literal(located.child("contains")), 0, None, least, most)]
+
+    def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
+        schema = located.schema
+        for least, value, strict in bounds_of(schema) if self.document.knows("minimum") else ():
+            numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
+        if self.asserts(located, "multipleOf"):
+            numbers = replace(numbers, multiples=(*numbers.multiples, exact(schema["multipleOf"])))
+        return numbers
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Whether a pattern matches some part of a name."""
+        return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
+
+    def object_part(self, located: Located) -> ObjectPart:
+        """What a schema says of members by their names; made once."""
+        found = self._objects.get(located)
+        if found is None:
+            schema = located.schema
+            patterns = schema.get("patternProperties", {}) if self.asserts(located, "patternProperties") else {}
+            found = self._objects[located] = ObjectPart(
+                {name: Literal(located.child("properties", name)) for name in schema.get("properties", {})},
+                {pattern: Literal(located.child("patternProperties", pattern)) for pattern in patterns},
+                Literal(located.child("additionalProperties")) if "additionalProperties" in schema else None,
+                "properties" in schema,
+            )
+        return found
+
+    def array_part(self, located: Located) -> ArrayPart:
+        """What a schema says of items by their positions; made once."""
+        found = self._arrays.get(located)
+        if found is None:
+            schema = located.schema
+            prefix: tuple[Formula, ...] = ()
+            items: Formula | None = None
+            if isinstance(schema.get("items"), (list, tuple)):
+                prefix = tuple(Literal(located.child("items", index)) for index in range(len(schema["items"])))
+                if "additionalItems" in schema:
+                    items = Literal(located.child("additionalItems"))
+            else:
+                if self.asserts(located, "prefixItems"):
+                    prefix = tuple(
+                        Literal(located.child("prefixItems", index)) for index in range(len(schema["prefixItems"]))
+                    )
+                if "items" in schema:
+                    items = Literal(located.child("items"))
+            found = self._arrays[located] = ArrayPart(prefix, items)
+        return found
+
+    def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
+        """Names, and what is asked of an object that has them."""
+        schema = located.schema
+        for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+            if not self.asserts(located, keyword):
+                continue
+            for name, needed in schema[keyword].items():
+                if isinstance(needed, (list, tuple)):
+                    yield name, fact("object", objects=Objects(required=tuple(needed)))
+                elif isinstance(needed, str):  # draft 3, and still seen
+                    yield name, fact("object", objects=Objects(required=(needed,)))
+                else:
+                    yield name, Literal(located.child(keyword, name))
+
+    def constant(self, value: Any) -> Formula:
+        """The formula of one value."""
+        found = self._constants.get(id(value))
+        if found is None:  # the value is kept, so that its id stays its own
+            found = self._constants[id(value)] = (value, Literal(Located({"const": value}, "")))
+        return found[1]
+
+
+def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
+    """The types that ``type`` allows, and whether numbers must be integers."""
+    names = schema["type"] if isinstance(schema["type"], (list, tuple)) else [schema["type"]]
+    wanted = {"number" if name == "integer" else name for name in names}
+    if "any" in wanted:
+        wanted = set(TYPES)
+    if schema.get("nullable") is True:
+        wanted.add("null")
+    return frozenset(wanted), "integer" in names and "number" not in names and "any" not in names
+
+
+def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
+    """The bounds of numbers: whether it is a lower one, its value, and whether that is excluded."""
+    for plain, exclusive, lower in (("minimum", "exclusiveMinimum", True), ("maximum", "exclusiveMaximum", False)):
+        flag = schema.get(exclusive)
+        if plain in schema:
+            yield lower, exact(schema[plain]), flag is True  # draft 4 has a flag beside the bound
+        if flag is not None and not isinstance(flag, bool):
+            yield lower, exact(flag), True
+
+
+def unsupported(located: Located, keyword: str, how: str = "") -> UnsupportedSchemaError:
+    """The error for a keyword that cannot be enforced exactly."""
+    return UnsupportedSchemaError(
+        f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}",
+        hint="remove it, say it otherwise, or have it checked after generation with on_unsupported='validate'",
+        place=Place(pointer=located.pointer, keyword=keyword),
+    )

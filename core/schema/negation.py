@@ -1,0 +1,360 @@
+"""The negation of a schema: one of its keywords does not hold.
+
+Single assertions are closed under negation: below a minimum is above none, no member of this name is a fact like any
+other. What negation there is of other schemas stands before them alone, as a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .assertions import bounds_of, types_of, unsupported
+from .conjunction import (
+    TRUE,
+    TYPES,
+    All,
+    Any_,
+    Arrays,
+    But,
+    Conjunction,
+    Contains,
+    Exists,
+    Formula,
+    Literal,
+    ObjectPart,
+    Objects,
+    Strings,
+    fact,
+    negated,
+    type_of,
+)
+from .numbers import NumberRange, exact
+from .resolve import Located
+
+if TYPE_CHECKING:
+    from .normalise import Normaliser
+
+
+def negation(norm: Normaliser, located: Located) -> Formula:
+    """The negation of a schema: one of its keywords does not hold."""
+    options: list[Formula] = []
+    if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
+        return TRUE  # what is left out might not hold
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if norm.asserts(located, keyword):
+            options.append(Literal(norm.document.resolve(located, keyword), False))
+            if keyword == "$ref" and norm.document.ref_hides_siblings:
+                return options[0]
+    for keyword, denied in _NEGATIONS.items():
+        if norm.asserts(located, keyword):
+            options.extend(denied(norm, located))
+    return _either(options)
+
+
+def _not_type(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    types, integer = types_of(located.schema)
+    others = frozenset(TYPES) - types
+    if others:
+        yield fact(others)
+    if integer and "number" in types:
+        yield fact("number", numbers=NumberRange(fractional=True))
+
+
+def _not_values(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    values = norm.values(located)
+    yield All(tuple(_differs(norm, value) for value in values or ()))
+
+
+def _differs(norm: Normaliser, value: Any) -> Formula:
+    """Every value but one."""
+    kind = type_of(value)
+    if kind == "array":
+        other: list[Formula] = [fact(set(TYPES) - {"array"}), *_length_is_not("array", len(value))]
+        for index, item in enumerate(value):
+            found = Contains(negated(norm.constant(item)), index, index + 1)
+            other.append(fact("array", arrays=Arrays(contains=(found,))))
+        return Any_(tuple(other))
+    if kind == "object":
+        other = [fact(set(TYPES) - {"object"}), *_length_is_not("object", len(value))]
+        for name, item in value.items():
+            other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
+            other.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
+        return _either(other)
+    return Conjunction(not_values=(value,))
+
+
+def _not_bounds(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for least, value, strict in bounds_of(located.schema):
+        beyond = NumberRange()
+        yield fact("number", numbers=beyond.at_most(value, not strict) if least else beyond.at_least(value, not strict))
+
+
+def _not_multiple(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
+
+
+def _not_min_length(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    least = int(located.schema["minLength"])
+    if least > 0:
+        yield fact("string", strings=Strings(most=least - 1))
+
+
+def _not_max_length(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield fact("string", strings=Strings(least=int(located.schema["maxLength"]) + 1))
+
+
+def _not_pattern(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield fact("string", strings=Strings(not_patterns=(located.schema["pattern"],)))
+
+
+def _not_format(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    if norm.asserts_format(located):
+        yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
+
+
+def _not_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for name, formula in norm.object_part(located).properties.items():
+        yield _exists(Exists(negated(formula), name=name))
+
+
+def _not_patterns(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for pattern, formula in norm.object_part(located).patterns.items():
+        yield _exists(Exists(negated(formula), pattern=pattern))
+
+
+def _not_additional(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    part = norm.object_part(located)
+    if part.additional is not None and part.additional != TRUE:
+        yield _exists(Exists(negated(part.additional), beside=(part,)))
+
+
+def _not_names(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield _exists(Exists(TRUE, failing=Literal(located.child("propertyNames"))))
+
+
+def _not_required(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    required = located.schema["required"]
+    for name in required if isinstance(required, (list, tuple)) else ():
+        yield fact("object", objects=Objects(absent=frozenset((name,))))
+
+
+def _not_min_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    least = int(located.schema["minProperties"])
+    if least > 0:
+        yield fact("object", objects=Objects(most=least - 1))
+
+
+def _not_max_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
+
+
+def _not_dependencies(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for name, needed in norm.dependencies(located):
+        if isinstance(needed, Conjunction):
+            for other in needed.objects.required:
+                yield All((has(name), fact("object", objects=Objects(absent=frozenset((other,))))))
+        else:
+            yield All((has(name), negated(needed)))
+
+
+def _not_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    part = norm.array_part(located)
+    for index, formula in enumerate(part.prefix):
+        yield _found(Contains(negated(formula), index, index + 1))
+    if part.items is not None:
+        yield _found(Contains(negated(part.items), len(part.prefix)))
+
+
+def _not_min_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    least = int(located.schema["minItems"])
+    if least > 0:
+        yield fact("array", arrays=Arrays(most=least - 1))
+
+
+def _not_max_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield fact("array", arrays=Arrays(least=int(located.schema["maxItems"]) + 1))
+
+
+def _not_contains(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for each in norm.contains(located):
+        if each.least > 0:
+            yield _found(replace(each, least=0, most=each.least - 1))
+        if each.most is not None:
+            yield _found(replace(each, least=each.most + 1, most=None))
+
+
+def _not_all_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for index in range(len(located.schema["allOf"])):
+        yield Literal(located.child("allOf", index), False)
+
+
+def _not_any_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield All(tuple(Literal(located.child("anyOf", index), False) for index in range(len(located.schema["anyOf"]))))
+
+
+def _not_one_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    if norm.rough:
+        yield TRUE
+        return
+    overlaps = norm.overlaps(located)
+    options = [Literal(located.child("oneOf", index)) for index in range(len(overlaps))]
+    yield All(tuple(negated(option) for option in options))
+    for one, others in enumerate(overlaps):
+        for two in sorted(others):
+            if one < two:
+                yield All((options[one], options[two]))
+
+
+def _not_not(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    yield Literal(located.child("not"))
+
+
+def _not_if(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    condition = Literal(located.child("if"))
+    if "then" in located.schema:
+        yield All((condition, Literal(located.child("then"), False)))
+    if "else" in located.schema:
+        yield All((negated(condition), Literal(located.child("else"), False)))
+
+
+def _not_unique(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    if located.schema["uniqueItems"] is True:
+        raise unsupported(located, "uniqueItems", "under a negation")
+    yield from ()
+
+
+def _not_evaluated(norm: Normaliser, located: Located) -> Iterator[Formula]:
+    for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+        if norm.asserts(located, keyword):
+            yield But(located, keyword)
+
+
+def _either(options: list[Formula]) -> Formula:
+    """One of the formulas, with as few alternatives as are easily had.
+
+    "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
+    """
+    absent: dict[str, Conjunction] = {}
+    members: dict[str, list[Formula]] = {}
+    others: list[Formula] = []
+    for option in options:
+        name = _only_absent(option)
+        if name is not None and isinstance(option, Conjunction):
+            absent[name] = option
+            continue
+        exists = _only_exists(option)
+        if exists is not None:
+            members.setdefault(exists.name or "", []).append(exists.formula)
+        else:
+            others.append(option)
+    for name, formulas in members.items():
+        formula = formulas[0] if len(formulas) == 1 else Any_(tuple(formulas))
+        if absent.pop(name, None) is not None:
+            others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
+        else:
+            others.append(_exists(Exists(formula, name)))
+    merged: list[Formula] = []
+    for option in [*others, *absent.values()]:
+        for index, known in enumerate(merged):
+            both = _joined(known, option)
+            if both is not None:
+                merged[index] = both
+                break
+        else:
+            merged.append(option)
+    return merged[0] if len(merged) == 1 else Any_(tuple(merged))
+
+
+def _only_absent(option: Formula) -> str | None:
+    """The name, if a fact is: an object without this member."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
+        (name,) = option.objects.absent
+        return name if option.objects == Objects(absent=option.objects.absent) else None
+    return None
+
+
+def _only_exists(option: Formula) -> Exists | None:
+    """What a fact asks, if it is: an object with a member of this name that satisfies this."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
+        (exists,) = option.objects.exists
+        if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
+            return exists
+    return None
+
+
+def _joined(left: Formula, right: Formula) -> Conjunction | None:
+    """Two facts about different types as one."""
+    if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
+        return None
+    if left.values is not None or right.values is not None or left.not_values or right.not_values:
+        return None
+
+    def of(kind: str) -> Conjunction:
+        return left if kind in left.types else right
+
+    return Conjunction(
+        left.types | right.types,
+        numbers=of("number").numbers,
+        strings=of("string").strings,
+        arrays=of("array").arrays,
+        objects=of("object").objects,
+    )
+
+
+def has(name: str) -> Formula:
+    """Objects that have a member of this name."""
+    return fact("object", objects=Objects(required=(name,)))
+
+
+def _exists(exists: Exists) -> Formula:
+    return fact("object", objects=Objects(exists=(exists,)))
+
+
+def _found(contains: Contains) -> Formula:
+    return fact("array", arrays=Arrays(contains=(contains,)))
+
+
+def _length_is_not(kind: str, length: int) -> list[Formula]:
+    """Arrays or objects of another length."""
+    made: Callable[..., Any] = Arrays if kind == "array" else Objects
+    name = "arrays" if kind == "array" else "objects"
+    found: list[Formula] = [fact(kind, **{name: made(least=length + 1)})]
+    if length > 0:
+        found.append(fact(kind, **{name: made(most=length - 1)}))
+    return found
+
+
+#: Keywords whose negation is refused.
+NOT_NEGATED = ("uniqueItems",)
+
+_NEGATIONS: dict[str, Callable[[Normaliser, Located], Iterator[Formula]]] = {
+    "type": _not_type,
+    "minLength": _not_min_length,
+    "maxLength": _not_max_length,
+    "pattern": _not_pattern,
+    "format": _not_format,
+    "multipleOf": _not_multiple,
+    "properties": _not_properties,
+    "patternProperties": _not_patterns,
+    "additionalProperties": _not_additional,
+    "propertyNames": _not_names,
+    "required": _not_required,
+    "minProperties": _not_min_properties,
+    "maxProperties": _not_max_properties,
+    "minItems": _not_min_items,
+    "maxItems": _not_max_items,
+    "contains": _not_contains,
+    "allOf": _not_all_of,
+    "anyOf": _not_any_of,
+    "oneOf": _not_one_of,
+    "not": _not_not,
+    "if": _not_if,
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "dependencies"), _not_dependencies),
+    **dict.fromkeys(("enum", "const"), _not_values),
+    **dict.fromkeys(("items", "prefixItems"), _not_items),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _not_bounds),
+    **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems"), _not_evaluated),
+    "uniqueItems": _not_unique,
+}

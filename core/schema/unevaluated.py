@@ -1,0 +1,126 @@
+"""``unevaluatedProperties`` and ``unevaluatedItems``: what all schemas that hold of one value say of its parts.
+
+A schema with such a keyword opens a *scope*; every schema that is applied to the same value inside of it, and holds,
+reports there which members and items it speaks of (Draft 2020-12 core, section 11).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from .assertions import ARRAY_PART, unsupported
+from .conjunction import (
+    All,
+    Any_,
+    ArrayPart,
+    Conjunction,
+    Contains,
+    Exists,
+    Formula,
+    Literal,
+    ObjectPart,
+    Others,
+    Rest,
+    negated,
+)
+from .resolve import Located
+
+if TYPE_CHECKING:
+    from .assertions import Assertions
+
+#: Every subset of an ``anyOf`` is an alternative of its own: that many options it may have.
+MAX_SUBSETS = 10
+
+
+class Scope(NamedTuple):
+    """What a schema with ``unevaluated...`` collects from the subschemas that apply to the same value."""
+
+    number: int
+    located: Located
+    #: The keyword that must not hold, if any.
+    broken: str | None = None
+
+
+class Seen(NamedTuple):
+    """What was reported to the scopes on one way through the alternatives."""
+
+    objects: tuple[tuple[int, ObjectPart], ...] = ()
+    arrays: tuple[tuple[int, ArrayPart], ...] = ()
+    contains: tuple[tuple[int, Formula], ...] = ()
+    all_objects: frozenset[int] = frozenset()
+    all_arrays: frozenset[int] = frozenset()
+    opened: tuple[Scope, ...] = ()
+
+
+def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:
+    """What a schema that holds tells the scopes around it."""
+    schema = located.schema
+    objects, arrays, contains = seen.objects, seen.arrays, seen.contains
+    every_object, every_array = seen.all_objects, seen.all_arrays
+    for scope in scopes:
+        if schema.keys() & {"properties", "patternProperties"}:
+            objects = (*objects, (scope.number, norm.object_part(located)))
+        closed = norm.asserts(located, "unevaluatedProperties") and scope.located is not located
+        if "additionalProperties" in schema or closed:
+            every_object |= {scope.number}
+        if schema.keys() & ARRAY_PART:
+            part = norm.array_part(located)
+            arrays = (*arrays, (scope.number, part))
+            if part.items is not None:
+                every_array |= {scope.number}
+        if norm.asserts(located, "unevaluatedItems") and scope.located is not located:
+            every_array |= {scope.number}
+        if norm.asserts(located, "contains") and norm.document.contains_evaluates:
+            contains = (*contains, (scope.number, Literal(located.child("contains"))))
+    return Seen(objects, arrays, contains, every_object, every_array, seen.opened)
+
+
+def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjunction | None:
+    """A finished conjunction, with what its scopes ask of everything that was not evaluated; None when a scope asks for
+    something unevaluated where everything is."""
+    objects, arrays, types = conjunction.objects, conjunction.arrays, conjunction.types
+    for number, located, broken in seen.opened:
+        if norm.asserts(located, "unevaluatedProperties"):
+            parts = tuple(part for scope, part in seen.objects if scope == number)
+            formula: Formula = Literal(located.child("unevaluatedProperties"))
+            if broken == "unevaluatedProperties":
+                types &= frozenset() if number in seen.all_objects else frozenset({"object"})
+                objects = replace(objects, exists=(*objects.exists, Exists(negated(formula), beside=parts)))
+            elif broken is None and number not in seen.all_objects:
+                objects = replace(objects, others=(*objects.others, Others(parts, formula)))
+        if norm.asserts(located, "unevaluatedItems"):
+            places = tuple(part for scope, part in seen.arrays if scope == number)
+            found = tuple(each for scope, each in seen.contains if scope == number)
+            formula = Literal(located.child("unevaluatedItems"))
+            if broken == "unevaluatedItems":
+                types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
+                first = max((len(part.prefix) for part in places), default=0)
+                left = All((negated(formula), *map(negated, found)))
+                arrays = replace(arrays, contains=(*arrays.contains, Contains(left, first)))
+            elif broken is None and number not in seen.all_arrays:
+                arrays = replace(arrays, rests=(*arrays.rests, Rest(places, found, formula)))
+    if not types:
+        return None
+    if objects is conjunction.objects and arrays is conjunction.arrays:
+        return conjunction
+    return replace(conjunction, types=types, objects=objects, arrays=arrays)
+
+
+def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Formula:
+    """``anyOf`` where it matters which of the options hold: an alternative for every subset of them.
+
+    It need not be said that the others do not hold, since what more of them evaluate only allows more; unless something
+    must have been left unevaluated (``exactly``).
+    """
+    if len(options) > MAX_SUBSETS:
+        raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
+    sizes = range(1, len(options) + 1)
+    chosen = [set(each) for size in sizes for each in combinations(options, size)]
+    return Any_(
+        tuple(
+            All(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
+            for some in chosen
+        )
+    )
