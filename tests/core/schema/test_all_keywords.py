@@ -201,6 +201,7 @@ def test_random_walks_end_in_valid_instances(schema: Any, seed: int, order: Any)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @settings(max_examples=20_000, suppress_health_check=list(HealthCheck), deadline=None)
 @given(schema=schemas(), values=st.lists(instances(), min_size=1, max_size=4))
 def test_agrees_with_jsonschema_at_length(schema: Any, values: list[Any]) -> None:
