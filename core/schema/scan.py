@@ -190,6 +190,9 @@ def _children(
     for keyword in ("unevaluatedProperties", "unevaluatedItems", "propertyNames"):
         if keyword in schema and document.knows(keyword):
             yield located.child(keyword), True
+            if not positive and keyword != "propertyNames":  # it may be all that does not hold
+                yield located.child(keyword), False
+                yield located, True
     if "not" in schema:
         yield located.child("not"), not positive
     if "if" in schema and document.knows("if"):
