@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,9 @@ MASK_MEMORY = 64 * 2**20
 FORCED_LIMIT = 4096
 
 _FINISHED = -2
+
+#: An escape, anything that belongs to the string, and its end.
+_CLOSER = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class _Engine:
@@ -104,6 +108,16 @@ class Constraint:
         with engine.lock:
             return Matcher(self, engine, engine.program.start)
 
+    @property
+    def closers(self) -> tuple[int, ...]:
+        """The tokens that hold an escape of a JSON string and, behind it, the quote that ends the string."""
+        cache = self.vocabulary.cache
+        found: tuple[int, ...] | None = cache.get("closers")
+        if found is None:
+            tokens = enumerate(self.vocabulary.tokens)
+            found = cache["closers"] = tuple(number for number, data in tokens if data and _CLOSER.match(data))
+        return found
+
     def counters(self) -> dict[str, int]:
         """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
         engine = self._engine
@@ -173,9 +187,12 @@ class Matcher:
             return text
 
         if watched:
-            for data in repeats(text):
+            names = repeats(text)
+            if names:  # a token that closes the name, and spells some of it another way
+                trial += [token for token in self._constraint.closers if out[token >> 5] >> (token & 31) & 1]
+            for data in names:
                 below = [token for token in masks.below(data) if out[token >> 5] >> (token & 31) & 1]
-                if not data.endswith(b'"'):  # spelled another way: only a token that closes the name can repeat it
+                if not data:  # an escape was written: whatever closes the name is worth a trial
                     below = [token for token in below if b'"' in (self._tokens[token] or b"")]
                 if data and below and advance(state, data, before) == -1:
                     doomed += below

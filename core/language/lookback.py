@@ -97,12 +97,13 @@ def items_before(text: bytes) -> list[Any]:
 
 
 def repeats(text: bytes) -> list[bytes]:
-    """How the text could go on to repeat a name of its innermost open object: beginnings, one of which every such
-    continuation has. The text ends inside a name, or where a name may begin."""
+    """How the text, which ends inside a name or where one may begin, could go on to repeat a name of its innermost open
+    object: beginnings, one of which every such continuation has that holds no escape other than those of `json.dumps`.
+    """
     found: list[bytes] = []
     if text.rstrip(_SPACE)[-1:] in (b"{", b","):
         for name in names_before(text, len(text)):
-            found += _spellings(_spelled(name), 0)
+            found.append(_spelled(name))
     start = _string_start(text, len(text))
     if start < 0 or text[:start].rstrip(_SPACE)[-1:] not in (b"{", b","):
         return found
@@ -110,13 +111,7 @@ def repeats(text: bytes) -> list[bytes]:
     for name in names_before(text, start):
         spelled = _spelled(name)
         if spelled.startswith(written):
-            found += _spellings(spelled, len(written))
+            found.append(spelled[len(written) :])
         elif b"\\" in written:  # escaped otherwise: whatever closes the name is worth a trial
             found.append(b"")
     return list(dict.fromkeys(found))
-
-
-def _spellings(spelled: bytes, begin: int) -> list[bytes]:
-    """The bytes of a name from ``begin`` on, and the ways to begin to spell it otherwise."""
-    escapes = [spelled[begin:index] + b"\\" for index in range(max(begin, 1), len(spelled) - 1)]
-    return [spelled[begin:], *escapes]

@@ -132,8 +132,11 @@ def test_items_are_found_in_any_text(before: str, value: list[Any]) -> None:
 
 @given(value=st.dictionaries(names, values, min_size=1), data=st.data())
 def test_repeats_are_foreseen(value: dict[str, Any], data: st.DataObject) -> None:
-    """However far a name was written again, some foreseen beginning leads to the rest of it."""
+    """However far a name was written again, some foreseen beginning leads to the rest of it, if that has no escape of
+    another kind."""
     text = json.dumps(value, ensure_ascii=False)[:-1].encode() + b", "
     again = json.dumps(data.draw(st.sampled_from(sorted(value))), ensure_ascii=data.draw(st.booleans())).encode()
     written = data.draw(st.integers(0, len(again) - 1))
-    assert any(again[written:].startswith(each) for each in repeats(text + again[:written]))
+    rest = again[written:]
+    foreseen = any(rest.startswith(each) for each in repeats(text + again[:written]))
+    assert foreseen or (b"\\" in rest and rest not in json.dumps(json.loads(again), ensure_ascii=False).encode())
