@@ -366,6 +366,8 @@ class Nodes:
         decides. Recursion is the least fixpoint (a rule that can only finish through itself is empty).
         """
         known = self._empty[node]
+        if known is None:
+            known = self._empty[node] = self._seen_empty(node)
         if known is not None:
             return known
         # Depth-first with an explicit stack (schemas may be thousands of levels deep). `depth_of` marks nodes in
@@ -405,6 +407,18 @@ class Nodes:
                 if verdict:
                     frames[-1][2] = min(frames[-1][2], lowest)
         return verdict
+
+    def _seen_empty(self, node: int) -> bool | None:
+        """Whether a language is empty, if that is known of its parts."""
+        kind = self.kind[node]
+        if kind == LAZY:
+            instead = self._instead.get(node)
+            return None if instead is None else self._empty[instead]
+        if kind != SEQ:
+            return None
+        left, right = self.args[node]
+        parts = self._empty[left], self._empty[right]
+        return True if True in parts else None if None in parts else False
 
     def _obligations(self, node: int) -> Generator[int, bool, bool]:
         """Asks whether children are empty, as few as possible; returns whether ``node`` is."""

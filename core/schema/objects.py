@@ -295,7 +295,9 @@ class ObjectLowering:
         if not self.any_order:
             return expand()
         # In any order every place has all members that are left: they are looked into when they are written.
-        return nodes.lazy(("member", lowering.number, shape.number, place, number), expand)
+        skeleton = self._skeleton(shape)
+        instead = None if skeleton is None else nodes.seq(lowering.value(member.goal), skeleton)
+        return nodes.lazy(("member", lowering.number, shape.number, place, number), expand, as_empty_as=instead)
 
     def _next(self, shape: ObjectShape, place: _Place) -> Iterator[tuple[int, Member]]:
         """The members that may come next."""
