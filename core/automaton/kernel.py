@@ -31,7 +31,7 @@ except ImportError:  # interpreted, without Cython installed
 COMPILED: bool = bool(cython.compiled)
 
 #: How many threads a state may have; a power of two.
-MAX_THREADS = 4_096
+MAX_THREADS = 2_048
 
 DEAD = cython.declare(cython.longlong, -1)
 DONE = cython.declare(cython.longlong, 0)

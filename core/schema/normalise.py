@@ -32,13 +32,13 @@ from .resolve import Document, Located
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
 #: How many alternatives one place of a schema may have after and/or are multiplied out.
-MAX_BRANCHES = 4_000
+MAX_BRANCHES = 3_000
 
 #: How many steps the expansion of one place may take.
 MAX_STEPS = 40_000
 
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
-MAX_TOTAL = 150_000
+MAX_TOTAL = 80_000
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
