@@ -7,7 +7,7 @@ cache. Decoding needs nothing else, so a model is added by writing these two cla
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +41,43 @@ class Session(Protocol):
         ...
 
 
+class BatchSession(Protocol):
+    """Many sequences, each with its cache, that advance together.
+
+    Laws: the logits of a row depend only on the token ids now in that row, not on the other rows nor on how its tokens
+    came there; they are those of a `Session` with the same tokens, up to rounding.
+    """
+
+    def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to some of the rows, in one forward pass.
+
+        Args:
+            rows: the key of a row and its new token ids, at least one; no key twice. Rows may differ in how many. A key
+                that was not seen before (or was dropped) begins a new row.
+
+        Returns:
+            For each of them, in order, the logits after its last token, shape ``[V]``.
+        """
+        ...
+
+    def crop(self, row: int, length: int) -> None:
+        """Forget all tokens of a row after the first ``length`` (no forward pass)."""
+        ...
+
+    def drop(self, row: int) -> None:
+        """Free the cache of a row; nothing happens if there is no such row."""
+        ...
+
+    def close(self) -> None:
+        """Free all of it; the batch must not be used afterwards."""
+        ...
+
+
 class Backend(Protocol):
-    """A loaded model with its tokenizer."""
+    """A loaded model with its tokenizer.
+
+    A backend that can run several sequences in one forward pass also satisfies `BatchBackend`.
+    """
 
     @property
     def name(self) -> str:
@@ -82,4 +117,13 @@ class Backend(Protocol):
 
     def start(self) -> Session:
         """A fresh, empty sequence."""
+        ...
+
+
+@runtime_checkable
+class BatchBackend(Protocol):
+    """What a `Backend` offers besides, if it can run several sequences in one forward pass."""
+
+    def start_batch(self) -> BatchSession:
+        """An empty batch."""
         ...
