@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
-from ..messages import ImagePart, Message
+from ..messages import Message
 from ..vocabulary import Vocabulary
+from .chat import encode_inside, plain_prompt, refuse_images, template_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,13 +113,7 @@ class HFBackend:
 
     def encode(self, text: str) -> list[int]:
         """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
-        ids = self._ids(text)
-        if self._vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
-            return ids
-        # SentencePiece puts a space before the first word: let it stand behind something else.
-        prefix = self._ids("\n")
-        longer = self._ids("\n" + text)
-        return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
+        return encode_inside(self._ids, self._vocabulary, text)
 
     def _ids(self, text: str) -> list[int]:
         with self._tokenizer_lock:
@@ -139,21 +133,14 @@ class HFBackend:
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
         """
-        for message in messages:
-            if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
-                raise ModelError("this model cannot see images", hint="send text")
+        refuse_images(messages)
         if not self._template:
-            return self._plain_prompt(messages, tool_prompt)
-        knows_tools = "tools" in self._template
-        turns = [_template_message(message) for message in messages]
-        if tools and not knows_tools and tool_prompt:
-            if turns and turns[0]["role"] == "system":
-                turns[0]["content"] = f"{turns[0]['content']}\n\n{tool_prompt}"
-            else:
-                turns.insert(0, {"role": "system", "content": tool_prompt})
+            bos = self._tokenizer.bos_token_id
+            return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, None if bos is None else int(bos))
+        turns, known_tools = template_turns(messages, tools, tool_prompt, self._template)
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
-        if tools and knows_tools:
-            options["tools"] = [dict(tool) for tool in tools]
+        if known_tools:
+            options["tools"] = known_tools
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
         try:
@@ -164,25 +151,6 @@ class HFBackend:
                 f"the model's chat template refuses the conversation: {error}",
                 hint="check the order of roles; some templates want user and assistant in turn",
             ) from error
-
-    def _plain_prompt(self, messages: Sequence[Message], tool_prompt: str) -> list[int]:
-        """A default for tokenizers without a template: ChatML if its control tokens are there, else one paragraph per
-        turn."""
-        turns = [("system", tool_prompt)] if tool_prompt else []
-        for message in messages:
-            text = message.text
-            for call in message.tool_calls:
-                text += f"\n<tool_call>\n{_call_json(call.name, call.arguments)}\n</tool_call>"
-            turns.append((message.role, text))
-        bos = self._tokenizer.bos_token_id
-        ids = [] if bos is None else [int(bos)]
-        special = self._vocabulary.special
-        if "<|im_start|>" not in special or "<|im_end|>" not in special:
-            lines = [f"{role}: {text}" for role, text in turns]
-            return ids + self.encode("\n\n".join([*lines, "assistant:"]))
-        for role, text in turns:
-            ids += [special["<|im_start|>"], *self.encode(f"{role}\n{text}"), special["<|im_end|>"], *self.encode("\n")]
-        return [*ids, special["<|im_start|>"], *self.encode("assistant\n")]
 
     def start(self) -> HFSession:
         """A fresh, empty sequence."""
@@ -266,22 +234,3 @@ class HFSession:
         self._cache = None
         self._ids.clear()
         self._closed = True
-
-
-def _template_message(message: Message) -> dict[str, Any]:
-    turn: dict[str, Any] = {"role": message.role, "content": message.text}
-    if message.tool_calls:
-        turn["tool_calls"] = [
-            {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
-    if message.role == "tool":
-        turn["tool_call_id"] = message.tool_call_id or ""
-        turn["name"] = message.name or ""
-    if message.reasoning:
-        turn["reasoning_content"] = message.reasoning
-    return turn
-
-
-def _call_json(name: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)

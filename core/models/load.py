@@ -14,9 +14,10 @@ def load_model(uri: str, **options: Any) -> Model:
     """Load a model.
 
     Args:
-        uri: ``"embedded"`` (comes with the library), or ``"hf:NAME-OR-PATH"`` (any causal model of transformers).
+        uri: ``"embedded"`` (comes with the library), ``"hf:NAME-OR-PATH"`` (any causal model of transformers), or
+            ``"gguf:PATH"`` (a GGUF file, run by llama.cpp).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``.
+            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``context_window`` for all.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -35,7 +36,13 @@ def load_model(uri: str, **options: Any) -> Model:
         from .hf import HFBackend
 
         return Model(_make(HFBackend, (rest,), options, uri))
-    raise ModelError(f"unknown model address {uri!r}", hint="known ones: 'embedded', 'hf:NAME-OR-PATH'")
+    if scheme == "gguf" and separator:
+        if not rest:
+            raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
+        from .gguf import GGUFBackend
+
+        return Model(_make(GGUFBackend, (rest,), options, uri))
+    raise ModelError(f"unknown model address {uri!r}", hint="known ones: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH'")
 
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:

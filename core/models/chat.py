@@ -1,0 +1,108 @@
+"""What backends share about prompts: a conversation for a chat template, and a default for models without one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ModelError
+from ..messages import ImagePart, Message
+from ..vocabulary import Vocabulary
+
+
+def refuse_images(messages: Sequence[Message]) -> None:
+    """Say that a model cannot see.
+
+    Raises:
+        ModelError: a message has an image.
+    """
+    for message in messages:
+        if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
+            raise ModelError("this model cannot see images", hint="send text")
+
+
+def template_turns(
+    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, template: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The ``messages`` and the ``tools`` for a chat template.
+
+    Args:
+        messages: the conversation.
+        tools: handed to the template if it knows tools.
+        tool_prompt: put into the system turn if it does not.
+        template: the template's text.
+    """
+    turns = [_template_message(message) for message in messages]
+    if "tools" in template:
+        return turns, [dict(tool) for tool in tools]
+    if tools and tool_prompt:
+        if turns and turns[0]["role"] == "system":
+            turns[0]["content"] = f"{turns[0]['content']}\n\n{tool_prompt}"
+        else:
+            turns.insert(0, {"role": "system", "content": tool_prompt})
+    return turns, []
+
+
+def plain_prompt(
+    messages: Sequence[Message],
+    tool_prompt: str,
+    vocabulary: Vocabulary,
+    encode: Callable[[str], list[int]],
+    bos: int | None,
+) -> list[int]:
+    """A prompt for models without a template: ChatML if its control tokens are there, else one paragraph per turn.
+
+    Args:
+        messages: the conversation.
+        tool_prompt: text that describes the tools, for a system turn of its own.
+        vocabulary: the model's; its control tokens are never written for what messages spell.
+        encode: ids of ordinary text.
+        bos: the token that every sequence begins with, if there is one.
+    """
+    turns = [("system", tool_prompt)] if tool_prompt else []
+    for message in messages:
+        text = message.text
+        for call in message.tool_calls:
+            text += f"\n<tool_call>\n{_call_json(call.name, call.arguments)}\n</tool_call>"
+        turns.append((message.role, text))
+    ids = [] if bos is None else [bos]
+    special = vocabulary.special
+    if "<|im_start|>" not in special or "<|im_end|>" not in special:
+        lines = [f"{role}: {text}" for role, text in turns]
+        return ids + encode("\n\n".join([*lines, "assistant:"]))
+    for role, text in turns:
+        ids += [special["<|im_start|>"], *encode(f"{role}\n{text}"), special["<|im_end|>"], *encode("\n")]
+    return [*ids, special["<|im_start|>"], *encode("assistant\n")]
+
+
+def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, text: str) -> list[int]:
+    """Token ids of ``text`` as they are in the middle of a text.
+
+    SentencePiece puts a space before the first word of a text; behind something else it does not.
+    """
+    ids = tokenize(text)
+    if vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
+        return ids
+    prefix = tokenize("\n")
+    longer = tokenize("\n" + text)
+    return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
+
+
+def _template_message(message: Message) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.tool_calls:
+        turn["tool_calls"] = [
+            {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        turn["tool_call_id"] = message.tool_call_id or ""
+        turn["name"] = message.name or ""
+    if message.reasoning:
+        turn["reasoning_content"] = message.reasoning
+    return turn
+
+
+def _call_json(name: str, arguments: Mapping[str, Any]) -> str:
+    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)

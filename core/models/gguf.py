@@ -1,0 +1,387 @@
+"""Models in GGUF files, run by llama.cpp through llama-cpp-python's low-level interface, under our own loop.
+
+Each session has a llama.cpp context of its own, so sessions never compete for room in a cache. Only functions of
+``llama.h`` are called; sampling, grammars and chat handlers of llama-cpp-python are not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ContextOverflowError, MissingDependencyError, ModelError
+from ..messages import Message
+from ..vocabulary import Vocabulary
+from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .template import ChatTemplate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+import numpy as np
+
+#: The context window when none is asked for, if the model was trained with a longer one: llama.cpp reserves the whole
+#: key/value cache when a sequence begins.
+DEFAULT_WINDOW = 8192
+
+#: Tokens that llama.cpp computes at once; a longer piece of text is still one call.
+_UBATCH = 512
+
+
+class GGUFBackend:
+    """A causal model and its tokenizer in one GGUF file; implements `Backend`.
+
+    Vocabulary, control tokens, end-of-text tokens and chat template come from the file. llama.cpp's own messages are
+    held back below the level "error", unless the logger ``llama-cpp-python`` was given another level before.
+
+    Args:
+        path: the file (the first one of a model in several).
+        context_window: how many tokens fit in a sequence; by default what the model was trained with, at most 8,192.
+        threads: for computing; by default as many as there are processors.
+        gpu_layers: how many layers go to the accelerator that llama.cpp was built for; -1 is all.
+
+    Raises:
+        MissingDependencyError: llama-cpp-python is not installed.
+        ModelError: the file cannot be loaded, or is not a model that writes text.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        context_window: int | None = None,
+        threads: int | None = None,
+        gpu_layers: int = -1,
+    ) -> None:
+        library = _library()
+        if not Path(path).is_file():
+            raise ModelError(f"there is no file {path!r}", hint="gguf:/path/to/model.gguf")
+        self._name = path
+        self._weights = _Weights(library, path, gpu_layers)
+        trained = int(library.llama_model_n_ctx_train(self._weights.model))
+        self._window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
+        self._threads = threads or os.cpu_count() or 1
+        self._vocabulary = _vocabulary(self._weights)
+        self._sessions: weakref.WeakSet[GGUFSession] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        source = library.llama_model_chat_template(self._weights.model, None)
+        self._template: ChatTemplate | None = None
+        if source:
+            self._template = ChatTemplate(
+                source.decode("utf-8", "replace"),
+                controls=self._vocabulary.special,
+                bos=self._weights.text(self._weights.bos),
+                eos=self._weights.text(self._weights.eos),
+            )
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self._name
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The exact bytes of every token."""
+        return self._vocabulary
+
+    @property
+    def context_window(self) -> int:
+        """How many tokens fit in a sequence."""
+        return self._window
+
+    @property
+    def tool_format(self) -> str:
+        """``"hermes"``, the format that is also a sound default for models without one of their own."""
+        return "hermes"
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
+        return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self._vocabulary, text)
+
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    ) -> list[int]:
+        """Token ids of a conversation, by the chat template in the file where there is one.
+
+        What messages say is never a control token, whatever it spells.
+
+        Args:
+            messages: the conversation.
+            tools: handed to the template if it knows tools.
+            tool_prompt: put into the system turn if it does not.
+
+        Raises:
+            ModelError: the template refuses the conversation, or a message has an image.
+        """
+        refuse_images(messages)
+        weights = self._open()
+        bos = weights.bos if weights.adds_bos else None
+        if self._template is None:
+            return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, bos)
+        turns, known_tools = template_turns(messages, tools, tool_prompt, self._template.source)
+        ids: list[int] = []
+        for text, is_spelled in self._template.render(turns, known_tools):
+            if is_spelled:
+                ids += self.encode(text)
+            elif not ids:
+                ids += weights.tokenize(text, special=True)
+            else:
+                prefix = weights.tokenize("\n", special=True)
+                ids += weights.tokenize("\n" + text, special=True)[len(prefix) :]
+        return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+
+    def start(self) -> GGUFSession:
+        """A fresh, empty sequence, with room for the whole context window.
+
+        Raises:
+            ModelError: there is not enough memory, or the backend is closed.
+        """
+        session = GGUFSession(_Context(self._open(), self._window, self._threads), self._window, self._vocabulary.size)
+        with self._lock:
+            self._sessions.add(session)
+        return session
+
+    def close(self) -> None:
+        """Free the model and all its sessions; closing twice is allowed."""
+        with self._lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close()
+        self._weights.close()
+
+    def _open(self) -> _Weights:
+        if self._weights.is_closed:
+            raise ModelError("the model is closed", hint="load it again")
+        return self._weights
+
+
+class GGUFSession:
+    """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
+
+    A model whose state cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop:
+    slower, and as exact.
+    """
+
+    def __init__(self, context: _Context, window: int, size: int) -> None:
+        self._context: _Context | None = context
+        self._window = window
+        self._size = size
+        self._ids: list[int] = []
+        self._cached = 0  # how many of them llama.cpp has read
+
+    @property
+    def length(self) -> int:
+        """How many tokens the sequence has."""
+        return len(self._ids)
+
+    def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens in one call of llama.cpp; return the logits after the last. An error changes nothing.
+
+        Raises:
+            ContextOverflowError: they do not fit in the context window.
+            ModelError: there are none, one is out of range, the session is closed, or llama.cpp fails.
+        """
+        context = self._open()
+        ids = [int(token_id) for token_id in token_ids]
+        if not ids:
+            raise ModelError("no tokens to append", hint="give at least one")
+        if min(ids) < 0 or max(ids) >= self._size:
+            raise ModelError(f"a token id is not one of 0..{self._size - 1}", hint="use this model's own tokens")
+        total = len(self._ids) + len(ids)
+        if total > self._window:
+            raise ContextOverflowError(
+                f"{total} tokens do not fit in a window of {self._window}",
+                hint="shorten the prompt, or load the model with a larger context_window",
+            )
+        try:
+            logits = context.decode([*self._ids[self._cached :], *ids])
+        except BaseException:
+            self._forget(len(self._ids))
+            raise
+        self._ids += ids
+        self._cached = total
+        return logits
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens after the first ``length``.
+
+        Raises:
+            ModelError: the sequence is not that long, or the session is closed.
+        """
+        self._open()
+        if not 0 <= length <= len(self._ids):
+            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+        del self._ids[length:]
+        self._forget(length)
+
+    def close(self) -> None:
+        """Free the context; closing twice is allowed."""
+        if self._context is not None:
+            self._context.close()
+        self._context = None
+        self._ids.clear()
+        self._cached = 0
+
+    def _forget(self, length: int) -> None:
+        """Let llama.cpp know no more than the first ``length`` tokens."""
+        self._cached = length if self._open().crop(length) else 0
+
+    def _open(self) -> _Context:
+        if self._context is None or self._context.is_closed:
+            raise ModelError("the session is closed", hint="start a new one")
+        return self._context
+
+
+class _Weights:
+    """A loaded file; freed once, after its contexts."""
+
+    def __init__(self, library: Any, path: str, gpu_layers: int) -> None:
+        self.library = library
+        params = library.llama_model_default_params()
+        params.n_gpu_layers = 0x7FFFFFFF if gpu_layers < 0 else gpu_layers
+        model = library.llama_model_load_from_file(path.encode(), params)
+        if not model:
+            raise ModelError(f"llama.cpp cannot load {path!r}", hint="is it a complete GGUF file of a language model?")
+        self.model = model
+        self._free = weakref.finalize(self, library.llama_model_free, model)
+        self.vocabulary = library.llama_model_get_vocab(model)
+        self.size = int(library.llama_vocab_n_tokens(self.vocabulary))
+        self.bos = int(library.llama_vocab_bos(self.vocabulary))
+        self.eos = int(library.llama_vocab_eos(self.vocabulary))
+        self.adds_bos = self.bos >= 0 and bool(library.llama_vocab_get_add_bos(self.vocabulary))
+        if not self.size or not library.llama_model_has_decoder(model):
+            self.close()
+            raise ModelError(f"{path!r} is not a model that writes text", hint="give a causal language model")
+
+    @property
+    def is_closed(self) -> bool:
+        return not self._free.alive
+
+    def close(self) -> None:
+        self._free()
+
+    def text(self, token_id: int) -> str:
+        """How a token is called; empty if there is none."""
+        if token_id < 0:
+            return ""
+        return bytes(self.library.llama_vocab_get_text(self.vocabulary, token_id) or b"").decode("utf-8", "replace")
+
+    def piece(self, token_id: int) -> bytes:
+        """The bytes that a token writes."""
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            written = self.library.llama_token_to_piece(self.vocabulary, token_id, buffer, size, 0, False)
+            if written >= 0:
+                return buffer.raw[:written]
+            size = -written
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """Token ids of a text; with ``special``, names of control tokens become those."""
+        data = text.encode("utf-8", "surrogatepass")
+        size = len(data) + 8
+        while True:
+            buffer = (self.library.llama_token * size)()
+            written = self.library.llama_tokenize(self.vocabulary, data, len(data), buffer, size, False, special)
+            if written >= 0:
+                return list(buffer[:written])
+            size = -written
+
+
+class _Context:
+    """A llama.cpp context with one sequence; freed once, and before the model."""
+
+    def __init__(self, weights: _Weights, window: int, threads: int) -> None:
+        library = weights.library
+        params = library.llama_context_default_params()
+        params.n_ctx = window
+        params.n_batch = window  # whatever is appended is one call
+        params.n_ubatch = min(window, _UBATCH)
+        params.n_seq_max = 1
+        params.n_threads = params.n_threads_batch = threads
+        params.no_perf = True
+        params.swa_full = True  # a crop must find all that a sliding window has passed
+        if hasattr(params, "n_outputs_max"):
+            params.n_outputs_max = 1  # only the last logits are asked for
+        pointer = library.llama_init_from_model(weights.model, params)
+        if not pointer:
+            raise ModelError(f"llama.cpp cannot make a context of {window} tokens", hint="lower context_window")
+        self._pointer = pointer
+        self._weights = weights
+        # The finaliser holds the weights, so that they outlive the context whatever the collector does first.
+        self._free = weakref.finalize(self, _free_context, weights, pointer)
+        self._memory = library.llama_get_memory(pointer)
+
+    @property
+    def is_closed(self) -> bool:
+        return not self._free.alive
+
+    def close(self) -> None:
+        self._free()
+
+    def decode(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens in one call; return a copy of the logits after the last."""
+        library = self._weights.library
+        tokens = (library.llama_token * len(ids))(*ids)
+        status = library.llama_decode(self._pointer, library.llama_batch_get_one(tokens, len(ids)))
+        if status != 0:
+            raise ModelError(f"llama.cpp failed with status {status} on {len(ids)} tokens", hint="see its messages")
+        pointer = library.llama_get_logits_ith(self._pointer, -1)
+        return np.ctypeslib.as_array(pointer, shape=(self._weights.size,)).astype(np.float32, copy=True)
+
+    def crop(self, length: int) -> bool:
+        """Keep the first ``length`` tokens; if that cannot be done keep nothing, and return False."""
+        library = self._weights.library
+        if self._memory is None:
+            return False
+        kept = length > 0 and bool(library.llama_memory_seq_rm(self._memory, 0, length, -1))
+        kept = kept and library.llama_memory_seq_pos_max(self._memory, 0) == length - 1
+        # A sliding window may have dropped the beginning of what would be needed.
+        kept = kept and library.llama_memory_seq_pos_min(self._memory, 0) == 0
+        if not kept:
+            library.llama_memory_clear(self._memory, False)
+        return kept
+
+
+def _free_context(weights: _Weights, pointer: Any) -> None:
+    weights.library.llama_free(pointer)
+
+
+def _library() -> Any:
+    """``llama.h`` as llama-cpp-python gives it."""
+    logger = logging.getLogger("llama-cpp-python")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.ERROR)
+    try:
+        import llama_cpp.llama_cpp as library
+    except (ImportError, OSError, RuntimeError) as error:  # its shared library may be missing, or for another machine
+        raise MissingDependencyError(
+            "gguf: models need llama-cpp-python", hint="pip install 'toolgrammar[llama-cpp]'"
+        ) from error
+    library.llama_backend_init()
+    return library
+
+
+def _vocabulary(weights: _Weights) -> Vocabulary:
+    """The vocabulary of a file: text tokens by the bytes that llama.cpp writes for them, all others as control."""
+    library = weights.library
+    control = library.LLAMA_TOKEN_ATTR_CONTROL | library.LLAMA_TOKEN_ATTR_UNKNOWN
+    tokens: list[bytes | None] = []
+    special: dict[str, int] = {}
+    eos: set[int] = set()
+    for token_id in range(weights.size):
+        kind = int(library.llama_vocab_get_attr(weights.vocabulary, token_id))
+        if library.llama_vocab_is_eog(weights.vocabulary, token_id):
+            eos.add(token_id)
+        if kind & control or token_id in eos:
+            name = weights.text(token_id)
+            if name:
+                special.setdefault(name, token_id)
+            tokens.append(None)
+        else:
+            tokens.append(None if kind & library.LLAMA_TOKEN_ATTR_UNUSED else weights.piece(token_id))
+    return Vocabulary(tokens, eos=eos, special=special)
