@@ -181,6 +181,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.automaton.kernel", "MAX_THREADS"),
         ("core.language.anchors", "_MAX_BRANCHES"),
         ("core.decoding.loop", "DEFAULT_BUDGET"),
+        ("core.models.gguf", "DEFAULT_WINDOW"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.toolset", "MAX_CALLS"),
         ("tools.tool", "MAX_NAME_LENGTH"),

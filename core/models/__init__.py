@@ -4,6 +4,7 @@
 """
 
 from .load import load_model
+from .logits_processor import ConstrainedLogitsProcessor
 from .model import Capabilities, Model
 
-__all__ = ["Capabilities", "Model", "load_model"]
+__all__ = ["Capabilities", "ConstrainedLogitsProcessor", "Model", "load_model"]
