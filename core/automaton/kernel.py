@@ -26,7 +26,7 @@ from ..errors import LimitError
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from . import cython_standin as cython  # type: ignore[no-redef]
+    from .. import cython_standin as cython  # type: ignore[no-redef]
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -898,15 +898,18 @@ def _first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) ->
 class Mask:
     """The allowed tokens of one state: the union of some tables and some single tokens.
 
-    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
-    ``watched``: some reach a place that only a repeated name could forbid.
+    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place; ``named``
+    those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some reach a
+    place that only a repeated name could forbid.
     """
 
     tables: list
     ids: cython.int[::1]
     count: cython.int
     unsure: object
+    named: object
     watched: cython.bint
+    is_settled: cython.bint
     tick: cython.longlong
     size: cython.longlong
 
@@ -947,8 +950,10 @@ class Masks:
     end_count: cython.int
     closing: list
     unsure: set
+    named: set
     watched: cython.bint
     crossed: cython.int
+    grave: cython.int
     statics: dict
     runs: list
     target: object
@@ -978,8 +983,10 @@ class Masks:
         self.end_count = 0
         self.closing = []
         self.unsure = set()
+        self.named = set()
         self.watched = False
         self.crossed = 0
+        self.grave = 0
         self.statics = {}
         self.runs = []
         self.target = None
@@ -1000,7 +1007,7 @@ class Masks:
     @cython.cfunc
     def _emit_one(self, token: cython.int) -> object:
         if self.crossed > 1:
-            self.unsure.add(token)
+            (self.unsure if self.grave else self.named).add(token)
         if self.out_count == len(self.out_array):
             self.out_array = _grown(self.out_array, "i", 2 * self.out_count)
             self.out = self.out_array
@@ -1034,13 +1041,14 @@ class Masks:
         return found
 
     @cython.cfunc
-    def _doubt(self, node: cython.int, kind: cython.int) -> object:
+    def _doubt(self, node: cython.int, kind: cython.int, whole: cython.bint) -> object:
         """Note the token that ends at a DYNAMIC place, if it may be forbidden and is not watched for."""
         token: cython.int
-        if self.crossed > 0 or kind == 3:
+        # A whole name within one token cannot be watched for.
+        if self.crossed > 0 or kind == 3 or (kind == 1 and whole):
             token = self.trie.token[node]
             while token >= 0:
-                self.unsure.add(token)
+                (self.unsure if self.grave or kind != 1 else self.named).add(token)
                 token = self.trie.same[token]
         return None
 
@@ -1048,10 +1056,12 @@ class Masks:
     def _walk_dynamic(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
         """Go on below trie ``node`` behind a DYNAMIC place, as if all that it could let follow did follow."""
         beyond, kind = self._static(atom, rest)
-        # A whole name within one token cannot be watched for: the few such tokens are tried.
-        self._doubt(node, 3 if kind == 1 else kind)
+        self._doubt(node, kind, True)
+        grave: cython.int = 0 if kind == 1 else 1
         self.crossed += 2
+        self.grave += grave
         self._cross(node, beyond)
+        self.grave -= grave
         self.crossed -= 2
         return None
 
@@ -1601,12 +1611,14 @@ class Masks:
         i: cython.int
         if self.crossed > 0 or kind == 3:
             for i in range(table.end_count):
-                self._doubt(table.ends[i], kind)
+                self._doubt(table.ends[i], kind, False)
         weight: cython.int = 1 if kind == 1 else 2
         if kind == 1:
             self.watched = True
         self.crossed += weight
+        self.grave += weight - 1
         self._cross_table(table, beyond)
+        self.grave -= weight - 1
         self.crossed -= weight
         return None
 
@@ -1636,6 +1648,7 @@ class Masks:
         self.out_count = 0
         self.watched = False
         self.crossed = 0
+        self.grave = 0
         i: cython.int
         atom: cython.longlong
         rest: cython.int
@@ -1665,9 +1678,12 @@ class Masks:
         mask.size = 250 + 4 * mask.count
         mask.watched = self.watched
         mask.unsure = tuple(sorted(self.unsure))
-        if self.unsure:
-            mask.size += 40 * len(self.unsure)
+        mask.named = tuple(sorted(self.named - self.unsure))
+        mask.is_settled = not (mask.watched or mask.unsure or mask.named)
+        if not mask.is_settled:
+            mask.size += 40 * (len(self.unsure) + len(self.named))
             self.unsure = set()
+            self.named = set()
         return mask
 
     @cython.cfunc
@@ -1694,15 +1710,17 @@ class Masks:
             self.held += cython.cast(Table, table).size
         return None
 
-    def below(self, data: bytes) -> list:
-        """The tokens that begin with ``data``."""
+    def below(self, data: bytes, out: cython.uint[::1]) -> list:
+        """The tokens of a mask that begin with ``data``, which is not empty."""
         trie: Trie = self.trie
-        node: cython.int = 0
+        node: cython.int = trie.child[data[0]]
         i: cython.int
         end: cython.int
         byte: cython.int
         token: cython.int
-        for byte in data:
+        if node < 0:
+            return []
+        for byte in data[1:]:
             i = node + 1
             end = node + trie.size[node]
             while i < end and trie.byte[i] != byte:
@@ -1714,7 +1732,8 @@ class Masks:
         for i in range(node, node + trie.size[node]):
             token = trie.token[i]
             while token >= 0:
-                found.append(token)
+                if out[token >> 5] >> (token & 31) & 1:
+                    found.append(token)
                 token = trie.same[token]
         return found
 
@@ -1729,7 +1748,7 @@ class Masks:
         if found is None:
             return False
         mask: Mask = found
-        if mask.watched or mask.unsure:
+        if not mask.is_settled:
             return False
         self.clock += 1
         mask.tick = self.clock
@@ -1739,16 +1758,16 @@ class Masks:
         self._write(mask, self.view)
         return True
 
-    def fill(self, state: cython.int, out: cython.uint[::1]) -> tuple:
+    def fill(self, state: cython.int, out: cython.uint[::1]) -> object:
         """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
 
         Returns:
-            The tokens of the mask that only an exact step can decide, and whether names are watched for (see `Mask`);
-            both are empty unless a token can reach a DYNAMIC place.
+            The tokens of the mask that only an exact step can decide, those that hold a whole name, and whether names
+            are watched for (see `Mask`); None unless a token can reach a DYNAMIC place.
         """
         mask: Mask = self._mask(state)
         self._write(mask, out)
-        return mask.unsure, mask.watched
+        return None if mask.is_settled else (mask.unsure, mask.named, mask.watched)
 
     @cython.cfunc
     def _write(self, mask: Mask, out: cython.uint[::1]) -> object:

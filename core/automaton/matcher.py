@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import GrammarError
-from ..language.lookback import repeats
+from ..language.lookback import repeats, spelled_names
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks, Trie
 from .program import Program
@@ -26,8 +27,8 @@ FORCED_LIMIT = 4096
 
 _FINISHED = -2
 
-#: An escape, anything that belongs to the string, and its end.
-_CLOSER = re.compile(rb'(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
+#: Perhaps the beginning of a string, an escape, anything that belongs to the string, and its end.
+_CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class _Engine:
@@ -109,13 +110,21 @@ class Constraint:
             return Matcher(self, engine, engine.program.start)
 
     @property
-    def closers(self) -> tuple[int, ...]:
+    def closers(self) -> npt.NDArray[np.int64]:
         """The tokens that hold an escape of a JSON string and, behind it, the quote that ends the string."""
+        return self._those("closers", lambda data: _CLOSER.match(data) is not None)
+
+    @property
+    def quoted(self) -> npt.NDArray[np.int64]:
+        """The tokens that hold a quote."""
+        return self._those("quoted", lambda data: b'"' in data)
+
+    def _those(self, name: str, kind: Callable[[bytes], bool]) -> npt.NDArray[np.int64]:
         cache = self.vocabulary.cache
-        found: tuple[int, ...] | None = cache.get("closers")
+        found: npt.NDArray[np.int64] | None = cache.get(name)
         if found is None:
-            tokens = enumerate(self.vocabulary.tokens)
-            found = cache["closers"] = tuple(number for number, data in tokens if data and _CLOSER.match(data))
+            numbers = [number for number, data in enumerate(self.vocabulary.tokens) if data and kind(data)]
+            found = cache[name] = np.array(numbers, dtype=np.int64)
         return found
 
     def counters(self) -> dict[str, int]:
@@ -127,6 +136,13 @@ class Constraint:
         return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
 
 
+def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
+    """Those of some tokens that are set in a mask."""
+    set_bits = mask[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1
+    found: list[int] = tokens[set_bits.astype(bool)].tolist()
+    return found
+
+
 class Matcher:
     """One text being written, token by token. Not for several threads at once; `fork` instead.
 
@@ -134,7 +150,7 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
     """
 
-    __slots__ = ("_automaton", "_constraint", "_engine", "_history", "_pieces", "_state", "_tokens")
+    __slots__ = ("_automaton", "_constraint", "_engine", "_history", "_joined", "_pieces", "_state", "_tokens")
 
     def __init__(
         self,
@@ -152,6 +168,8 @@ class Matcher:
         self._history: list[int] = history if history is not None else []
         #: What each step wrote.
         self._pieces: list[bytes] = pieces if pieces is not None else []
+        #: How many of the pieces were joined, and to what.
+        self._joined: tuple[int, bytes] = 0, b""
 
     @property
     def constraint(self) -> Constraint:
@@ -172,13 +190,15 @@ class Matcher:
             return
         with engine.lock:
             engine.special_number(-1)
-            unsure, watched = engine.masks.fill(self._state, out)
-            if unsure or watched:
-                self._settle(out, unsure, watched)
+            unsettled = engine.masks.fill(self._state, out)
+            if unsettled is not None:
+                self._settle(out, *unsettled)
 
-    def _settle(self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], watched: bool) -> None:
-        """Take out of a mask the tokens that the text so far forbids."""
-        masks, state, advance = self._engine.masks, self._state, self._engine.program.advance
+    def _settle(
+        self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], named: tuple[int, ...], watched: bool
+    ) -> None:
+        """Take out of a mask the tokens that the text so far forbids (see `kernel.Mask`)."""
+        masks, state, advance, tokens = self._engine.masks, self._state, self._engine.program.advance, self._tokens
         doomed: list[int] = []
         trial = list(unsure)
         text = self._text()
@@ -187,23 +207,41 @@ class Matcher:
             return text
 
         if watched:
-            names = repeats(text)
-            if names:  # a token that closes the name, and spells some of it another way
-                trial += [token for token in self._constraint.closers if out[token >> 5] >> (token & 31) & 1]
-            for data in names:
-                below = [token for token in masks.below(data) if out[token >> 5] >> (token & 31) & 1]
-                if not data:  # an escape was written: whatever closes the name is worth a trial
-                    below = [token for token in below if b'"' in (self._tokens[token] or b"")]
-                if data and below and advance(state, data, before) == -1:
+            endings, is_odd = repeats(text)
+            if endings or is_odd:  # a token that closes the name, and spells some of it another way
+                trial += _within(self._constraint.closers, out)
+            if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
+                trial += _within(self._constraint.quoted, out)
+            for data in endings:
+                below = masks.below(data, out)
+                if below and advance(state, data, before) == -1:
                     doomed += below
                 else:
                     trial += below
-        doomed += [token for token in trial if advance(state, self._tokens[token] or b"", before) == -1]
+        if named:
+            names = spelled_names(text)
+            least = 3 if watched else 4  # so many quotes: perhaps two names in one token
+            for token in named:
+                data = tokens[token] or b""
+                if (
+                    any(name in data for name in names)
+                    or data.count(b'"') >= least
+                    or b"\\" in data
+                    or b"}" in data  # a name of an object further out
+                    or b"]" in data
+                ):
+                    trial.append(token)
+        doomed += [token for token in dict.fromkeys(trial) if advance(state, tokens[token] or b"", before) == -1]
         for token in doomed:
             out[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     def _text(self) -> bytes:
-        return b"".join(self._pieces)
+        """All that was written. It is joined piece by piece, since it is asked for again and again."""
+        count, text = self._joined
+        if count < len(self._pieces):
+            text += b"".join(self._pieces[count:])
+            self._joined = len(self._pieces), text
+        return text
 
     def _advance(self, data: bytes) -> int:
         with self._engine.lock:
@@ -264,6 +302,8 @@ class Matcher:
             self._state = self._history[-count]
             del self._history[-count:]
             del self._pieces[-count:]
+            if self._joined[0] > len(self._pieces):
+                self._joined = 0, b""
 
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
