@@ -898,9 +898,9 @@ def _first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) ->
 class Mask:
     """The allowed tokens of one state: the union of some tables and some single tokens.
 
-    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place; ``named``
-    those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some reach a
-    place that only a repeated name could forbid.
+    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
+    ``named``: those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some
+    reach a place that only a repeated name could forbid.
     """
 
     tables: list

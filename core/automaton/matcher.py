@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,19 +111,21 @@ class Constraint:
     @property
     def closers(self) -> npt.NDArray[np.int64]:
         """The tokens that hold an escape of a JSON string and, behind it, the quote that ends the string."""
-        return self._those("closers", lambda data: _CLOSER.match(data) is not None)
+        tokens = self.vocabulary.tokens
+        found: npt.NDArray[np.int64] | None = self.vocabulary.cache.get("closers")
+        if found is None:
+            closers = [number for number in self.quoted.tolist() if _CLOSER.match(tokens[number] or b"")]
+            found = self.vocabulary.cache["closers"] = np.array(closers, dtype=np.int64)
+        return found
 
     @property
     def quoted(self) -> npt.NDArray[np.int64]:
         """The tokens that hold a quote."""
-        return self._those("quoted", lambda data: b'"' in data)
-
-    def _those(self, name: str, kind: Callable[[bytes], bool]) -> npt.NDArray[np.int64]:
-        cache = self.vocabulary.cache
-        found: npt.NDArray[np.int64] | None = cache.get(name)
+        found: npt.NDArray[np.int64] | None = self.vocabulary.cache.get("quoted")
         if found is None:
-            numbers = [number for number, data in enumerate(self.vocabulary.tokens) if data and kind(data)]
-            found = cache[name] = np.array(numbers, dtype=np.int64)
+            tokens = enumerate(self.vocabulary.tokens)
+            found = np.array([number for number, data in tokens if data and b'"' in data], dtype=np.int64)
+            self.vocabulary.cache["quoted"] = found
         return found
 
     def counters(self) -> dict[str, int]:
