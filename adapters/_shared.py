@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from ..core.errors import (
     BudgetError,
@@ -25,7 +27,9 @@ from ..core.errors import (
 from ..core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ..core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 from ..core.models import Model, load_model
+from ..core.params import GenerateParams
 from ..tools import ToolSet, close_objects, to_json_schema
+from ..tools.formats import get_format
 
 MAX_TOOL_SETS = 64
 
@@ -49,6 +53,11 @@ class Engine:
     Args:
         model: a model, or the URI of one.
         options: keyword options of `load_model`, when ``model`` is a URI.
+
+    Attributes:
+        uri: where the model was loaded from; None if it was given loaded.
+        name: the URI, or the loaded model's own name.
+        identity: tells the model from every other (beside the options).
     """
 
     def __init__(self, model: str | Model, options: Mapping[str, Any]) -> None:
@@ -58,14 +67,20 @@ class Engine:
         if not isinstance(model, str) and options:
             raise ModelError("options are given beside a loaded model", hint="give them where the model is loaded")
         self._own = load_model(model, **options) if isinstance(model, str) else model
+        self._options = dict(options)
         self.uri = model if isinstance(model, str) else None
         self.name = self.uri or self._own.name
+        self.identity = self.uri or identity_of(self._own)
 
     def __copy__(self) -> Engine:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
         return self
+
+    def is_for(self, model: str | Model, options: Mapping[str, Any]) -> bool:
+        """Whether this is the engine of that model, so that a copied adapter object need not load it again."""
+        return (model == self.name or model is self._own) and dict(options) == self._options
 
     def model(self, other: str | Model | None = None) -> Model:
         """The adapter's own model, or the one that a single call names instead (loaded once, without options)."""
@@ -96,6 +111,36 @@ class Engine:
             if len(self._tool_sets) > MAX_TOOL_SETS:
                 self._tool_sets.popitem(last=False)
         return made
+
+
+_MARKS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
+
+
+def identity_of(model: str | Model) -> str:
+    """A text that tells this model from every other: its URI, or a mark that a loaded model keeps while it lives.
+
+    Loaded models may share a name; answers of one must not be found in a cache under another's.
+    """
+    if isinstance(model, str):
+        return model
+    return f"{model.name}#{_MARKS.setdefault(model, uuid4().hex)}"
+
+
+def thinks(model: Model, tool_format: str | None = None) -> bool:
+    """Whether the model's format sets its reasoning apart."""
+    return getattr(get_format(tool_format or model.backend.tool_format), "thinking", None) is not None
+
+
+def guarantee(model: Model, params: GenerateParams) -> str:
+    """How an answer is held to what was asked for.
+
+    ``"constrained"``: every token was chosen under the grammar of the request. ``"validated"``: something was not
+    enforced while writing, and checked afterwards.
+    """
+    mode = params.json_mode
+    afterwards = mode is not None and not (mode.strict and mode.constrained_decoding)
+    left_out = params.grammar is not None and bool(params.grammar.unenforced)
+    return "validated" if afterwards or left_out or not model.capabilities.logits else "constrained"
 
 
 def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:
@@ -267,7 +312,7 @@ def cut_places(message: Message, cut: Sequence[str]) -> list[str]:
     return [*cut, *(call.name + pointer for call in message.tool_calls for pointer in call.cut)]
 
 
-def require_whole(generation: Generation) -> None:
+def require_whole(generation: Generation | Finish) -> None:
     """Refuse an answer that was closed by force where the framework would take it for a whole one.
 
     Raises:

@@ -9,42 +9,25 @@
 
 Grammars are compiled from the tools' own schemas, not from LangChain's rendering of them, which loses recursion and
 maps. A call that the token budget cut short is never among ``tool_calls``: it is in ``invalid_tool_calls``, with the
-reason, and ``response_metadata["cut"]`` says where.
+reason, and ``response_metadata["cut"]`` says where. What LangChain and we call by different names is translated in
+`langchain_messages`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
-from typing_extensions import is_typeddict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from ..core.errors import (
-    BudgetError,
-    CancelledError,
-    ContextOverflowError,
-    GrammarError,
-    LimitError,
-    ModelError,
-    SchemaError,
-    ToolGrammarError,
-    UnknownToolError,
-)
-from ..core.events import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    Finish,
-    Generation,
-    ReasoningDelta,
-    TextDelta,
-    Usage,
-)
-from ..core.messages import Message, ToolCall
+from ..core.errors import ModelError
+from ..core.events import Event, Finish, Generation
+from ..core.grammar import Grammar
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
 from . import _shared
@@ -52,29 +35,22 @@ from . import _shared
 try:
     from langchain_core import exceptions
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-    from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput, ModelProfile
-    from langchain_core.messages import (
-        AIMessage,
-        AIMessageChunk,
-        BaseMessage,
-        ChatMessage,
-        FunctionMessage,
-        HumanMessage,
-        SystemMessage,
-        ToolMessage,
-    )
-    from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
-    from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
+    from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
+    from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
     from langchain_core.output_parsers.openai_tools import JsonOutputKeyToolsParser, PydanticToolsParser
-    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.outputs import ChatGenerationChunk, ChatResult
+    from langchain_core.outputs import Generation as LangChainGeneration
     from langchain_core.runnables import Runnable, RunnableGenerator, RunnableMap, RunnablePassthrough
-    from langchain_core.tools import BaseTool, Tool
-    from langchain_core.tools.base import create_schema_from_function
-    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langchain_core.tools import BaseTool
     from langchain_core.utils.pydantic import is_basemodel_subclass
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
+
+from . import langchain_messages as table
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import ModelProfile
 
 __all__ = ["ChatToolGrammar"]
 
@@ -82,9 +58,32 @@ _SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "ti
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
     {*_SAMPLING, "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "grammar", "jump_forward"}
-    # Accepted and without effect: enforcement is always strict, and `stream` speaks to LangChain itself.
-    | {"strict", "stream"}
+    | {"allow_cut"}
+    # Accepted and without effect: enforcement is always strict, usage is always streamed, and `stream` speaks to
+    # LangChain itself.
+    | {"strict", "stream", "stream_usage"}
 )
+# What hosted models ask for, and suites and configurations give to any chat model; here it has no meaning.
+_OTHERS_SETTINGS = frozenset({"api_key", "max_retries"})
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One call, ready for the model."""
+
+    model: Model
+    params: GenerateParams
+    whole: bool
+
+    @property
+    def answer(self) -> table.Answer:
+        """What is said beside the answer."""
+        return table.Answer(self.model.name, _shared.guarantee(self.model, self.params))
+
+    def check(self, end: Finish | Generation) -> None:
+        """Refuse structured text that was closed by force: nothing after us would notice."""
+        if self.whole:
+            _shared.require_whole(end)
 
 
 class ChatToolGrammar(BaseChatModel):
@@ -106,11 +105,14 @@ class ChatToolGrammar(BaseChatModel):
         tool_format: wire format of tool calls, if not the model's own.
         on_budget: what to do near the budget: ``"close"`` the answer validly, or raise (``"error"``).
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
+
+    Attributes:
+        engine: the loaded model, shared with copies of this object; LangChain's copies hand it on, users need not.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    model: Any = "embedded"
+    model: Any = Field(default="embedded", validation_alias=AliasChoices("model", "model_name"))
     options: dict[str, Any] = Field(default_factory=dict)
     temperature: float | None = None
     max_tokens: int | None = None
@@ -125,14 +127,25 @@ class ChatToolGrammar(BaseChatModel):
     on_budget: str | None = None
     parallel_tool_calls: bool | None = None
 
-    _engine: _shared.Engine = PrivateAttr()
+    engine: Any = Field(default=None, exclude=True, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_settings(cls, values: Any) -> Any:
+        """A misspelt setting would otherwise change nothing, unseen."""
+        known = {*cls.model_fields, *_OTHERS_SETTINGS, "model_name"}
+        known |= {field.alias for field in cls.model_fields.values() if field.alias}
+        if isinstance(values, Mapping) and (unknown := sorted(map(str, set(values) - known))):
+            raise ModelError(f"unknown settings {unknown}", hint=f"known are {sorted(_IDENTITY)}, and LangChain's own")
+        return values
 
     def model_post_init(self, context: Any, /) -> None:
         """Load the model; before LangChain's own validators, which ask for the profile."""
         super().model_post_init(context)
-        self._engine = _shared.Engine(self.model, self.options)
+        if self.engine is None or not self.engine.is_for(self.model, self.options):
+            self.engine = _shared.Engine(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
-        self.model = self._engine.name
+        self.model = self.engine.name
 
     # -- what LangChain asks about the model -----------------------------------------------------------------------
 
@@ -149,37 +162,69 @@ class ChatToolGrammar(BaseChatModel):
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop or self.stop, **kwargs)
-        params["ls_provider"] = "toolgrammar"
+        params["ls_provider"] = table.PROVIDER
         return params
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        # structured_output: agents then ask for a constrained final answer instead of forcing a call on every turn.
-        return ModelProfile(
-            max_input_tokens=self._engine.model().context_window,
-            text_inputs=True,
-            text_outputs=True,
-            image_inputs=False,
-            tool_calling=True,
-            tool_choice=True,
-            tool_call_streaming=True,
-            structured_output=True,
-            temperature=True,
-            open_weights=True,
-        )
+        model = self.engine.model()
+        return {
+            "max_input_tokens": model.context_window,
+            "max_output_tokens": min(self.max_tokens or model.context_window, model.context_window),
+            "text_inputs": True,
+            "text_outputs": True,
+            "image_inputs": model.capabilities.images,
+            "reasoning_output": _shared.thinks(model, self.tool_format),
+            "tool_calling": True,
+            "tool_choice": True,
+            "tool_call_streaming": True,
+            # Agents then ask for a constrained final answer instead of forcing a call on every turn.
+            "structured_output": True,
+            "temperature": True,
+            "open_weights": True,
+        }
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Objects whose model has a URI can be saved and loaded; see `to_json` for the others."""
+        return True
+
+    def to_json(self) -> Any:
+        """The object for LangChain's ``dumps``: its arguments, or a note that it cannot be saved.
+
+        What was made of a loaded model cannot: there is no telling how to load it again.
+        """
+        try:
+            json.dumps(self.options)
+        except TypeError:  # a dtype, say
+            return self.to_json_not_implemented()
+        return super().to_json() if self.engine.uri is not None else self.to_json_not_implemented()
+
+    def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
+        """The key under which answers are cached, by content: classes and grammars may look alike and differ."""
+        with _shared.translated(table.errors):
+            said = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
+            if tools := kwargs.get("tools"):
+                said["tools"] = table.openai_tools(tools)
+        if (grammar := kwargs.get("grammar")) is not None:
+            said["grammar"] = hash(grammar)
+        model = kwargs.get("model")
+        said["model"] = self.engine.identity if model is None else _shared.identity_of(model)
+        return str(sorted({**self._get_invocation_params(stop=stop), **said}.items()))
 
     def get_token_ids(self, text: str) -> list[int]:
         """Token ids of a text, by the model's own tokenizer."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        return self._engine.model().backend.encode(text)
+        ids: list[int] = self.engine.model().backend.encode(text)
+        return ids
 
     def get_num_tokens_from_messages(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None, **kwargs: Any
     ) -> int:
         """How many tokens the prompt of these messages and tools has, by the model's own tokenizer and template."""
-        with _shared.translated(_errors):
-            tool_set = self._engine.tools([openai_tool(tool) for tool in tools or ()])
-            return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+        with _shared.translated(table.errors):
+            tool_set = self.engine.tools(table.openai_tools(tools or ()))
+            return _shared.count_tokens(self.engine.model(), table.to_messages(messages), tool_set)
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
         usages = [output["token_usage"] for output in llm_outputs if output]
@@ -206,16 +251,19 @@ class ChatToolGrammar(BaseChatModel):
                 demand a call; ``"none"`` forbids it; a name, or a dict with one, demands that tool.
             strict: accepted for compatibility; arguments always follow the schema.
             parallel_tool_calls: several calls in one turn are allowed.
-            response_format: what a text answer looks like, where it is not free (see `_generate`).
+            response_format: what a text answer looks like, where it is not free: a class, a JSON Schema, or
+                ``{"type": "json_schema", ...}`` as providers take it. The model then calls a tool or answers so.
+            **kwargs: more to bind: any generation option by name, ``grammar=`` (a `Grammar` that the whole answer
+                follows), or ``allow_cut=True`` (take structured text that the token budget closed by force).
 
         Raises:
             ModelInvalidRequestError: something is no tool, or the choice is not among them.
         """
-        with _shared.translated(_errors):
-            formatted = [openai_tool(tool) for tool in tools]
+        with _shared.translated(table.errors):
+            formatted = [table.openai_tool(tool) for tool in tools]
             bound: dict[str, Any] = {
                 "tools": formatted,
-                "tool_choice": _choice(tool_choice, [*map(_shared.tool_name, formatted)]),
+                "tool_choice": table.choice(tool_choice, [*map(_shared.tool_name, formatted)]),
             }
         if parallel_tool_calls is not None:
             bound["parallel_tool_calls"] = parallel_tool_calls
@@ -225,7 +273,7 @@ class ChatToolGrammar(BaseChatModel):
 
     def with_structured_output(
         self,
-        schema: dict[str, Any] | type,
+        schema: dict[str, Any] | type | None = None,
         *,
         method: str = "json_schema",
         include_raw: bool = False,
@@ -237,32 +285,38 @@ class ChatToolGrammar(BaseChatModel):
         """Answers that match a schema.
 
         Args:
-            schema: a Pydantic class (answers are instances), or a typed dict, JSON Schema or tool dict (dicts).
+            schema: a Pydantic class (answers are instances), or a typed dict, dataclass, JSON Schema or tool dict
+                (dicts). None, with ``"json_mode"`` alone, is any JSON object.
             method: ``"json_schema"`` and ``"json_mode"`` constrain the text of the answer, ``"function_calling"``
                 forces a call of one tool. All three enforce the whole schema.
             include_raw: return a dict of ``raw``, ``parsed`` and ``parsing_error`` instead of raising.
             strict: accepted for compatibility; the schema is always enforced.
-            tools: other tools that the model may call instead of answering (not with ``"function_calling"``).
+            tools: other tools that the model may call instead of answering (not with ``"function_calling"``); the
+                answer is None then, and the calls are in the message (``include_raw``).
             allow_cut: take an answer whose text the token budget cut short; it is valid, but not whole.
 
         Raises:
             OutputParserException: when invoked: the token budget ran out inside the answer.
         """
-        known = {"kwargs": {"method": method}, "schema": schema}
+        if schema is None and method != "json_mode":
+            raise ValueError(f"method {method!r} needs a schema")
+        known = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
         is_class = isinstance(schema, type) and is_basemodel_subclass(schema)
         parser: Runnable[Any, Any]
         if method == "function_calling":
-            with _shared.translated(_errors):
-                name = _shared.tool_name(openai_tool(schema))
+            with _shared.translated(table.errors):
+                name = _shared.tool_name(table.openai_tool(schema))
             kwargs = {"tool_choice": name, "parallel_tool_calls": False, **kwargs}
-            bound = self.bind_tools([schema], ls_structured_output_format=known, **kwargs)
+            bound = self.bind_tools([cast(Any, schema)], ls_structured_output_format=known, **kwargs)
             if is_class:
                 parser = PydanticToolsParser(tools=[cast("type[BaseModel]", schema)], first_tool_only=True)
             else:
                 parser = JsonOutputKeyToolsParser(key_name=name, first_tool_only=True)
         elif method in ("json_schema", "json_mode"):
-            bound = self.bind_tools(tools or (), response_format=schema, ls_structured_output_format=known, **kwargs)
-            parser = PydanticOutputParser(pydantic_object=cast(Any, schema)) if is_class else JsonOutputParser()
+            # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
+            kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
+            bound = self.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=known, **kwargs)
+            parser = _PydanticAnswer(pydantic_object=cast(Any, schema)) if is_class else _JsonAnswer()
         else:
             raise ValueError(f"unknown method {method!r}: json_schema, json_mode or function_calling")
         if not allow_cut:
@@ -275,24 +329,32 @@ class ChatToolGrammar(BaseChatModel):
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
-    def _request(self, stop: list[str] | None, kwargs: Mapping[str, Any]) -> tuple[Model, GenerateParams]:
+    def _request(self, stop: list[str] | None, kwargs: Mapping[str, Any]) -> _Request:
         """The model and the parameters of one call."""
         if unknown := sorted(set(kwargs) - _PER_CALL):
             raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
         given = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING}
         given |= {name: kwargs[name] for name in ("grammar", "jump_forward") if name in kwargs}
-        tools = self._engine.tools(kwargs.get("tools") or ())
+        if not isinstance(given.get("grammar"), (Grammar, NoneType)):
+            raise ModelError(
+                f"grammar is a {type(given['grammar']).__name__}",
+                hint="give a toolgrammar.core.Grammar, for example Grammar.from_regex(...)",
+            )
+        tools = self.engine.tools(table.openai_tools(kwargs.get("tools") or ()))
         if tools is not None:
             parallel = kwargs.get("parallel_tool_calls", self.parallel_tool_calls)
             given |= {"tools": tools, "parallel_tool_calls": parallel}
-            given["tool_choice"] = _choice(kwargs.get("tool_choice"), tools.names)
-        elif _choice(kwargs.get("tool_choice"), ()) == "required":
+            given["tool_choice"] = table.choice(kwargs.get("tool_choice"), tools.names)
+        elif table.choice(kwargs.get("tool_choice"), ()) == "required":
             raise ModelError("a tool call is required, but there are no tools", hint="bind at least one tool")
-        schema = _response_schema(kwargs.get("response_format"))
+        schema = table.response_schema(kwargs.get("response_format"))
         if schema is not None:
             given |= {"response_schema": schema} if tools else {"json_mode": JsonMode(schema=schema)}
         params = GenerateParams(**{name: value for name, value in given.items() if value is not None})
-        return self._engine.model(kwargs.get("model")), replace(params, stop=tuple(stop or self.stop or ()))
+        params = replace(params, stop=tuple(stop or self.stop or ()))
+        return _Request(
+            self.engine.model(kwargs.get("model")), params, whole=schema is not None and not kwargs.get("allow_cut")
+        )
 
     def _generate(
         self,
@@ -301,9 +363,11 @@ class ChatToolGrammar(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        with _shared.translated(_errors):
-            model, params = self._request(stop, kwargs)
-            return _result(model.generate(to_messages(messages), params), model.name)
+        with _shared.translated(table.errors):
+            request = self._request(stop, kwargs)
+            generation = request.model.generate(table.to_messages(messages), request.params)
+            request.check(generation)
+            return request.answer.result(generation)
 
     async def _agenerate(
         self,
@@ -312,9 +376,11 @@ class ChatToolGrammar(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        with _shared.translated(_errors):
-            model, params = self._request(stop, kwargs)
-            return _result(await model.agenerate(to_messages(messages), params), model.name)
+        with _shared.translated(table.errors):
+            request = self._request(stop, kwargs)
+            generation = await request.model.agenerate(table.to_messages(messages), request.params)
+            request.check(generation)
+            return request.answer.result(generation)
 
     def _stream(
         self,
@@ -323,14 +389,16 @@ class ChatToolGrammar(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        with _shared.translated(_errors):
-            model, params = self._request(stop, kwargs)
-            chunks = _Chunks(model.name)
-            for event in model.stream(to_messages(messages), params):
-                for chunk in chunks.of(event):
-                    if run_manager:
-                        run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
+        with _shared.translated(table.errors):
+            request = self._request(stop, kwargs)
+            chunks = table.Chunks(request.answer)
+            stream: Any = request.model.stream(table.to_messages(messages), request.params)
+            with closing(stream) as events:
+                for event in events:
+                    for chunk in _seen(request, chunks, event):
+                        if run_manager:
+                            run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        yield chunk
 
     async def _astream(
         self,
@@ -339,185 +407,50 @@ class ChatToolGrammar(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        with _shared.translated(_errors):
-            model, params = self._request(stop, kwargs)
-            chunks = _Chunks(model.name)
-            async for event in model.astream(to_messages(messages), params):
-                for chunk in chunks.of(event):
-                    if run_manager:
-                        await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                    yield chunk
+        with _shared.translated(table.errors):
+            request = self._request(stop, kwargs)
+            chunks = table.Chunks(request.answer)
+            stream: Any = request.model.astream(table.to_messages(messages), request.params)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    for chunk in _seen(request, chunks, event):
+                        if run_manager:
+                            await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        yield chunk
 
 
-# -- translation: requests -----------------------------------------------------------------------------------------
+def _seen(request: _Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:
+    """The chunks of an event; the last one only of an answer that may be taken."""
+    if isinstance(event, Finish):
+        request.check(event)
+    return chunks.of(event)
 
 
-def openai_tool(tool: Any) -> dict[str, Any]:
-    """A tool in any form that LangChain or `ToolSet` knows, as an OpenAI-style dict with its whole schema."""
-    if isinstance(tool, Tool) and not tool.args_schema:
-        return convert_to_openai_tool(tool)  # one string, by LangChain's own convention
-    if is_typeddict(tool):
-        return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
-    if callable(tool) and not isinstance(tool, (type, BaseTool)) and hasattr(tool, "__name__"):
-        model = create_schema_from_function(
-            tool.__name__, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
-        )
-        tool = {"name": tool.__name__, "description": model.__doc__ or "", "parameters": model}
-    return _shared.openai_tool(tool)
+class _UnlessCalled:
+    """Parses the text of an answer, and says None where the model called a tool instead."""
+
+    def parse_result(self, result: list[LangChainGeneration], *, partial: bool = False) -> Any:
+        """The value of the text."""
+        message = getattr(result[0], "message", None)
+        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
+            return None
+        return super().parse_result(result, partial=partial)  # type: ignore[misc]
 
 
-def _choice(choice: Any, names: Sequence[str]) -> str:
-    """LangChain's and the providers' ways to say which tool must be called, as ours."""
-    if isinstance(choice, Mapping):
-        inner = choice.get("function", choice)
-        choice = inner.get("name") or choice.get("type")
-    if choice in (None, False, "auto"):
-        return "auto"
-    if choice in (True, "any", "required"):
-        return "required"
-    if choice == "none" or choice in names:
-        return str(choice)
-    raise UnknownToolError(f"the tool choice {choice!r} is none of the tools", hint=f"the tools are {list(names)}")
+class _JsonAnswer(_UnlessCalled, JsonOutputParser):
+    """The answer as a dict."""
 
 
-def _response_schema(response_format: Any) -> Any:
-    """The schema of a text answer, or None where it is free."""
-    if response_format is None or response_format == {"type": "text"}:
-        return None
-    if isinstance(response_format, Mapping):
-        if response_format.get("type") == "json_object":
-            return {"type": "object"}
-        if response_format.get("type") == "json_schema":
-            return _shared.closed(response_format["json_schema"]["schema"])
-        if not any(key in response_format for key in ("name", "function", "toolSpec")):
-            return _shared.closed(response_format)
-    if isinstance(response_format, type) and not is_typeddict(response_format):
-        return _shared.closed(response_format)
-    return _shared.closed(openai_tool(response_format)["function"]["parameters"])
-
-
-def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
-    """LangChain's messages as ours.
-
-    Raises:
-        ModelError: a message that is none of a conversation (a removal), or content that no model here reads.
-    """
-    return [_to_message(message) for message in messages]
-
-
-def _to_message(message: BaseMessage) -> Message:
-    content = _shared.parts_of(message.content)
-    if isinstance(message, HumanMessage):
-        return Message("user", content, name=message.name)
-    if isinstance(message, SystemMessage):
-        return Message("system", content)
-    if isinstance(message, AIMessage):
-        calls = [_shared.past_call(call["id"], call["name"], call["args"]) for call in message.tool_calls]
-        calls += [_shared.past_call(c["id"], c["name"] or "", c["args"]) for c in message.invalid_tool_calls]
-        reasoning = message.additional_kwargs.get("reasoning_content")
-        return Message("assistant", content, reasoning=reasoning, tool_calls=tuple(calls), name=message.name)
-    if isinstance(message, ToolMessage):
-        failed = message.status == "error"
-        return Message("tool", content, tool_call_id=message.tool_call_id, name=message.name, is_error=failed)
-    if isinstance(message, FunctionMessage):
-        return Message("tool", content, name=message.name)
-    if isinstance(message, ChatMessage):
-        return Message(_shared.role_of(message.role), content, name=message.name)
-    raise ModelError(f"a message of type {message.type!r} is not part of a conversation", hint="leave it out")
-
-
-# -- translation: results ------------------------------------------------------------------------------------------
-
-
-def _result(generation: Generation, model_name: str) -> ChatResult:
-    message = generation.message
-    usage = _usage(generation.usage)
-    answer = AIMessage(
-        content=message.text,
-        additional_kwargs={"reasoning_content": message.reasoning} if message.reasoning else {},
-        tool_calls=[_valid(call) for call in message.tool_calls if _shared.problem(call) is None],
-        invalid_tool_calls=[
-            invalid_tool_call(name=call.name, args=_shared.arguments_text(call), id=call.id, error=reason)
-            for call in message.tool_calls
-            if (reason := _shared.problem(call))
-        ],
-        usage_metadata=usage,
-        response_metadata=_metadata(
-            generation.finish_reason, model_name, generation.usage, _shared.cut_places(message, generation.cut)
-        ),
-    )
-    counts = {"prompt_tokens": usage["input_tokens"], "completion_tokens": usage["output_tokens"]}
-    output = {"token_usage": {**counts, "total_tokens": usage["total_tokens"]}, "model_name": model_name}
-    return ChatResult(generations=[ChatGeneration(message=answer)], llm_output=output)
-
-
-def _valid(call: ToolCall) -> Any:
-    return tool_call(name=call.name, args=dict(call.arguments), id=call.id)
-
-
-def _usage(usage: Usage) -> UsageMetadata:
-    return UsageMetadata(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        total_tokens=usage.prompt_tokens + usage.completion_tokens,
-        input_token_details=InputTokenDetails(cache_read=usage.cached_tokens),
-        output_token_details=OutputTokenDetails(reasoning=usage.reasoning_tokens),
-    )
-
-
-def _metadata(reason: str, model_name: str, usage: Usage, cut: list[str]) -> dict[str, Any]:
-    metadata = {
-        "finish_reason": reason,
-        "model_name": model_name,
-        "model_provider": "toolgrammar",
-        "forced_share": _shared.forced_share(usage),
-    }
-    return {**metadata, "cut": cut} if cut else metadata
-
-
-class _Chunks:
-    """Turns events into chunks: text or one piece of a call in each, and all that must come once in the last."""
-
-    def __init__(self, model_name: str) -> None:
-        self._model_name = model_name
-        self._cut: list[str] = []
-
-    def of(self, event: Event) -> list[ChatGenerationChunk]:
-        """The chunks of one event."""
-        if isinstance(event, TextDelta):
-            return _chunk(content=event.text)
-        if isinstance(event, ReasoningDelta):
-            return _chunk(content="", additional_kwargs={"reasoning_content": event.text})
-        if isinstance(event, CallStart):
-            return _call_chunk(name=event.name, args="", id=event.id, index=event.index)
-        if isinstance(event, ArgumentsDelta):
-            return _call_chunk(name=None, args=event.text, id=None, index=event.index)
-        if isinstance(event, CallEnd):
-            self._cut += [event.call.name + pointer for pointer in event.call.cut]
-            # LangChain makes a valid call of any streamed arguments that its lenient parser can mend, and a cut call
-            # is valid JSON. A closing brace too many is the one thing that parser gives up on.
-            bad = _shared.problem(event.call) is not None
-            return _call_chunk(name=None, args="}", id=None, index=event.index) if bad else []
-        if isinstance(event, Finish):
-            metadata = _metadata(event.reason, self._model_name, event.usage, [*event.cut, *self._cut])
-            usage = _usage(event.usage)
-            return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
-        return []
-
-
-def _chunk(**fields: Any) -> list[ChatGenerationChunk]:
-    return [ChatGenerationChunk(message=AIMessageChunk(**fields))]
-
-
-def _call_chunk(**fields: Any) -> list[ChatGenerationChunk]:
-    return _chunk(content="", tool_call_chunks=[tool_call_chunk(**fields)])
+class _PydanticAnswer(_UnlessCalled, PydanticOutputParser[Any]):
+    """The answer as an instance."""
 
 
 def _check_whole(message: BaseMessage) -> BaseMessage:
     """Structured output that was closed by force is not what was asked for, and nothing after us would notice."""
     if cut := message.response_metadata.get("cut"):
+        places = ", ".join(place or "(root)" for place in cut)
         raise exceptions.OutputParserException(
-            f"the token budget ran out inside the answer, at {', '.join(cut)}: raise max_tokens",
+            f"the token budget ran out inside the answer, at {places}: raise max_tokens",
             llm_output=message.text,
         )
     return message
@@ -531,13 +464,3 @@ def _refuse_cut(messages: Iterator[BaseMessage]) -> Iterator[BaseMessage]:
 async def _arefuse_cut(messages: AsyncIterator[BaseMessage]) -> AsyncIterator[BaseMessage]:
     async for message in messages:
         yield _check_whole(message)
-
-
-def _errors() -> list[tuple[type[ToolGrammarError], type[Exception]]]:
-    """Which of our errors LangChain's agents and middleware know by another name."""
-    refused = (SchemaError, GrammarError, LimitError, BudgetError, UnknownToolError, ModelError)
-    return [
-        (ContextOverflowError, exceptions.ContextOverflowError),  # agents summarise and try again
-        (CancelledError, exceptions.ModelTimeoutError),  # nothing but the timeout cancels a call from inside
-        *((ours, exceptions.ModelInvalidRequestError) for ours in refused),
-    ]

@@ -156,13 +156,17 @@ def test_front_door_is_for_users() -> None:
 
 
 def test_adapters_do_not_know_each_other() -> None:
-    """An adapter imports no other adapter; what they share lies in modules with a leading underscore."""
+    """An adapter imports no other adapter; what they share lies in modules with a leading underscore.
+
+    Modules of one adapter begin with its name: ``langchain_messages`` is part of ``langchain``.
+    """
     crossing = []
     for arrow in ALL:
         source, target = arrow.source.split("."), arrow.target.split(".")
         if source[0] != "adapters" or target[0] != "adapters" or len(source) < 2 or len(target) < 2:
             continue
-        if source[1] != target[1] and not target[1].startswith("_"):
+        own = target[1] == source[1] or target[1].startswith(f"{source[1]}_")
+        if not own and not target[1].startswith("_"):
             crossing.append(f"{arrow.source}:{arrow.line} imports {arrow.target}")
     assert crossing == []
 

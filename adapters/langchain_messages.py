@@ -1,0 +1,284 @@
+"""LangChain's words and ours: tools, choices, messages and schemas in; answers, usage and errors out.
+
+Everything that the LangChain adapter translates is here, and nothing of it decides anything. Source: the message, tool
+and exception classes of langchain-core 1.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+from typing_extensions import is_typeddict
+
+from ..core.errors import (
+    BudgetError,
+    CancelledError,
+    ContextOverflowError,
+    GrammarError,
+    LimitError,
+    ModelError,
+    SchemaError,
+    ToolGrammarError,
+    UnknownToolError,
+)
+from ..core.events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from ..core.messages import Message
+from . import _shared
+
+try:
+    from langchain_core import exceptions
+    from langchain_core.messages import (
+        AIMessage,
+        AIMessageChunk,
+        BaseMessage,
+        ChatMessage,
+        FunctionMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
+    from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
+    from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
+    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.tools import BaseTool, Tool
+    from langchain_core.tools.base import create_schema_from_function
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+except ImportError as error:
+    raise _shared.missing("langchain-core", "langchain") from error
+
+PROVIDER = "toolgrammar"
+
+# -- requests ------------------------------------------------------------------------------------------------------
+
+
+def openai_tool(tool: Any) -> dict[str, Any]:
+    """A tool in any form that LangChain or `ToolSet` knows, as an OpenAI-style dict with its whole schema."""
+    if isinstance(tool, Tool) and not tool.args_schema:
+        return convert_to_openai_tool(tool)  # one string, by LangChain's own convention
+    if is_typeddict(tool):
+        return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
+    if callable(tool) and not isinstance(tool, (type, BaseTool)) and hasattr(tool, "__name__"):
+        model = create_schema_from_function(
+            tool.__name__, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
+        )
+        tool = {"name": tool.__name__, "description": model.__doc__ or "", "parameters": model}
+    return _shared.openai_tool(tool)
+
+
+def openai_tools(tools: Iterable[Any]) -> list[dict[str, Any]]:
+    """Tools in any form; those that are OpenAI-style dicts with a whole function already stay as they are."""
+    return [tool if _is_openai(tool) else openai_tool(tool) for tool in tools]
+
+
+def _is_openai(tool: Any) -> bool:
+    function = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "function" else None
+    return isinstance(function, dict) and isinstance(function.get("parameters"), dict) and "name" in function
+
+
+def choice(given: Any, names: Sequence[str]) -> str:
+    """LangChain's and the providers' ways to say which tool must be called, as ours.
+
+    Raises:
+        UnknownToolError: it is none of the tools.
+    """
+    if isinstance(given, Mapping):
+        inner = given.get("function", given)
+        given = inner.get("name") or given.get("type")
+    if given in (None, False, "auto"):
+        return "auto"
+    if given in (True, "any", "required"):
+        return "required"
+    if given == "none" or given in names:
+        return str(given)
+    raise UnknownToolError(f"the tool choice {given!r} is none of the tools", hint=f"the tools are {list(names)}")
+
+
+def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
+    """The schema of a text answer, or None where it is free."""
+    if response_format is None or response_format == {"type": "text"}:
+        return None
+    if isinstance(response_format, Mapping):
+        if response_format.get("type") == "json_object":
+            return {"type": "object"}
+        if response_format.get("type") == "json_schema":
+            return _shared.closed(response_format["json_schema"]["schema"])
+        if not any(key in response_format for key in ("name", "function", "toolSpec")):
+            return _shared.closed(response_format)
+    elif isinstance(response_format, type) and not is_typeddict(response_format) and not is_dataclass(response_format):
+        return _shared.closed(response_format)
+    return _shared.closed(openai_tool(response_format)["function"]["parameters"])
+
+
+def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
+    """LangChain's messages as ours.
+
+    Raises:
+        ModelError: a message that is none of a conversation (a removal), or content that no model here reads.
+    """
+    return [_to_message(message) for message in messages]
+
+
+def _to_message(message: BaseMessage) -> Message:
+    content = _shared.parts_of(message.content)
+    if isinstance(message, HumanMessage):
+        return Message("user", content, name=message.name)
+    if isinstance(message, SystemMessage):
+        return Message("system", content)
+    if isinstance(message, AIMessage):
+        calls = [_shared.past_call(call["id"], call["name"], call["args"]) for call in message.tool_calls]
+        calls += [_shared.past_call(c["id"], c["name"] or "", c["args"]) for c in message.invalid_tool_calls]
+        return Message("assistant", content, reasoning=_reasoning(message), tool_calls=tuple(calls), name=message.name)
+    if isinstance(message, ToolMessage):
+        failed = message.status == "error"
+        return Message("tool", content, tool_call_id=message.tool_call_id, name=message.name, is_error=failed)
+    if isinstance(message, FunctionMessage):
+        return Message("tool", content, name=message.name)
+    if isinstance(message, ChatMessage):
+        return Message(_shared.role_of(message.role), content, name=message.name)
+    raise ModelError(f"a message of type {message.type!r} is not part of a conversation", hint="leave it out")
+
+
+def _reasoning(message: AIMessage) -> str | None:
+    """What the model thought, wherever LangChain keeps it: beside the content, or as blocks of it."""
+    if beside := message.additional_kwargs.get("reasoning_content"):
+        return str(beside)
+    blocks = message.content if isinstance(message.content, list) else []
+    thought = [block.get("reasoning") or block.get("thinking") for block in blocks if isinstance(block, dict)]
+    return "".join(filter(None, thought)) or None
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What stands beside an answer, whichever way it comes.
+
+    Attributes:
+        model_name: who wrote it.
+        guarantee: how it was held to what was asked for (see `_shared.guarantee`).
+    """
+
+    model_name: str
+    guarantee: str
+
+    def metadata(self, finish: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
+        """LangChain's ``response_metadata``."""
+        reason = finish.reason if isinstance(finish, Finish) else finish.finish_reason
+        metadata = {
+            "finish_reason": reason,
+            "model_name": self.model_name,
+            "model_provider": PROVIDER,
+            "guarantee": self.guarantee,
+            "forced_share": _shared.forced_share(finish.usage),
+        }
+        return {**metadata, "cut": list(cut)} if cut else metadata
+
+    def result(self, generation: Generation) -> ChatResult:
+        """A whole answer."""
+        message = generation.message
+        usage = usage_of(generation.usage)
+        problems = [(call, _shared.problem(call)) for call in message.tool_calls]
+        answer = AIMessage(
+            content=message.text,
+            additional_kwargs={"reasoning_content": message.reasoning} if message.reasoning else {},
+            tool_calls=[
+                tool_call(name=call.name, args=dict(call.arguments), id=call.id)
+                for call, reason in problems
+                if reason is None
+            ],
+            invalid_tool_calls=[
+                invalid_tool_call(name=call.name, args=_shared.arguments_text(call), id=call.id, error=reason)
+                for call, reason in problems
+                if reason is not None
+            ],
+            usage_metadata=usage,
+            response_metadata=self.metadata(generation, _shared.cut_places(message, generation.cut)),
+        )
+        counts = {"prompt_tokens": usage["input_tokens"], "completion_tokens": usage["output_tokens"]}
+        output = {"token_usage": {**counts, "total_tokens": usage["total_tokens"]}, "model_name": self.model_name}
+        return ChatResult(generations=[ChatGeneration(message=answer)], llm_output=output)
+
+
+class Chunks:
+    """Turns events into chunks: text or one piece of a call in each, and all that must come once in the last.
+
+    Law: the chunks of a stream add up to the message of `Answer.result`, but for the form of calls that must not run.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._cut: list[str] = []
+
+    def of(self, event: Event) -> list[ChatGenerationChunk]:
+        """The chunks of one event."""
+        if isinstance(event, TextDelta):
+            return _chunk(content=event.text)
+        if isinstance(event, ReasoningDelta):
+            return _chunk(content="", additional_kwargs={"reasoning_content": event.text})
+        if isinstance(event, CallStart):
+            return _call_chunk(name=event.name, args="", id=event.id, index=event.index)
+        if isinstance(event, ArgumentsDelta):
+            return _call_chunk(name=None, args=event.text, id=None, index=event.index)
+        if isinstance(event, CallEnd):
+            self._cut += [event.call.name + pointer for pointer in event.call.cut]
+            reason = _shared.problem(event.call)
+            # LangChain makes a valid call of any streamed arguments that its lenient parser can mend, and a cut call
+            # is valid JSON. A closing brace too many is the one thing that parser gives up on; and LangChain keeps
+            # nothing of a streamed call but its text, so the reason stands there too.
+            bad = None if reason is None else f"}} <{reason}>"
+            return _call_chunk(name=None, args=bad, id=None, index=event.index) if bad else []
+        if isinstance(event, Finish):
+            metadata = self._answer.metadata(event, [*event.cut, *self._cut])
+            usage = usage_of(event.usage)
+            return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
+        return []
+
+
+def _chunk(**fields: Any) -> list[ChatGenerationChunk]:
+    return [ChatGenerationChunk(message=AIMessageChunk(**fields))]
+
+
+def _call_chunk(**fields: Any) -> list[ChatGenerationChunk]:
+    return _chunk(content="", tool_call_chunks=[tool_call_chunk(**fields)])
+
+
+def usage_of(usage: Usage) -> UsageMetadata:
+    """Token counts as LangChain keeps them."""
+    return UsageMetadata(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        total_tokens=usage.prompt_tokens + usage.completion_tokens,
+        input_token_details=InputTokenDetails(cache_read=usage.cached_tokens),
+        output_token_details=OutputTokenDetails(reasoning=usage.reasoning_tokens),
+    )
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+def errors() -> list[tuple[type[ToolGrammarError], type[Exception]]]:
+    """Which of our errors LangChain's agents and middleware know by another name.
+
+    The names came one by one (``ContextOverflowError`` in 1.2, the others in 1.6): an older LangChain does not act on
+    what it does not know, and gets our errors as they are.
+    """
+    refused = (SchemaError, GrammarError, LimitError, BudgetError, UnknownToolError, ModelError)
+    pairs = [
+        (ContextOverflowError, "ContextOverflowError"),  # agents summarise and try again
+        (CancelledError, "ModelTimeoutError"),  # nothing but the timeout cancels a call from inside
+        *((ours, "ModelInvalidRequestError") for ours in refused),
+    ]
+    return [(ours, getattr(exceptions, theirs)) for ours, theirs in pairs if hasattr(exceptions, theirs)]
