@@ -107,6 +107,10 @@ class GenerateParams:
         top_p: keep the smallest set of tokens with this much probability.
         top_k: keep this many tokens; 0 keeps all.
         min_p: drop tokens below this share of the most likely one's probability.
+        repetition_penalty: divides the positive logits, and multiplies the others, of tokens in the prompt or the
+            output (1 changes nothing; more makes repeating less likely).
+        logit_bias: what to add to the logits of these token ids; -100 all but bans one. No bias brings back what the
+            grammar forbids.
         seed: makes sampling reproducible.
         stop: strings that end a text answer; never looked for inside a tool call.
         json_mode: the answer is JSON.
@@ -128,6 +132,8 @@ class GenerateParams:
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] | None = None
     seed: int | None = None
     stop: Sequence[str] = ()
     json_mode: JsonMode | None = None

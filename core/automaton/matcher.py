@@ -338,8 +338,13 @@ class Matcher:
 
     def shortest_completion(self) -> bytes:
         """The shortest bytes after which the text may end; control tokens on the way contribute none."""
+        return b"".join(part for part in self.shortest_parts() if isinstance(part, bytes))
+
+    def shortest_parts(self) -> list[bytes | str]:
+        """The shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
+        control tokens between them."""
         if self._state == _FINISHED:
-            return b""
+            return []
         with self._engine.lock:
             return self._engine.program.shortest_completion(self._state, self._text)
 

@@ -58,28 +58,47 @@ _LOCAL, _LOCAL_CLOSING = _local_rows()
 
 
 class Rope(NamedTuple):
-    """A long text as a tree that shares its parts: ``data``, or ``left`` then ``right`` (both maybe many times)."""
+    """A long text as a tree that shares its parts: ``data`` or a control token, or ``left`` then ``right`` (both maybe
+    many times). Its length is that of its bytes, and 1 for each control token."""
 
     length: int
     data: bytes = b""
     left: Rope | None = None
     right: Rope | None = None
+    special: str = ""
 
-    def flatten(self) -> bytes:
-        """The text itself."""
-        pieces: list[bytes] = []
+    def parts(self) -> list[bytes | str]:
+        """The text itself: runs of bytes, and the names of the control tokens between them."""
+        found: list[bytes | str] = []
+        run: list[bytes] = []
         stack: list[Rope] = [self]
         while stack:
             rope = stack.pop()
-            pieces.append(rope.data)
+            if rope.special:
+                found += [b"".join(run), rope.special]
+                run.clear()
+            run.append(rope.data)
             if rope.right is not None:
                 stack.append(rope.right)
             if rope.left is not None:
                 stack.append(rope.left)
-        return b"".join(pieces)
+        return [part for part in (*found, b"".join(run)) if part]
 
 
 _NO_TEXT = Rope(0)
+
+
+def _times(rope: Rope, count: int) -> Rope:
+    """A text, so many times."""
+    parts = rope.parts()
+    if len(parts) <= 1 and not any(isinstance(part, str) for part in parts):
+        data = b"".join(part for part in parts if isinstance(part, bytes)) * count
+        return Rope(len(data), data)
+    result = _NO_TEXT
+    for _ in range(count):
+        result = Rope(result.length + rope.length, b"", result, rope)
+    return result
+
 
 #: In which order bytes are tried where the shortest way is closed.
 _DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
@@ -224,52 +243,71 @@ class Program:
 
     # -- shortest completions ----------------------------------------------------------------------------------
 
-    def shortest_completion(self, state: int, before: Callable[[], bytes]) -> bytes:
-        """Short bytes after which the text may end (control tokens contribute none): the shortest, unless DYNAMIC
-        places stand in the way.
+    def shortest_completion(self, state: int, before: Callable[[], bytes]) -> list[bytes | str]:
+        """A short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
 
         Args:
             state: where the text is.
             before: gives the text so far.
-        """
-        done = b""
-        while True:
-            plan = self._plan(state)
-            result = self.automaton.advance(state, plan) if plan else state
-            if result >= 0 or not self._dynamic:
-                return done + plan
-            text = before() + done
-            if result < -1:
-                plan = plan[: -1 - result]
-            # As far as the plan is exact; then, if what it repeats is forbidden, any other way.
-            reached = self.advance(state, plan, lambda text=text: text)  # type: ignore[misc]
-            if reached == -1:
-                state = self.automaton.advance(state, plan[:-1])
-                text, done = text + plan[:-1], done + plan[:-1]
-                for byte in _DETOUR:
-                    reached = self.advance(state, bytes((byte,)), lambda text=text: text)  # type: ignore[misc]
-                    if reached != -1:
-                        plan = bytes((byte,))
-                        break
-                else:
-                    raise AssertionError("a state from which the text cannot be finished")
-            state, done = reached, done + plan
 
-    def _plan(self, state: int) -> bytes:
-        """The shortest bytes after which the text may end, as if DYNAMIC places forbade nothing."""
+        Returns:
+            Runs of bytes, and the names of the control tokens between them (each counts as one byte).
+        """
+        done: list[bytes | str] = []
+        while True:
+            for part in self._plan(state):
+                if isinstance(part, str):
+                    state = self.automaton.advance_special(state, self.specials.index(part))
+                    done.append(part)
+                    continue
+                reached = self.automaton.advance(state, part)
+                if reached < 0:  # a DYNAMIC place: what the plan says of what follows may not hold
+                    text = before() + b"".join(each for each in done if isinstance(each, bytes))
+                    state, part = self._across(state, part[: -1 - reached] if reached < -1 else part, text)
+                    done.append(part)
+                    break
+                state = reached
+                done.append(part)
+            else:
+                return done
+
+    def _across(self, state: int, data: bytes, text: bytes) -> tuple[int, bytes]:
+        """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed."""
+        reached = self.advance(state, data, lambda: text)
+        if reached != -1:
+            return reached, data
+        state = self.automaton.advance(state, data[:-1])
+        for byte in _DETOUR:
+            reached = self.advance(state, bytes((byte,)), lambda: text + data[:-1])
+            if reached != -1:
+                return reached, data[:-1] + bytes((byte,))
+        raise AssertionError("a state from which the text cannot be finished")
+
+    def _plan(self, state: int) -> list[bytes | str]:
+        """The shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
         if self.automaton.accepts(state):
-            return b""
-        best: bytes | None = None
+            return []
+        best: tuple[int, bytes] | None = None
+        found: Rope | None = None
         for atom, rest in self.automaton.threads(state):
             tail = self.shortest(rest)
             if tail is None:
                 continue
-            begin = self._finish_atom(atom)
-            if best is None or (len(begin) + tail.length, begin) < (len(best), best[: len(begin)]):
-                best = begin + tail.flatten()
-        if best is None:
+            begin = self._begin(atom)
+            if best is None or (begin.length + tail.length, begin.data) < best:
+                best = begin.length + tail.length, begin.data
+                found = Rope(best[0], b"", begin, tail)
+        if found is None:
             raise AssertionError("a state from which the text cannot be finished")
-        return best
+        return found.parts()
+
+    def _begin(self, atom: int) -> Rope:
+        """What finishes the atom at which a thread stands."""
+        kind, *rest = self.automaton.unpack(atom)
+        if kind == "special":
+            return Rope(1, special=self.specials[rest[0]])
+        data = self._finish_atom(atom)
+        return Rope(len(data), data)
 
     def _finish_atom(self, atom: int) -> bytes:
         kind, *rest = self.automaton.unpack(atom)
@@ -278,7 +316,7 @@ class Program:
             return data
         if kind == "row":
             return self.rows.shortest(rest[0])
-        if kind == "special" or kind == "dynamic":
+        if kind == "dynamic":
             return b""
         local, written, least = rest
         closing: bytes = _LOCAL_CLOSING[local]
@@ -331,8 +369,11 @@ class Program:
             return self._shortest[node], depth
         if kind == EMPTY_KIND:
             result = None
-        elif kind in (EPSILON_KIND, SPECIAL):
+        elif kind == EPSILON_KIND:
             result = _NO_TEXT
+        elif kind == SPECIAL:
+            self._atom(node)  # it has a number from now on
+            result = Rope(1, special=args[0])
         elif kind == LITERAL:
             result = Rope(len(args[0]), args[0])
         elif kind in (TEXT, COUNTED):
@@ -343,8 +384,7 @@ class Program:
             if args[1] > 0:
                 result, lowest = yield args[0]
                 if result is not None:
-                    data = result.flatten() * args[1]
-                    result = Rope(len(data), data)
+                    result = _times(result, args[1])
         elif kind == SEQ:
             result, lowest = yield args[0]
             if result is not None:

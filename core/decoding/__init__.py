@@ -8,8 +8,8 @@ Use ``Model.generate`` unless you drive a model yourself. This layer knows no to
 """
 
 from .cut import cut_pointers
-from .loop import Decoding, Step
+from .loop import Decoding, Forward, Step
 from .output import Output
 from .sampler import Sampler
 
-__all__ = ["Decoding", "Output", "Sampler", "Step", "cut_pointers"]
+__all__ = ["Decoding", "Forward", "Output", "Sampler", "Step", "cut_pointers"]

@@ -4,20 +4,22 @@ Invariant: at every step the shortest completion of what is written fits in the 
 always be finished validly. A choice of the model that would break it is *denied*: the model may choose again among the
 rest, a few times, and then the shortest completion goes on. Where there is no room left but for that completion, it is
 written without asking the model at all.
+
+The loop runs no model. It asks for logits (`Forward`) and is sent them, so that whoever drives it may run one sequence
+or many together. Each turn of the loop writes at least one byte or one control token within the budget, so it ends.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError
-from .retokenise import added_bytes, spell, whole_characters
+from .retokenise import added_bytes, complete, has_all_bytes, no_token, spell, whole_characters
 from .sampler import Sampler
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..automaton import Matcher
     from ..events import FinishReason
-    from ..models.protocol import Backend, Session
+    from ..models.protocol import Backend
     from ..params import GenerateParams
 
 #: Longest forced run that is taken in one jump, in bytes.
@@ -36,6 +38,16 @@ DEFAULT_BUDGET = 2048
 
 #: How often the model chooses at one place when its choices do not fit in the budget.
 MAX_CHOICES = 8
+
+#: Where these may both come next, nearly everything may: free text, or a free string.
+_PROBES = (b"e", b" ")
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What a generation asks for: append these tokens to its sequence, and send back the logits after the last."""
+
+    token_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -55,22 +67,27 @@ class Step:
     choices: int | None = None
 
 
+if TYPE_CHECKING:
+    Steps = Generator[Union[Step, Forward], Union[npt.NDArray[np.float32], None], None]
+    Logits = Generator[Forward, Union[npt.NDArray[np.float32], None], npt.NDArray[np.float32]]
+    Choice = Generator[Forward, Union[npt.NDArray[np.float32], None], Union[int, None]]
+
+
 @dataclass
 class Decoding:
-    """One generation. Iterate over `steps` once; then the other attributes say how it went.
+    """One generation. Run `steps` once; then the other attributes say how it went.
 
     Args:
         backend: the model.
         prompt: the ids of the prompt, at least one.
         matcher: at the beginning of the text.
         params: how to generate.
-        run_model: appends tokens to a session and returns the logits; the caller's place for locks.
 
     Attributes:
         token_ids: the tokens written so far, without the end-of-text token.
         reason: why it ended.
         closed_at: how many bytes were written when the budget first denied the model its choice; None if it did not.
-        forward_passes: how often the model was run.
+        forward_passes: how often the model was asked.
         stop_requested: set it to end the generation after the present step.
     """
 
@@ -78,7 +95,6 @@ class Decoding:
     prompt: Sequence[int]
     matcher: Matcher
     params: GenerateParams
-    run_model: Callable[[Session, Sequence[int]], npt.NDArray[np.float32]]
     token_ids: list[int] = field(default_factory=list)
     reason: FinishReason = "stop"
     closed_at: int | None = None
@@ -91,14 +107,16 @@ class Decoding:
         self._pending = list(self.prompt)  # tokens that the model has not read yet
         self._logits: npt.NDArray[np.float32] | None = None
         self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
+        self._sampler = Sampler(self.params)
+        self._mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
 
     @property
     def forced_tokens(self) -> int:
         """How many of the tokens were not the model's choice."""
         return sum(self._forced)
 
-    def steps(self) -> Generator[Step, None, None]:
-        """Write the text, step by step.
+    def steps(self) -> Steps:
+        """Write the text, step by step; whenever it yields a `Forward`, send it the logits.
 
         Raises:
             BudgetError: the shortest valid output does not fit in the budget, or with ``on_budget="error"`` the
@@ -108,8 +126,9 @@ class Decoding:
             DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
         """
         budget = self._budget()
-        with closing(self.backend.start()) as session:
-            yield from self._write(session, budget)
+        self._deadline = None if self.params.timeout is None else time.monotonic() + self.params.timeout
+        self._sampler.saw(self.prompt)
+        yield from self._write(budget)
         if self.closed_at is not None and self.reason == "stop":
             self.reason = "length"
 
@@ -123,26 +142,16 @@ class Decoding:
         wanted = self.params.max_tokens
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
         if not self._fits(budget):
-            needed = len(self._completion())
+            needed = len(complete(self.backend, self.matcher))
             way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
             raise BudgetError(f"the shortest valid output needs {needed} tokens, and the budget is {budget}", hint=way)
         return budget
 
-    def _write(self, session: Session, budget: int) -> Iterator[Step]:
-        sampler = Sampler(self.params)
-        mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
-        deadline = None if self.params.timeout is None else time.monotonic() + self.params.timeout
+    def _write(self, budget: int) -> Steps:
+        """Write until the matcher is finished, or no more than ``budget`` tokens in all."""
         while not self.matcher.is_finished:
-            if self.stop_requested:
+            if self._must_stop():
                 return
-            if self.params.cancel is not None and self.params.cancel():
-                self.reason = "cancelled"
-                return
-            if deadline is not None and time.monotonic() > deadline:
-                raise CancelledError(
-                    f"the timeout of {self.params.timeout} s passed after {len(self.token_ids)} tokens",
-                    hint="raise the timeout, or lower max_tokens",
-                )
             remaining = budget - len(self.token_ids)
             if remaining <= 0:
                 self.reason = "length"
@@ -150,19 +159,23 @@ class Decoding:
             if self.params.jump_forward and (jump := self._jump(remaining)):
                 yield from jump
                 continue
-            self.matcher.fill_mask(mask)
-            allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
-            if len(allowed) == 0:
-                raise _no_token("go on")
-            forced = len(allowed) == 1
-            token_id = int(allowed[0]) if forced else sampler.choose(self._read(session), allowed)
+            allowed: npt.NDArray[np.intp] | None = None
+            token_id = yield from self._draw_first()
+            if token_id is None:
+                allowed = self._allowed()
+                token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
             if token_id in self.backend.vocabulary.eos and self.matcher.is_accepting:
                 self.matcher.accept(token_id)
                 return
             if self._try(token_id, remaining):
-                yield self._append(token_id, forced, len(allowed))
+                if self.params.trace and allowed is None:
+                    self.matcher.rollback(1)
+                    allowed = self._allowed()
+                    self.matcher.accept(token_id)
+                choices = None if allowed is None else len(allowed)
+                yield self._append(token_id, choices == 1, choices)
                 continue
-            path = self._plan or self._completion()
+            path = self._plan or complete(self.backend, self.matcher)
             if not path:  # the text is complete as it is
                 self.reason = "length"
                 return
@@ -170,9 +183,9 @@ class Decoding:
             if not self._same_text(token_id, path[0]):
                 self._deny()
                 whole = len(path) >= remaining
-                other = None if whole else self._choose_again(sampler, session, allowed, token_id, remaining)
+                other = None if whole else (yield from self._choose_again(token_id, remaining))
                 if other is not None:
-                    yield self._append(other, False, len(allowed))
+                    yield self._append(other, False)
                     continue
             for each in path if whole else path[:1]:
                 if not self.matcher.accept(each):
@@ -180,25 +193,77 @@ class Decoding:
                 yield self._append(each, True)
             self._plan = None if whole else path[1:]
 
-    def _read(self, session: Session) -> npt.NDArray[np.float32]:
+    def _must_stop(self) -> bool:
+        """Whether somebody wants this to end here.
+
+        Raises:
+            CancelledError: the timeout passed.
+        """
+        if self.stop_requested:
+            return True
+        if self.params.cancel is not None and self.params.cancel():
+            self.reason = "cancelled"
+            return True
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise CancelledError(
+                f"the timeout of {self.params.timeout} s passed after {len(self.token_ids)} tokens",
+                hint="raise the timeout, or lower max_tokens",
+            )
+        return False
+
+    # -- choosing ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> Logits:
         """The logits after all that is written; one forward pass if there is anything new."""
         if self._logits is None:
-            logits = self.run_model(session, self._pending)
-            self.forward_passes += 1
+            ids = tuple(self._pending)
             self._pending.clear()
-            if logits.shape != (self.backend.vocabulary.size,):
+            self.forward_passes += 1
+            logits = yield Forward(ids)
+            size = self.backend.vocabulary.size
+            if logits is None or logits.shape != (size,):
+                shape = None if logits is None else logits.shape
                 raise DecodingError(
-                    f"the model gave logits of shape {logits.shape} for {self.backend.vocabulary.size} tokens",
+                    f"the model gave logits of shape {shape} for {size} tokens",
                     hint="use the vocabulary of this very model",
                 )
             self._logits = logits
         return self._logits
+
+    def _allowed(self) -> npt.NDArray[np.intp]:
+        """The ids of the allowed tokens, ascending.
+
+        Raises:
+            DecodingError: there are none.
+        """
+        self.matcher.fill_mask(self._mask)
+        allowed = np.flatnonzero(np.unpackbits(self._mask.view(np.uint8), bitorder="little"))
+        if len(allowed) == 0:
+            raise no_token("go on")
+        return allowed
+
+    def _choose(self, allowed: npt.NDArray[np.intp]) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
+        logits = yield from self._read()
+        return self._sampler.choose(logits, allowed)
+
+    def _draw_first(self) -> Choice:
+        """A token that was drawn before the mask was asked for; None where that does not pay, or it is not allowed."""
+        for probe in _PROBES:
+            if not self.matcher.accept_bytes(probe):
+                return None
+            self.matcher.rollback(1)
+        token_id = self._sampler.draw_first((yield from self._read()))
+        if token_id is None or not self.matcher.accept(token_id):
+            return None
+        self.matcher.rollback(1)
+        return token_id
 
     def _append(self, token_id: int, forced: bool, choices: int | None = None) -> Step:
         """Book a token that the matcher has accepted."""
         self.token_ids.append(token_id)
         self._forced.append(forced)
         self._pending.append(token_id)
+        self._sampler.saw((token_id,))
         self._logits = None
         data = self.backend.vocabulary.tokens[token_id] or b""
         self._written += len(data)
@@ -219,15 +284,14 @@ class Decoding:
         self.matcher.rollback(1)
         return False
 
-    def _choose_again(
-        self, sampler: Sampler, session: Session, allowed: npt.NDArray[np.intp], denied: int, remaining: int
-    ) -> int | None:
+    def _choose_again(self, denied: int, remaining: int) -> Choice:
         """Another token of the model's choice, which fits; accepted. None if a few choices do not find one."""
+        allowed = self._allowed()
         for _ in range(MAX_CHOICES - 1):
             allowed = allowed[allowed != denied]
             if len(allowed) == 0:
                 return None
-            denied = sampler.choose(self._read(session), allowed)
+            denied = yield from self._choose(allowed)
             if self._try(denied, remaining):
                 return denied
         return None
@@ -254,56 +318,12 @@ class Decoding:
             return False
         if self.matcher.is_accepting:
             return True
-        data = self.matcher.shortest_completion()
-        # One token a byte is the worst case, where no control token stands on the way.
-        if len(data) <= remaining and self._has_all_bytes and self._is_completed_by(data):
+        parts = self.matcher.shortest_parts()
+        # At most one token for each byte and control token.
+        most = sum(len(part) if isinstance(part, bytes) else 1 for part in parts)
+        if most <= remaining and has_all_bytes(self.backend.vocabulary):
             return True
-        return len(self._completion()) <= remaining
-
-    @property
-    def _has_all_bytes(self) -> bool:
-        vocabulary = self.backend.vocabulary
-        known = vocabulary.cache.get("all bytes")
-        if known is None:
-            singles = {token for token in vocabulary.tokens if token is not None and len(token) == 1}
-            known = vocabulary.cache["all bytes"] = len(singles) == 256
-        return bool(known)
-
-    def _is_completed_by(self, data: bytes) -> bool:
-        if not self.matcher.accept_bytes(data):
-            return False
-        complete = self.matcher.is_accepting
-        self.matcher.rollback(1)
-        return complete
-
-    def _completion(self) -> list[int]:
-        """Tokens that complete the text from here, by its shortest completion; at most one for each byte of it."""
-        matcher = self.matcher.fork()
-        ids: list[int] = []
-        while not matcher.is_accepting:
-            data = matcher.shortest_completion()
-            path = _accepted(matcher, spell(self.backend, data))
-            if not path:
-                token_id = self._one_token(matcher, data)
-                if token_id is None or not matcher.accept(token_id):
-                    raise _no_token("be completed")
-                path = [token_id]
-            ids.extend(path)
-        return ids
-
-    def _one_token(self, matcher: Matcher, data: bytes) -> int | None:
-        """The longest allowed token that begins ``data``, or else an allowed control token."""
-        vocabulary = self.backend.vocabulary
-        best: int | None = None
-        control: int | None = None
-        for token_id in matcher.allowed_tokens():
-            token = vocabulary.tokens[token_id]
-            if token is None:
-                if token_id not in vocabulary.eos or not matcher.is_accepting:
-                    control = token_id if control is None else control
-            elif data.startswith(token) and (best is None or len(token) > len(vocabulary.tokens[best] or b"")):
-                best = token_id
-        return control if best is None else best
+        return len(complete(self.backend, self.matcher)) <= remaining
 
     # -- jumping -----------------------------------------------------------------------------------------------
 
@@ -332,7 +352,7 @@ class Decoding:
 
     def _replace_last(self, ids: Sequence[int], known: int) -> list[Step]:
         """Put tokens in the place of the last one, whose ``known`` bytes they repeat."""
-        self.token_ids.pop()
+        self._sampler.forget(self.token_ids.pop())
         self._pending.pop()
         chosen = not self._forced.pop()
         self._written -= known
@@ -362,10 +382,3 @@ def _accepted(matcher: Matcher, ids: Sequence[int]) -> Sequence[int]:
             matcher.rollback(count)
             return []
     return ids
-
-
-def _no_token(what: str) -> DecodingError:
-    return DecodingError(
-        f"the vocabulary has no token with which the text could {what}",
-        hint="the vocabulary must have a token for every single byte",
-    )

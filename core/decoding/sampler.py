@@ -1,14 +1,22 @@
-"""Choosing a token: grammar mask first, then temperature, top-k, top-p, min-p, and a seeded draw.
+"""Choosing a token: mask, bias, penalty, temperature, top-k, top-p, min-p, and a seeded draw, in this order.
 
-The order is that of transformers and vLLM, with the mask before everything: probabilities are renormalised over the
-tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
+The order is that of transformers and vLLM, with the grammar's mask before everything: probabilities are renormalised
+over the tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
 
 The draw inverts the distribution function with the likeliest token first. That needs no sorting of a whole vocabulary:
 nearly always the draw lies among the first thousand tokens, and only these are sorted.
+
+Where nearly everything is allowed it is cheaper to *draw first* and ask the grammar afterwards. For a greedy choice
+that is plainly the same. For a draw from the whole distribution it is, too: with ``A`` the allowed tokens, and a second
+draw from those alone when the first is not among them, a token of ``A`` is drawn with probability
+``p(t) + (1 - p(A)) p(t) / p(A) = p(t) / p(A)``. With top-k, top-p or min-p it is not the same, for what these keep
+depends on what is allowed; then the mask comes first.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +36,31 @@ class Sampler:
     """Draws tokens for one generation.
 
     Args:
-        params: temperature, top_k, top_p, min_p and seed are read.
+        params: temperature, top_k, top_p, min_p, seed, repetition_penalty and logit_bias are read.
 
     Law: with temperature 0 the likeliest allowed token, the lowest id among equals; else the softmax of the allowed
-    logits over the temperature, cut to top_k, then top_p, then min_p, and renormalised. Equal seeds draw equally.
+    logits over the temperature, cut to top_k, then top_p, then min_p, and renormalised. Before that, logits have their
+    bias added, and those of tokens that were read or written are made less by the penalty (positive ones divided by it,
+    others multiplied, as in CTRL, Keskar and others 2019). Equal seeds draw equally.
     """
 
     def __init__(self, params: GenerateParams) -> None:
         self._params = params
         self._random = np.random.Generator(np.random.PCG64(params.seed))
+        self._seen: Counter[int] = Counter()
+        bias = dict(params.logit_bias or {})
+        self._bias_ids = np.array(sorted(bias), dtype=np.intp)
+        self._bias = np.array([bias[token_id] for token_id in sorted(bias)], dtype=np.float32)
+
+    def saw(self, token_ids: Iterable[int]) -> None:
+        """Tokens that are in the sequence from now on."""
+        if self._params.repetition_penalty != 1.0:
+            self._seen.update(token_ids)
+
+    def forget(self, token_id: int) -> None:
+        """A token was taken out of the sequence."""
+        if self._params.repetition_penalty != 1.0:
+            self._seen -= Counter((token_id,))
 
     def choose(self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> int:
         """One of the allowed tokens.
@@ -53,7 +77,7 @@ class Sampler:
                 f"the model gave {len(logits)} logits, and token {int(allowed[-1])} has none",
                 hint="use the vocabulary of this very model",
             )
-        narrow = logits[allowed].astype(np.float64)
+        narrow = self._adjusted(logits[allowed], allowed).astype(np.float64)
         best = int(np.argmax(narrow))  # the first NaN, if there is one
         if not np.isfinite(narrow[best]):
             broken = "only -inf" if narrow[best] == -np.inf else f"{narrow[best]}"
@@ -64,6 +88,47 @@ class Sampler:
         if self._params.temperature <= 0:
             return int(allowed[best])
         return int(allowed[self._draw((narrow - narrow[best]) / self._params.temperature)])
+
+    def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
+        """A token drawn from all of them; if the grammar does not allow it, `choose` is to draw another.
+
+        None if that would not be the same as `choose` alone: with top_k, top_p or min_p, or with logits that are not
+        numbers (they may be those of tokens that are not allowed).
+        """
+        params = self._params
+        if params.temperature > 0 and (params.top_k > 0 or params.top_p < 1.0 or params.min_p > 0.0):
+            return None
+        scores = self._adjusted(logits, None)
+        best = int(np.argmax(scores))
+        if not np.isfinite(scores[best]):
+            return None
+        if params.temperature <= 0:
+            return best
+        weights = np.exp((scores - scores[best]) / np.float32(max(params.temperature, 1e-20)))
+        below = np.cumsum(weights, dtype=np.float64)
+        place = int(np.searchsorted(below, self._random.random() * below[-1], side="right"))
+        return place if place < len(below) else best  # rounding, at the very end
+
+    def _adjusted(
+        self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp] | None
+    ) -> npt.NDArray[np.float32]:
+        """Logits with bias and penalty.
+
+        Args:
+            logits: one for each of ``allowed``.
+            allowed: ids, ascending; None for all.
+        """
+        if not self._seen and not len(self._bias_ids):
+            return logits
+        scores = np.array(logits, dtype=np.float32)
+        if len(self._bias_ids):
+            here, which = _places(self._bias_ids, allowed, len(scores))
+            scores[here] += self._bias[which]
+        if self._seen:
+            here, _ = _places(np.array(sorted(self._seen), dtype=np.intp), allowed, len(scores))
+            penalty = np.float32(self._params.repetition_penalty)
+            scores[here] = np.where(scores[here] > 0, scores[here] / penalty, scores[here] * penalty)
+        return scores
 
     def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
         """A position, by its logarithmic weight (the greatest is 0)."""
@@ -117,6 +182,19 @@ class Sampler:
         if place < len(order):
             return int(order[place])
         return int(order[int(np.flatnonzero(weights)[-1])]) if whole else -1  # rounding, at the very end
+
+
+def _places(
+    ids: npt.NDArray[np.intp], allowed: npt.NDArray[np.intp] | None, size: int
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where ids stand among the allowed ones, and which of the ids these are; all ascending."""
+    if allowed is None:
+        known = np.flatnonzero(ids < size)
+        return ids[known], known
+    at = np.searchsorted(allowed, ids)
+    known = np.flatnonzero(at < len(allowed))
+    known = known[allowed[at[known]] == ids[known]]
+    return at[known], known
 
 
 def _likeliest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:

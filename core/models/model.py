@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ..decoding import Decoding, Output
+from ..decoding import Decoding, Forward, Output
 from ..decoding.loop import DEFAULT_BUDGET
 from ..errors import CancelledError, InvalidArgumentsError, ModelError, ParseError
 from ..events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
@@ -20,21 +20,23 @@ from ..params import GenerateParams, JsonMode, ToolInterface
 from ..repair import extract_json
 from ..validation import violations
 from .cache import LeastRecentlyUsed
+from .drive import Released, alone, together
 from .planner import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of
-from .protocol import Backend, Session
+from .protocol import Backend, BatchBackend
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from ..automaton import Constraint
     from ..vocabulary import Vocabulary
+    from .drive import Logits, Work
 
 #: How many bound grammars a model keeps.
 CACHED_CONSTRAINTS = 64
 
 #: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
 MAX_RETRIES = 2
+
+#: How many sequences of a batch are written at the same time.
+MAX_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,57 @@ class Model:
         params = resolve_params(params, overrides)
         return self._events(conversation_of(prompt), params, [])
 
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool = False,
+        max_rows: int = MAX_ROWS,
+        **overrides: Any,
+    ) -> list[Any]:
+        """Generate for many prompts, each with its own grammar, and return the whole results in order.
+
+        A backend that can run many sequences at once (`BatchBackend`) does so in one forward pass a step; any other is
+        driven one prompt after another.
+
+        Args:
+            prompts: as for `stream`.
+            params: how to generate; one for all, or one for each prompt.
+            return_errors: an error of one prompt takes its place in the list; else the first is raised, at the end.
+            max_rows: how many sequences are written at the same time.
+            **overrides: fields of `GenerateParams`, for all.
+
+        Returns:
+            A `Generation` for each prompt, or with ``return_errors`` a `ToolGrammarError` (or what else went wrong).
+
+        Raises:
+            ToolGrammarError: as for `generate`.
+
+        Law: each result is that of `generate` alone, up to how the backend rounds.
+        """
+        if isinstance(prompts, (str, Message)):
+            raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
+        if max_rows < 1:
+            raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
+        each = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
+        if len(each) != len(prompts):
+            raise ModelError(f"{len(prompts)} prompts, and {len(each)} params", hint="one for all, or one for each")
+        resolved = [resolve_params(one, overrides) for one in each]
+        conversations = [conversation_of(prompt) for prompt in prompts]
+        results: list[list[Generation]] = [[] for _ in prompts]
+        works = [self._work(*request) for request in zip(conversations, resolved, results, strict=True)]
+        if isinstance(self.backend, BatchBackend):
+            with closing(self.backend.start_batch()) as batch:
+                errors = together(works, batch, self._turn, max_rows, lambda number, event: None)
+        else:
+            errors = [self._exhaust(work) for work in works]
+        outcomes = [_outcome(error, result) for error, result in zip(errors, results, strict=True)]
+        for outcome in outcomes:
+            if isinstance(outcome, Exception) and not return_errors:
+                raise outcome
+        return outcomes
+
     def generate(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Generation:
         """Generate, and return the whole result. Arguments and errors as for `stream`.
 
@@ -166,7 +219,16 @@ class Model:
         mode = params.json_mode or JsonMode()
         if schema is not None:
             mode = replace(mode, schema=schema)
-        return self._ask_json(conversation_of(prompt), replace(params, json_mode=mode), mode, convert=True)[0]
+        found: list[Any] = []
+
+        def work() -> Work:
+            asked = replace(params, json_mode=mode)
+            value, _ = yield from self._ask_json(conversation_of(prompt), asked, mode, convert=True)
+            found.append(value)
+
+        for _ in alone(work(), self.backend.start, self._turn):
+            pass
+        return found[0]
 
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
         """How many tokens a prompt takes, the tools' description included."""
@@ -184,9 +246,14 @@ class Model:
     def _bind(self, grammar: Grammar) -> Constraint:
         return self._constraints.get(grammar, lambda: grammar.bind(self.backend.vocabulary))
 
-    def _forward(self, session: Session, ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        with self._turn:
-            return session.extend(ids)
+    def _exhaust(self, work: Work) -> Exception | None:
+        """Run one generation to its end; the error that ended it."""
+        try:
+            for _ in alone(work, self.backend.start, self._turn):
+                pass
+        except Exception as error:
+            return error
+        return None
 
     def _complete(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         result: list[Generation] = []
@@ -196,11 +263,15 @@ class Model:
 
     def _events(self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]) -> Iterator[Event]:
         """The events of an answer; puts the whole of it into ``result``."""
+        return alone(self._work(messages, params, result), self.backend.start, self._turn)
+
+    def _work(self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]) -> Work:
+        """One answer, for a driver."""
         tool_format = params.tool_format or self.backend.tool_format
         plan = self._planner.plan(params, tool_format)
         mode = params.json_mode
         if mode is not None and not mode.constrained_decoding:
-            _, generation = self._ask_json(messages, params, mode, convert=False)
+            _, generation = yield from self._ask_json(messages, params, mode, convert=False)
             result.append(generation)
             yield TextDelta(generation.text)
             yield Finish(generation.finish_reason, generation.usage)
@@ -214,19 +285,28 @@ class Model:
         plan: Plan,
         tool_format: str,
         result: list[Generation],
-    ) -> Iterator[Event]:
+    ) -> Work:
         if params.max_tokens is None:
             params = replace(params, max_tokens=self._default_max_tokens)
         prompt = self._encode_prompt(messages, params.tools, tool_format)
         matcher = self._bind(plan.grammar).matcher()
-        decoding = Decoding(self.backend, prompt, matcher, params, self._forward)
+        decoding = Decoding(self.backend, prompt, matcher, params)
         output = Output(decoding, plan.parser, stop=plan.stop, is_json=plan.is_json)
-        # Closed here and not when it is collected: an error's traceback would keep the session alive.
+        logits = None
         with closing(decoding.steps()) as steps:
-            for step in steps:
+            while True:
+                try:
+                    step = steps.send(logits)
+                except StopIteration:
+                    break
+                logits = None
+                if isinstance(step, Forward):
+                    logits = yield step
+                    continue
                 if params.trace:
                     yield TokenWritten(step.token_id, step.data, step.forced, step.choices)
                 yield from output.feed(step)
+        yield Released()
         yield from output.close()
         finish = output.finish(len(prompt))
         generation = output.generation(finish)
@@ -237,7 +317,7 @@ class Model:
 
     def _ask_json(
         self, messages: Sequence[Message], params: GenerateParams, mode: JsonMode, *, convert: bool
-    ) -> tuple[Any, Generation]:
+    ) -> Generator[Forward | Released, Logits | None, tuple[Any, Generation]]:
         """A valid value and how it was written; asks again, a bounded number of times, while there is none.
 
         With ``convert``, an instance of the Pydantic class that the schema is.
@@ -253,7 +333,7 @@ class Model:
         usage = Usage()
         wrong: list[str] = []
         for _ in range(MAX_RETRIES + 1 if mode.repair else 1):
-            generation = self._complete(messages, params)
+            generation = yield from self._silent(messages, params)
             usage = _sum(usage, generation.usage)
             value, wrong = self._judge(generation.text, mode, rules)
             if not wrong and convert:
@@ -268,6 +348,20 @@ class Model:
             f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
             hint="use constrained_decoding=True, and a schema that says all that a value must satisfy",
         )
+
+    def _silent(
+        self, messages: Sequence[Message], params: GenerateParams
+    ) -> Generator[Forward | Released, Logits | None, Generation]:
+        """One answer without its events."""
+        result: list[Generation] = []
+        logits = None
+        with closing(self._work(messages, params, result)) as work:
+            while True:
+                try:
+                    item = work.send(logits)
+                except StopIteration:
+                    return _finished(result)
+                logits = (yield item) if isinstance(item, (Forward, Released)) else None
 
     def _judge(self, text: str, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
         """The value of a text, and what is wrong with it as far as the grammar did not see to that."""
@@ -329,6 +423,16 @@ def _finished(result: list[Generation]) -> Generation:
             hint="what was written so far is in the stream's events",
         )
     return generation
+
+
+def _outcome(error: Exception | None, result: list[Generation]) -> Generation | Exception:
+    """What a prompt of a batch came to."""
+    if error is not None:
+        return error
+    try:
+        return _finished(result)
+    except CancelledError as cancelled:
+        return cancelled
 
 
 def _validate(text: str, schema: Any) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import Any, Union
 
 from ..errors import ModelError
@@ -138,9 +139,22 @@ def resolve_params(params: GenerateParams | None, overrides: dict[str, Any]) -> 
         raise ModelError(
             "a sampling option is out of range", hint="temperature >= 0, 0 < top_p <= 1, top_k >= 0, 0 <= min_p <= 1"
         )
+    if not 0 < params.repetition_penalty < float("inf"):
+        raise ModelError(
+            f"repetition_penalty is {params.repetition_penalty}", hint="give more than 0; 1 changes nothing"
+        )
+    _check_bias(params.logit_bias)
     if params.on_budget not in ("close", "error"):
         raise ModelError(f"on_budget is {params.on_budget!r}", hint="'close' or 'error'")
     return params
+
+
+def _check_bias(bias: Any) -> None:
+    if bias is None:
+        return
+    whole = isinstance(bias, Mapping) and all(isinstance(each, int) and each >= 0 for each in bias)
+    if not whole or not all(isinstance(each, (int, float)) and isfinite(each) for each in bias.values()):
+        raise ModelError("logit_bias is no map from token ids to finite numbers", hint="for example {1234: -100.0}")
 
 
 def conversation_of(prompt: Prompt) -> tuple[Message, ...]:

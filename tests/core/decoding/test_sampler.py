@@ -117,3 +117,71 @@ def test_tiny_temperatures_do_not_overflow() -> None:
     """A temperature close to zero is greedy, not NaN."""
     sampler = Sampler(GenerateParams(temperature=1e-300, seed=0))
     assert sampler.choose(LOGITS * 1e4, ALLOWED) == 0
+
+
+def test_bias_and_penalty_come_before_temperature() -> None:
+    """The draw is the softmax of the allowed logits with their bias and penalty, over the temperature."""
+    params = GenerateParams(
+        temperature=0.7, seed=9, repetition_penalty=1.6, logit_bias={5: 1.25, 1: -0.5, 4: 90.0, 999: 1.0}
+    )
+    sampler = Sampler(params)
+    sampler.saw([0, 0, 3, 2, 3])
+    sampler.forget(2)
+    adjusted = {0: 2.0 / 1.6, 1: 0.5, 2: 0.0, 5: 1.75}
+    weights = {token: np.exp(score / 0.7) for token, score in adjusted.items()}
+    expected = {token: float(weight / sum(weights.values())) for token, weight in weights.items()}
+    drawn = Counter(sampler.choose(LOGITS, ALLOWED) for _ in range(20_000))
+    statistic = sum((drawn[t] - 20_000 * share) ** 2 / (20_000 * share) for t, share in expected.items())
+    assert statistic < 16.27
+
+
+def test_the_penalty_is_that_of_transformers() -> None:
+    """Positive logits of tokens that were seen are divided by the penalty, others multiplied, as transformers does."""
+    torch = pytest.importorskip("torch")
+    processors = pytest.importorskip("transformers.generation.logits_process")
+    logits = np.random.default_rng(1).normal(size=50).astype(np.float32)
+    seen = [3, 7, 7, 20, 49]
+    theirs = processors.RepetitionPenaltyLogitsProcessor(1.3)(torch.tensor([seen]), torch.tensor(logits)[None])
+    sampler = Sampler(GenerateParams(repetition_penalty=1.3))
+    sampler.saw(seen)
+    ours = [sampler.choose(logits, np.array(pair)) for pair in zip(range(49), range(1, 50), strict=True)]
+    scores = theirs[0].numpy()
+    assert ours == [left if scores[left] >= scores[left + 1] else left + 1 for left in range(49)]
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0, 2.0])
+@pytest.mark.parametrize("allowed", [[0, 1, 2, 5], [4], [3, 5], list(range(6))])
+def test_drawing_first_has_the_same_law(temperature: float, allowed: list[int]) -> None:
+    """A first draw from all tokens, and a second from the allowed ones if need be: chi-square against the exact law."""
+    sampler = Sampler(GenerateParams(temperature=temperature, seed=11))
+    count = 20_000
+    drawn: Counter[int] = Counter()
+    for _ in range(count):
+        token = sampler.draw_first(LOGITS)
+        drawn[token if token in allowed else sampler.choose(LOGITS, np.array(allowed))] += 1
+    weights = {token: float(np.exp(LOGITS[token] / temperature)) for token in allowed}
+    expected = {token: weight / sum(weights.values()) for token, weight in weights.items()}
+    assert set(drawn) == set(expected)
+    statistic = sum((drawn[t] - count * share) ** 2 / (count * share) for t, share in expected.items())
+    assert statistic < {1: 0.1, 2: 10.83, 4: 16.27, 6: 20.52}[len(expected)]
+
+
+def test_drawing_first_greedily_is_greedy() -> None:
+    """At temperature 0 the first draw, where it is allowed, is the token that the mask would have led to."""
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        logits = random.integers(0, 4, size=12).astype(np.float32)
+        allowed = np.flatnonzero(random.random(12) < 0.6)
+        sampler = Sampler(GenerateParams(logit_bias={1: 0.5}, repetition_penalty=1.5))
+        sampler.saw([2, 3])
+        first = sampler.draw_first(logits)
+        if first in allowed:
+            assert first == sampler.choose(logits, allowed)
+
+
+def test_what_depends_on_the_mask_is_not_drawn_first() -> None:
+    """With top-k, top-p or min-p, or with logits that are not numbers, the mask comes first."""
+    for options in ({"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}):
+        assert Sampler(GenerateParams(temperature=1.0, **options)).draw_first(LOGITS) is None
+    for value in (np.nan, np.inf):
+        assert Sampler(GenerateParams(temperature=1.0)).draw_first(np.array([0.0, value], dtype=np.float32)) is None

@@ -1,0 +1,161 @@
+"""Many prompts with different grammars, one forward pass a step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import (
+    BudgetError,
+    CancelledError,
+    GenerateParams,
+    Generation,
+    Grammar,
+    JsonMode,
+    Model,
+    ModelError,
+)
+from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core.validation import is_valid
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+class Batching(EmbeddedBackend):
+    """The embedded model with rows that advance together: what a backend with true batches offers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passes: list[int] = []
+        self.rows: dict[int, Any] = {}
+        self.fail_at = -1
+
+    def start_batch(self) -> Any:
+        """A batch over single sessions, which counts passes and rows."""
+        backend = self
+
+        class Batch:
+            def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[Any]:
+                if len(backend.passes) == backend.fail_at:
+                    raise RuntimeError("the accelerator caught fire")
+                assert len({row for row, _ in rows}) == len(rows) and all(ids for _, ids in rows)
+                backend.passes.append(len(rows))
+                for row, _ in rows:
+                    if row not in backend.rows:
+                        backend.rows[row] = backend.start()
+                return [backend.rows[row].extend(ids) for row, ids in rows]
+
+            def crop(self, row: int, length: int) -> None:
+                backend.rows[row].crop(length)
+
+            def drop(self, row: int) -> None:
+                backend.rows.pop(row).close()
+
+            def close(self) -> None:
+                for session in backend.rows.values():
+                    session.close()
+                backend.rows.clear()
+
+        return Batch()
+
+
+def requests(temperature: float) -> tuple[list[str], list[GenerateParams]]:
+    """Eight prompts of different lengths, and a different language for each answer."""
+    grammars: list[dict[str, Any]] = [
+        {"json_mode": JsonMode(PERSON)},
+        {"grammar": Grammar.from_regex("(yes|no)!{1,3}")},
+        {"max_tokens": 5},
+        {"json_mode": JsonMode({"type": "array", "items": {"type": "number"}, "minItems": 3})},
+        {"json_mode": JsonMode(PERSON), "max_tokens": 14},
+        {"stop": ("e", "a")},
+        {"json_mode": JsonMode(PERSON), "jump_forward": False},
+        {"json_mode": JsonMode({"enum": ["one", "two"]}), "top_k": 3},
+    ]
+    params = [
+        GenerateParams(temperature=temperature, seed=number, **{"max_tokens": 60, **options})
+        for number, options in enumerate(grammars)
+    ]
+    return ["a longer prompt, " * number + "please" for number in range(8)], params
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("max_rows", [1, 3, 32])
+def test_a_batch_equals_one_by_one(temperature: float, max_rows: int) -> None:
+    """Greedy or with seeds, in rows that come and go, each result is what the prompt alone would have got."""
+    prompts, params = requests(temperature)
+    backend = Batching()
+    model = Model(backend)
+    expected = [model.generate(prompt, each) for prompt, each in zip(prompts, params, strict=True)]
+    assert model.generate_batch(prompts, params, max_rows=max_rows) == expected
+    assert not backend.rows and max(backend.passes) <= max_rows
+    assert sum(backend.passes) == sum(each.usage.forward_passes for each in expected)
+    if max_rows == 32:
+        assert len(backend.passes) == max(each.usage.forward_passes for each in expected)
+
+
+def test_a_backend_without_batches_is_driven_one_by_one() -> None:
+    """A scripted model answers a batch in order."""
+    assert [each.text for each in ScriptedModel(["one", "two"]).generate_batch(["a", "b"])] == ["one", "two"]
+
+
+def test_retries_happen_inside_the_batch() -> None:
+    """An answer that must be asked for again does so in its row, while the others go on."""
+    backend = Batching()
+    mode = JsonMode({"type": "string"}, constrained_decoding=False)
+    outcomes = Model(backend).generate_batch(
+        ["x", "y"], [GenerateParams(json_mode=mode, max_tokens=4), GenerateParams(json_mode=JsonMode(PERSON))],
+        return_errors=True, temperature=1.0, seed=0,
+    )  # fmt: skip
+    assert isinstance(outcomes[1], Generation) and is_valid(json.loads(outcomes[1].text), PERSON)
+    assert "not valid JSON" in str(outcomes[0])
+    assert not backend.rows
+
+
+def test_an_error_of_one_row_leaves_the_others_alone() -> None:
+    """One prompt's error takes its place in the list, or is raised when all are over."""
+    backend = Batching()
+    model = Model(backend)
+    params = [
+        GenerateParams(json_mode=JsonMode(PERSON)),
+        GenerateParams(json_mode=JsonMode(PERSON), max_tokens=2),
+        GenerateParams(cancel=lambda: True),
+    ]
+    outcomes = model.generate_batch(["a", "b", "c"], params, return_errors=True)
+    assert outcomes[0] == model.generate("a", params[0])
+    assert isinstance(outcomes[1], BudgetError) and isinstance(outcomes[2], CancelledError)
+    with pytest.raises(BudgetError):
+        model.generate_batch(["a", "b", "c"], params)
+    assert not backend.rows
+
+
+def test_an_error_of_the_model_ends_the_batch_and_frees_it() -> None:
+    """What the model itself raises passes through; no row stays, and the next batch is fine."""
+    backend = Batching()
+    model = Model(backend)
+    backend.fail_at = 2
+    with pytest.raises(RuntimeError, match="caught fire"):
+        model.generate_batch(["a", "b"], json_mode=JsonMode(PERSON), temperature=1.0, seed=0)
+    assert not backend.rows
+    backend.fail_at = -1
+    assert len(model.generate_batch(["a", "b"], json_mode=JsonMode(PERSON))) == 2
+
+
+def test_misuse_of_a_batch_is_named() -> None:
+    """A single prompt, and parameters that do not match the prompts, are clear errors; no prompts are no results."""
+    model = ScriptedModel(["x"])
+    with pytest.raises(ModelError, match="a batch is a sequence"):
+        model.generate_batch("x")
+    with pytest.raises(ModelError, match="2 prompts, and 1 params"):
+        model.generate_batch(["a", "b"], [GenerateParams()])
+    with pytest.raises(ModelError, match="max_rows is 0"):
+        model.generate_batch(["a"], max_rows=0)
+    assert model.generate_batch([]) == []
