@@ -27,5 +27,17 @@ from .dialects import to_json_schema
 from .formats import Turn, WireFormat, get_format
 from .tool import Tool
 from .toolset import ToolSet
+from .typescript import schema_from_typescript, tools_from_typescript
 
-__all__ = ["Tool", "ToolResult", "ToolSet", "Turn", "WireFormat", "close_objects", "get_format", "to_json_schema"]
+__all__ = [
+    "Tool",
+    "ToolResult",
+    "ToolSet",
+    "Turn",
+    "WireFormat",
+    "close_objects",
+    "get_format",
+    "schema_from_typescript",
+    "to_json_schema",
+    "tools_from_typescript",
+]

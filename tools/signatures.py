@@ -3,7 +3,7 @@
 What is recognised, in this order: `Tool`; classes (Pydantic models of version 2 and 1, dataclasses, typed dicts);
 tool objects of agent frameworks, by their shape and without importing the framework (LangChain, CrewAI, AutoGen, MCP);
 tool dicts (OpenAI, Anthropic, MCP, Gemini, Bedrock, plain ``name``/``description``/``parameters``); JSON Schemas with a
-``title``; functions and other callables.
+``title``; functions and other callables. A string is TypeScript, which may declare several tools.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .dialects import is_type_name
 from .functions import tool_from_function
 from .tool import Tool
 from .typed_dicts import readable
+from .typescript import tools_from_typescript
 
 # Keys under which a mapping holds a whole list of tools.
 _COLLECTIONS = ("tools", "function_declarations", "functionDeclarations")
@@ -52,8 +53,11 @@ def tool_from_any(source: Any) -> Tool:
 
 
 def tools_from_any(sources: Any) -> Iterator[Tool]:
-    """Every tool in a list, a single tool, or a mapping that holds a list (an MCP ``tools/list`` result, Gemini)."""
+    """Every tool in a list, a single tool, a mapping with a list in it (MCP's ``tools/list``, Gemini), TypeScript."""
     if sources is None:
+        return
+    if isinstance(sources, str):
+        yield from tools_from_typescript(sources)
         return
     if isinstance(sources, Mapping):
         for key in _COLLECTIONS:
@@ -66,8 +70,8 @@ def tools_from_any(sources: Any) -> Iterator[Tool]:
         yield from tools_from_any(typing.cast(Any, sources).tools)
     elif isinstance(sources, Iterable) and not isinstance(sources, (type, str, bytes, BaseModel)):
         for source in sources:
-            # One level of nesting, for Gemini's [{"function_declarations": [...]}].
-            yield from tools_from_any(source) if isinstance(source, Mapping) else (tool_from_any(source),)
+            # One level of nesting, for Gemini's [{"function_declarations": [...]}] and for TypeScript.
+            yield from tools_from_any(source) if isinstance(source, (Mapping, str)) else (tool_from_any(source),)
     else:
         yield tool_from_any(sources)
 

@@ -18,6 +18,7 @@ from .dialects import to_json_schema
 from .formats import MALFORMED, Turn, WireFormat, get_format, new_call_id
 from .signatures import tools_from_any
 from .tool import Tool
+from .typescript import tools_from_typescript
 
 MAX_CALLS = 16
 CHOICES = ("auto", "required", "none")
@@ -62,7 +63,8 @@ class ToolSet:
         Args:
             sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of OpenAI,
                 Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a
-                title, tool objects of LangChain, CrewAI, AutoGen and MCP, or another `ToolSet`.
+                title, tool objects of LangChain, CrewAI, AutoGen and MCP, TypeScript declarations as text, or another
+                `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
 
@@ -70,6 +72,30 @@ class ToolSet:
             SchemaError: something is no tool; names the tool, the parameter and the reason.
         """
         return cls(tools_from_any(sources), additional_properties=additional_properties, max_calls=max_calls)
+
+    @classmethod
+    def from_typescript(
+        cls,
+        text: str,
+        names: Iterable[str] | None = None,
+        *,
+        additional_properties: bool = False,
+        max_calls: int | None = MAX_CALLS,
+    ) -> ToolSet:
+        """A tool set from TypeScript declarations; see `tools_from_typescript` for what becomes a tool.
+
+        Args:
+            text: interfaces, types, enums and function signatures.
+            names: only these declarations, in this order.
+            additional_properties: read argument schemas open instead of closed.
+            max_calls: most calls in one turn.
+
+        Raises:
+            SchemaError: something cannot be read, or has no values in JSON; with line and column.
+            MissingDependencyError: the extra ``typescript`` is not installed.
+        """
+        tools = tools_from_typescript(text, names)
+        return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 
     # -- as a collection ---------------------------------------------------------------------------------------
 

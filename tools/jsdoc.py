@@ -1,0 +1,217 @@
+"""JSDoc comments: prose for the description, tags for what TypeScript's types cannot say.
+
+A tag of `CONSTRAINTS` is a JSON Schema keyword of the same name, its text a JSON value (a string may stand without
+quotes). ``@integer`` (also ``@asType integer``, ``@type integer``) makes a number whole, ``@schema {...}`` adds any
+keywords, ``@oneOf`` makes of a union an exclusive one, ``@name`` gives a tool a name that is no identifier. What other
+tags say stays in the description, except for those about things a call has no part in (``@returns``, ``@throws``, ...).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Tags that are keywords, and the JSON types of values about which they speak (None: all).
+CONSTRAINTS: dict[str, tuple[str, ...] | None] = {
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), ("number",)),
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), ("string",)),
+    **dict.fromkeys(("contentMediaType", "contentEncoding"), ("string",)),
+    **dict.fromkeys(("minItems", "maxItems", "uniqueItems"), ("array",)),
+    **dict.fromkeys(("minProperties", "maxProperties", "additionalProperties"), ("object",)),
+    **dict.fromkeys(("title", "default", "examples"), None),
+}
+_TEXTUAL = frozenset({"pattern", "format", "title", "contentMediaType", "contentEncoding"})
+_NUMERIC = frozenset(
+    {
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+        "minItems", "maxItems", "minProperties", "maxProperties",
+    }
+)  # fmt: skip
+_FLAGS = frozenset({"uniqueItems", "additionalProperties"})
+_MARKS = frozenset({"integer", "oneOf", "deprecated", "asType", "type", "schema", "name", "description", "example"})
+#: About things that a call has no part in.
+_DROPPED = frozenset(
+    {"returns", "return", "throws", "exception", "async", "public", "private", "internal", "export", "function"}
+)
+_PARAMETER = ("param", "arg", "argument")
+_KNOWN = frozenset(CONSTRAINTS) | _MARKS
+_TAG = re.compile(
+    rf"^[ \t]*@(?P<line>[A-Za-z]\w*)|(?<=[ \t])@(?P<inline>{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b",
+    re.MULTILINE,
+)
+_PARAM = re.compile(r"^(?:\{[^}]*\}\s*)?\[?([\w$.]+)(?:=[^\]]*)?\]?\s*(?:-\s*)?", re.DOTALL)
+
+
+class JsDocError(ValueError):
+    """A tag whose text is not what the tag takes; the message says so."""
+
+
+@dataclass
+class Doc:
+    """What a comment says.
+
+    Attributes:
+        description: its prose.
+        keywords: keywords for the schema of what it stands before.
+        integer: numbers are whole.
+        one_of: exactly one alternative of the union holds.
+        name: a tool's name.
+        parameters: what ``@param`` says of each parameter.
+    """
+
+    description: str = ""
+    keywords: dict[str, Any] = field(default_factory=dict)
+    integer: bool = False
+    one_of: bool = False
+    name: str | None = None
+    parameters: dict[str, Doc] = field(default_factory=dict)
+
+    @property
+    def constrains(self) -> bool:
+        """Whether it says more than prose."""
+        return bool(self.keywords or self.integer or self.one_of or self.name is not None)
+
+
+def parse(comment: str) -> Doc:
+    """What a comment says.
+
+    Args:
+        comment: a whole ``/** ... */`` block, or prose.
+
+    Raises:
+        JsDocError: a tag's value is malformed, or a tag is nearly one of ours (``@minimun``).
+    """
+    text = comment
+    if comment.startswith("/*"):
+        inner = comment[2:-2].lstrip("*")
+        text = "\n".join(re.sub(r"^\s*\* ?", "", line) for line in inner.split("\n"))
+    return _read(text)
+
+
+def _read(text: str) -> Doc:
+    doc = Doc()
+    tags: list[re.Match[str]] = []
+    for tag in _TAG.finditer(text):
+        # A tag on the line of a @param is about that parameter.
+        if tag["line"] or not tags or tags[-1]["line"] not in _PARAMETER:
+            tags.append(tag)
+    prose = [text[: tags[0].start()] if tags else text]
+    for tag, after in zip(tags, [*tags[1:], None], strict=False):
+        name = tag["line"] or tag["inline"]
+        value = text[tag.end() : after.start() if after else len(text)].strip()
+        if name in _PARAMETER:
+            _parameter(doc, value)
+        elif name == "default" or name == "defaultValue":
+            doc.keywords["default"] = json_or_text(value)
+        elif name in ("example", "examples"):
+            prose += _example(doc, name, value)
+        elif name in CONSTRAINTS:
+            doc.keywords[name] = _value(name, value)
+        elif name in _MARKS:
+            _mark(doc, name, value)
+        elif name not in _DROPPED:
+            near = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
+            if near:
+                raise JsDocError(f"the tag @{name} is unknown; @{near[0]} is meant?")
+            prose.append(f"@{name} {value}".strip())
+    doc.description = "\n".join(part for part in (_tidy(piece) for piece in prose) if part)
+    if "description" in doc.keywords:
+        doc.description = "\n".join(part for part in (doc.description, doc.keywords.pop("description")) if part)
+    return doc
+
+
+def _parameter(doc: Doc, value: str) -> None:
+    found = _PARAM.match(value)
+    if found is None:
+        raise JsDocError("@param names no parameter")
+    doc.parameters[found[1]] = _read(value[found.end() :])
+
+
+def _example(doc: Doc, name: str, value: str) -> list[str]:
+    """Into the keyword if it is JSON; else it is prose, for the description."""
+    try:
+        decoded = json.loads(value)
+    except ValueError:
+        return [f"Example: {value}"] if value else []
+    known = doc.keywords.setdefault("examples", [])
+    if name == "examples" and isinstance(decoded, list):
+        known.extend(decoded)
+    else:
+        known.append(decoded)
+    return []
+
+
+def _mark(doc: Doc, name: str, value: str) -> None:
+    if name == "deprecated":
+        doc.keywords["deprecated"] = True
+        if value:
+            doc.keywords["description"] = f"Deprecated: {value}"
+    elif name == "description":
+        doc.keywords["description"] = _tidy(value)
+    elif name == "name":
+        doc.name = json_or_text(value) if value.startswith('"') else value
+    elif name == "oneOf":
+        doc.one_of = True
+    elif name == "schema":
+        try:
+            keywords = json.loads(value)
+        except ValueError as error:
+            raise JsDocError(f"@schema takes a JSON object: {error}") from None
+        if not isinstance(keywords, dict):
+            raise JsDocError("@schema takes a JSON object")
+        doc.keywords.update(keywords)
+    elif name == "integer" or value.strip("{} ") in ("integer", "int"):
+        doc.integer = True
+    else:
+        raise JsDocError(f"@{name} {value} is not a type that a comment may give; @{name} integer is")
+
+
+def _value(name: str, value: str) -> Any:
+    if name in _TEXTUAL:
+        if name == "pattern":
+            return _pattern(value)
+        decoded = json_or_text(value) if value.startswith('"') else value
+        return decoded if isinstance(decoded, str) else value
+    if name in _FLAGS:
+        if value not in ("", "true", "false"):
+            raise JsDocError(f"@{name} takes true or false, not {value!r}")
+        return value != "false"
+    if name in _NUMERIC:
+        try:
+            number = json.loads(value.split()[0]) if value else None
+        except ValueError:
+            number = None
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+            raise JsDocError(f"@{name} takes a number, not {value!r}")
+        return number
+    return json_or_text(value)
+
+
+def _pattern(value: str) -> str:
+    if not value or "\n" in value:
+        raise JsDocError("@pattern takes a regular expression on one line")
+    if len(value) > 1 and value.startswith("/") and (end := value.rfind("/")) > 0:
+        if value[end + 1 :] and value[end + 1 :].isalpha():
+            raise JsDocError(f"@pattern takes no flags: {value!r}")
+        if end == len(value) - 1:
+            return value[1:-1]
+    return value
+
+
+def json_or_text(value: str) -> Any:
+    """A JSON value; else the text, without the quotes or backticks around it."""
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "`'":
+        inner = value[1:-1]
+        return json_or_text(inner) if value[0] == "`" else inner
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().split("\n"))
