@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import sys
 import threading
+from array import array
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from .disk_cache import CacheDir
 from .errors import VocabularyError
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
+
+#: More than any tokenizer has; a trie counts its depth in 16 bits.
+MAX_TOKEN_BYTES = 65_535
 
 
 class Vocabulary:
@@ -31,17 +37,20 @@ class Vocabulary:
         tokens: the bytes of each token id; None for an id that is not text.
         eos: the ids that end the text; may be empty for a model that has no such token.
         special: the control tokens that a grammar may name (``Grammar.special``), from name to id.
+        cache_dir: where what is prepared for a large vocabulary is kept between processes: a folder, or False for
+            nowhere; None: what ``TOOLGRAMMAR_CACHE_DIR`` says (a folder, or ``off``), else the user's cache folder.
 
     Raises:
-        VocabularyError: a token that is not bytes, an id out of range, or no tokens at all.
+        VocabularyError: a token that is not bytes, or too long, an id out of range, or no tokens at all.
 
     Attributes:
         cache: room for what others derive from this vocabulary (byte tries, shared mask tables); lives as long as
             the vocabulary does. Hold `lock` to fill it.
+        cache_dir: as it was given.
         lock: guards `cache`; re-entrant.
     """
 
-    __slots__ = ("__weakref__", "_content_hash", "_eos", "_special", "_tokens", "cache", "lock")
+    __slots__ = ("__weakref__", "_content_hash", "_eos", "_special", "_tokens", "cache", "cache_dir", "lock")
 
     def __init__(
         self,
@@ -49,6 +58,7 @@ class Vocabulary:
         *,
         eos: Collection[int],
         special: Mapping[str, int] = MappingProxyType({}),
+        cache_dir: CacheDir = None,
     ) -> None:
         table: list[bytes | None] = list(tokens)
         if not table:
@@ -59,6 +69,10 @@ class Vocabulary:
         for token_id, token in enumerate(table):
             if token is not None and not isinstance(token, bytes):
                 raise VocabularyError(f"Token {token_id} is {type(token).__name__}, not bytes or None.")
+            if token is not None and len(token) > MAX_TOKEN_BYTES:
+                raise VocabularyError(
+                    f"Token {token_id} has {len(token):,} bytes, at most {MAX_TOKEN_BYTES:,} are taken."
+                )
         for name in special:
             if not isinstance(name, str) or not name:
                 raise VocabularyError(f"A special token's name must be a non-empty string, not {name!r}.")
@@ -70,12 +84,13 @@ class Vocabulary:
             table[token_id] = None
         self._tokens = tuple(table)
         self._content_hash: str | None = None
+        self.cache_dir = cache_dir
         self.cache: dict[Hashable, Any] = {}
         self.lock = threading.RLock()
 
     @classmethod
     def from_transformers(
-        cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = ()
+        cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
     ) -> Vocabulary:
         """The vocabulary of a ``transformers`` tokenizer, fast or slow, or of a bare ``tokenizers.Tokenizer``.
 
@@ -87,6 +102,7 @@ class Vocabulary:
             size: how many logits the model has; ids beyond those of the tokenizer are padding, tokens beyond ``size``
                 are left out, for the model cannot write them.
             extra_eos: further ids that end the text (a model's ``generation_config`` often has several).
+            cache_dir: as for `Vocabulary`.
 
         Raises:
             VocabularyError: the tokenizer does not fix the bytes of each token; the message says why.
@@ -94,32 +110,39 @@ class Vocabulary:
         Law: for each text that the tokenizer encodes without loss, ``decode(encode(text))`` is its UTF-8 bytes, up to
         one space at the beginning, which tokenizers that mark the start of a word (``▁the``) add.
         """
-        return cls._from_table(read_transformers(tokenizer), size, extra_eos)
+        return cls._from_table(read_transformers(tokenizer), size, extra_eos, cache_dir)
 
     @classmethod
-    def from_mistral(cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = ()) -> Vocabulary:
+    def from_mistral(
+        cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
+    ) -> Vocabulary:
         """The vocabulary of a ``mistral-common`` tokenizer: Tekken or SentencePiece, bare or in a ``MistralTokenizer``.
 
         Args and Raises as for `from_transformers`.
         """
-        return cls._from_table(read_mistral(tokenizer), size, extra_eos)
+        return cls._from_table(read_mistral(tokenizer), size, extra_eos, cache_dir)
 
     @classmethod
-    def from_tiktoken(cls, encoding: Any, *, size: int | None = None, extra_eos: Collection[int] = ()) -> Vocabulary:
+    def from_tiktoken(
+        cls, encoding: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
+    ) -> Vocabulary:
         """The vocabulary of a ``tiktoken.Encoding``; its ``<|endoftext|>``, if any, ends the text.
 
         Args and Raises as for `from_transformers`.
         """
-        return cls._from_table(read_tiktoken(encoding), size, extra_eos)
+        return cls._from_table(read_tiktoken(encoding), size, extra_eos, cache_dir)
 
     @classmethod
-    def _from_table(cls, table: TokenTable, size: int | None, extra_eos: Collection[int]) -> Vocabulary:
+    def _from_table(
+        cls, table: TokenTable, size: int | None, extra_eos: Collection[int], cache_dir: CacheDir
+    ) -> Vocabulary:
         used = 1 + max([*table.tokens, *table.special.values(), *table.eos], default=-1)
         size = used if size is None else size
         return cls(
             [table.tokens.get(token_id) for token_id in range(size)],
             eos={token_id for token_id in table.eos if token_id < size}.union(extra_eos),
             special={name: token_id for name, token_id in table.special.items() if token_id < size},
+            cache_dir=cache_dir,
         )
 
     @property
@@ -163,9 +186,14 @@ class Vocabulary:
     def content_hash(self) -> str:
         """SHA-256 (hex) of tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
         if self._content_hash is None:
-            digest = hashlib.sha256(b"toolgrammar vocabulary 1\n")
-            # Each piece is written with its length, so that no two different lists of tokens read the same.
-            digest.update(b"".join(b"-\n" if t is None else b"%d\n%b" % (len(t), t) for t in self._tokens))
+            digest = hashlib.sha256(b"toolgrammar vocabulary 2\n")
+            # The lengths come first, so that no two different lists of tokens read the same.
+            digest.update(b"%d\n" % len(self._tokens))
+            lengths = array("i", [-1 if t is None else len(t) for t in self._tokens])
+            if sys.byteorder == "big":
+                lengths.byteswap()
+            digest.update(lengths.tobytes())
+            digest.update(b"".join(filter(None, self._tokens)))
             digest.update(repr((sorted(self._eos), sorted(self._special.items()))).encode())
             self._content_hash = digest.hexdigest()
         return self._content_hash
@@ -178,12 +206,14 @@ class Vocabulary:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._tokens, self._eos, dict(self._special))
+        return _rebuild, (self._tokens, self._eos, dict(self._special), self.cache_dir)
 
 
-def _rebuild(tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int]) -> Vocabulary:
+def _rebuild(
+    tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int], cache_dir: CacheDir
+) -> Vocabulary:
     """Unpickle a vocabulary; its lock and cache start afresh."""
-    return Vocabulary(tokens, eos=eos, special=special)
+    return Vocabulary(tokens, eos=eos, special=special, cache_dir=cache_dir)
 
 
 def _checked_id(value: Any, size: int, what: str) -> int:

@@ -35,6 +35,7 @@ os.environ.update(
     LANGSMITH_TRACING="false",
     OTEL_SDK_DISABLED="true",
     TOKENIZERS_PARALLELISM="false",
+    TOOLGRAMMAR_CACHE_DIR=os.path.join(_STORAGE.name, "toolgrammar"),
     TRANSFORMERS_OFFLINE="1",
 )
 

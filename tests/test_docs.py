@@ -182,6 +182,8 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.language.anchors", "_MAX_BRANCHES"),
         ("core.decoding.loop", "DEFAULT_BUDGET"),
         ("core.models.gguf", "DEFAULT_WINDOW"),
+        ("core.disk_cache", "MAX_FILES"),
+        ("core.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.typescript_types", "MAX_TYPE_DEPTH"),
         ("tools.typescript_types", "MAX_TYPE_ALTERNATIVES"),

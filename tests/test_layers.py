@@ -21,6 +21,7 @@ RANKS = {
     "core.messages": 0,
     "core.events": 1,
     "core.params": 2,
+    "core.disk_cache": 2,
     "core.token_bytes": 3,
     "core.vocabulary": 3,
     "core.language": 3,

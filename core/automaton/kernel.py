@@ -61,6 +61,13 @@ def _grown(old, code: str, size: int):
     return new
 
 
+def _copied(code: str, view) -> array:
+    """A view's items as an array."""
+    found = array(code)
+    found.frombytes(memoryview(view).tobytes())
+    return found
+
+
 @cython.cclass
 class Automaton:
     """A lazily built automaton over bytes (and control tokens).
@@ -728,6 +735,10 @@ class Trie:
 
     Args:
         tokens: the bytes of each token id, None for ids that are not text.
+        saved: what `saved` of a trie of the same tokens gave; None: they are sorted here.
+
+    Raises:
+        ValueError: ``saved`` is not that.
     """
 
     byte: cython.uchar[::1]
@@ -741,44 +752,49 @@ class Trie:
     vocabulary: cython.int
     longest: cython.int
 
-    def __init__(self, tokens):
-        order = sorted((data, number) for number, data in enumerate(tokens) if data)
+    def __init__(self, tokens, saved=None):
         self.vocabulary = len(tokens)
-        self.longest = max((len(data) for data, _ in order), default=0)
-        room: cython.int = 1 + sum(len(data) for data, _ in order)
-        self.byte = _grown(None, "B", room)
-        self.depth = _grown(None, "H", room)
-        self.size = _grown(None, "i", room)
-        self.token = _grown(None, "i", room)
-        self.parent = _grown(None, "i", room)
         self.same = array("i", [-1]) * max(1, len(tokens))
         self.child = array("i", [-1]) * 256
-        path: cython.int[::1] = array("i", [0]) * (self.longest + 2)
+        if saved is None:
+            self._sort(tokens)
+        else:
+            self.byte, self.depth, self.token, self.same = saved
+            self.nodes = len(self.byte)
+            if not len(self.depth) == len(self.token) == self.nodes or len(self.same) != max(1, len(tokens)):
+                raise ValueError("this is the trie of another vocabulary")
+        self._link()
+
+    @cython.cfunc
+    def _sort(self, tokens) -> object:
+        """Bytes, depths and tokens in pre-order."""
+        order = sorted([number for number, data in enumerate(tokens) if data], key=tokens.__getitem__)
+        pieces = [tokens[number] for number in order]
+        # All in one piece, which is read faster than so many objects; a byte more, since a buffer may not be empty.
+        text: cython.uchar[::1] = bytearray(b"".join(pieces) + b"-")
+        room: cython.int = len(text)
+        rooms = [_grown(None, code, room) for code in "BHi"]
+        self.byte, self.depth, self.token = rooms
+        path: cython.int[::1] = array("i", [0]) * (2 + max([len(data) for data in pieces], default=0))
         self.token[0] = -1
         nodes: cython.int = 1
         open_depth: cython.int = 0
-        previous: bytes = b""
-        data: bytes
+        before: cython.int = 0
+        at: cython.int = 0
         number: cython.int
         common: cython.int
         length: cython.int
         i: cython.int
-        for data, number in order:
+        for number, data in zip(order, pieces):  # noqa: B905 (they are equally many)
             length = len(data)
             common = 0
-            while common < open_depth and common < length and data[common] == previous[common]:
+            while common < open_depth and common < length and text[at + common] == text[before + common]:
                 common += 1
-            while open_depth > common:
-                self.size[path[open_depth]] = nodes - path[open_depth]
-                open_depth -= 1
             for i in range(common, length):
-                self.byte[nodes] = data[i]
+                self.byte[nodes] = text[at + i]
                 self.depth[nodes] = i + 1
                 self.token[nodes] = -1
-                if i == 0:
-                    self.child[data[0]] = nodes
                 path[i + 1] = nodes
-                self.parent[nodes] = path[i] if i > 0 else 0
                 nodes += 1
             open_depth = length
             i = path[length]
@@ -787,16 +803,54 @@ class Trie:
             else:  # the same bytes again: chain
                 self.same[number] = self.same[self.token[i]]
                 self.same[self.token[i]] = number
-            previous = data
-        while open_depth > 0:
-            self.size[path[open_depth]] = nodes - path[open_depth]
-            open_depth -= 1
-        self.size[0] = nodes
+            before = at
+            at += length
+        # The rooms were as large as all tokens together: give back what shared beginnings saved.
+        self.byte, self.depth, self.token = [each[:nodes] for each in rooms]
         self.nodes = nodes
+        return None
+
+    @cython.cfunc
+    def _link(self) -> object:
+        """Subtree sizes, parents and the root's children, from the depths."""
+        nodes: cython.int = self.nodes
+        self.size = _grown(None, "i", nodes)
+        self.parent = _grown(None, "i", nodes)
+        path: cython.int[::1] = array("i", [0]) * 65_536
+        here: cython.int = 0
+        depth: cython.int
+        i: cython.int
+        self.longest = 0
+        for i in range(1, nodes):
+            depth = self.depth[i]
+            if not 1 <= depth <= here + 1 or not -1 <= self.token[i] < self.vocabulary:
+                raise ValueError("this is not a trie in pre-order")
+            while here >= depth:
+                self.size[path[here]] = i - path[here]
+                here -= 1
+            self.parent[i] = path[here]
+            path[depth] = i
+            here = depth
+            if depth == 1:
+                self.child[self.byte[i]] = i
+            if depth > self.longest:
+                self.longest = depth
+        while here >= 0:
+            self.size[path[here]] = nodes - path[here]
+            here -= 1
+        return None
+
+    def saved(self) -> tuple:
+        """Arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and chains."""
+        return array("B", bytes(self.byte)), _copied("H", self.depth), _copied("i", self.token), _copied("i", self.same)
 
     def node_count(self) -> int:
         """How many nodes the trie has, the root included."""
         return self.nodes
+
+    def byte_count(self) -> int:
+        """Bytes that the trie takes."""
+        return 15 * self.nodes + 4 * len(self.same)
 
 
 @cython.cclass
@@ -821,9 +875,11 @@ class Table:
     closing_count: cython.int
     size: cython.longlong
 
-    def allows(self) -> int:
-        """How many tokens stay inside."""
-        return self.count
+    def saved(self) -> tuple:
+        """Arrays from which `load_table` makes the same table again."""
+        inside = _copied("I", self.dense) if self.is_dense else _copied("i", self.ids)[: self.count]
+        ends, closing = _copied("i", self.ends)[: self.end_count], _copied("i", self.closing)[: self.closing_count]
+        return array("i", [self.is_dense, self.count]), inside, ends, closing
 
 
 @cython.cfunc
@@ -845,6 +901,63 @@ def _new_table() -> Table:
     return table
 
 
+@cython.cfunc
+def _set_exits(trie: Trie, table: Table) -> object:
+    """The children of a table's ends, sorted by byte (a counting sort)."""
+    n: cython.int = table.end_count
+    i: cython.int
+    j: cython.int
+    stop: cython.int
+    total: cython.int = 0
+    at: cython.int[::1] = array("i", [0]) * 258
+    for i in range(n):
+        j = table.ends[i] + 1
+        stop = table.ends[i] + trie.size[table.ends[i]]
+        while j < stop:
+            at[trie.byte[j] + 2] += 1
+            total += 1
+            j += trie.size[j]
+    table.exits = total
+    table.size += 4 * n
+    if total == 0:
+        return None
+    for i in range(2, 258):
+        at[i] += at[i - 1]
+    nodes: cython.int[::1] = array("i", [0]) * total
+    for i in range(n):
+        j = table.ends[i] + 1
+        stop = table.ends[i] + trie.size[table.ends[i]]
+        while j < stop:
+            nodes[at[trie.byte[j] + 1]] = j
+            at[trie.byte[j] + 1] += 1
+            j += trie.size[j]
+    table.exit_node = nodes
+    table.exit_at = at[:257]
+    table.size += 4 * total + 1032
+    return None
+
+
+def load_table(trie: Trie, saved: tuple) -> Table:
+    """The table that `Table.saved` was asked of, over a trie of the same vocabulary."""
+    kind, inside, ends, closing = saved
+    table: Table = _new_table()
+    table.is_dense = kind[0]
+    table.count = kind[1]
+    if table.is_dense:
+        table.dense = inside
+    elif inside:
+        table.ids = inside
+    table.size += 4 * len(inside)
+    table.end_count = len(ends)
+    if ends:
+        table.ends = ends
+    table.closing_count = len(closing)
+    if closing:
+        table.closing = closing
+    _set_exits(trie, table)
+    return table
+
+
 @cython.cclass
 class Counts:
     """Tokens that stay inside a JSON string (from between two characters on) with their number of characters, and the
@@ -857,6 +970,20 @@ class Counts:
     end_chars: cython.int[::1]
     ends: cython.int
     longest: cython.int
+
+    def saved(self) -> tuple:
+        """Arrays from which `load_counts` makes the same counts again."""
+        numbers = array("i", [self.tokens, self.ends, self.longest])
+        tokens = _copied("i", self.token), _copied("i", self.token_chars)
+        return (*tokens, _copied("i", self.end), _copied("i", self.end_chars), numbers)
+
+
+def load_counts(saved: tuple) -> Counts:
+    """The counts that `Counts.saved` was asked of."""
+    counts: Counts = Counts.__new__(Counts)
+    counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
+    counts.tokens, counts.ends, counts.longest = numbers
+    return counts
 
 
 @cython.cclass
@@ -1221,43 +1348,13 @@ class Masks:
     @cython.cfunc
     def _set_ends(self, table: Table) -> object:
         """Give a table the noted ends, and their children sorted by byte (a counting sort)."""
-        trie: Trie = self.trie
         n: cython.int = self.end_count
-        i: cython.int
-        j: cython.int
-        stop: cython.int
-        total: cython.int = 0
         table.end_count = n
         table.ends = array("i", self.end_array[:n]) if n else array("i", [0])
         table.closing_count = len(self.closing)
         table.closing = array("i", self.closing) if self.closing else array("i", [0])
         self.closing = []
-        at: cython.int[::1] = array("i", [0]) * 258
-        for i in range(n):
-            j = self.end[i] + 1
-            stop = self.end[i] + trie.size[self.end[i]]
-            while j < stop:
-                at[trie.byte[j] + 2] += 1
-                total += 1
-                j += trie.size[j]
-        table.exits = total
-        table.size += 4 * n
-        if total == 0:
-            return None
-        for i in range(2, 258):
-            at[i] += at[i - 1]
-        nodes: cython.int[::1] = array("i", [0]) * total
-        for i in range(n):
-            j = self.end[i] + 1
-            stop = self.end[i] + trie.size[self.end[i]]
-            while j < stop:
-                nodes[at[trie.byte[j] + 1]] = j
-                at[trie.byte[j] + 1] += 1
-                j += trie.size[j]
-        table.exit_node = nodes
-        table.exit_at = at[:257]
-        table.size += 4 * total + 1032
-        return None
+        return _set_exits(self.trie, table)
 
     @cython.cfunc
     def _runs(self, number: cython.int) -> Runs:
@@ -1283,11 +1380,15 @@ class Masks:
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         runs: Runs = Runs.__new__(Runs)
-        token_nodes = array("i")
-        tokens = array("i")
-        token_chars = array("i")
-        ends = array("i")
-        end_chars = array("i")
+        runs.longest = 0
+        rooms = [_grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 3, trie.nodes, trie.nodes)]
+        token_nodes: cython.int[::1] = rooms[0]
+        tokens: cython.int[::1] = rooms[1]
+        token_chars: cython.int[::1] = rooms[2]
+        ends: cython.int[::1] = rooms[3]
+        end_chars: cython.int[::1] = rooms[4]
+        token_count: cython.int = 0
+        end_count: cython.int = 0
         between: cython.short[::1] = array("h", [-1]) * trie.nodes
         chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         i: cython.int = 1
@@ -1307,31 +1408,30 @@ class Masks:
                 i += trie.size[i]
                 continue
             if then == DONE:
-                ends.append(i)
-                end_chars.append(chars[depth - 1])
+                ends[end_count] = i
+                end_chars[end_count] = chars[depth - 1]
+                end_count += 1
                 i += trie.size[i]
                 continue
             chars[depth] = chars[depth - 1] + (1 if here == star else 0)
+            if chars[depth] > runs.longest:
+                runs.longest = chars[depth]
             if then == star:
                 between[i] = chars[depth]
             token = trie.token[i]
             while token >= 0:
-                token_nodes.append(i)
-                tokens.append(token)
-                token_chars.append(chars[depth])
+                token_nodes[token_count] = i
+                tokens[token_count] = token
+                token_chars[token_count] = chars[depth]
+                token_count += 1
                 token = trie.same[token]
             stack[depth] = then
             i += 1
-        runs.tokens = len(tokens)
-        runs.ends = len(ends)
-        runs.longest = max(max(token_chars, default=0), max(end_chars, default=0))
-        for each in (token_nodes, tokens, token_chars, ends, end_chars):
-            each.append(0)  # a memoryview may not be empty
-        runs.token_node = token_nodes
-        runs.token = tokens
-        runs.token_chars = token_chars
-        runs.end_node = ends
-        runs.end_chars = end_chars
+        runs.tokens = token_count
+        runs.ends = end_count
+        # One item more than there are, since a buffer may not be empty.
+        runs.token_node, runs.token, runs.token_chars = [each[: token_count + 1] for each in rooms[:3]]
+        runs.end_node, runs.end_chars = [each[: end_count + 1] for each in rooms[3:]]
         runs.between = between
         return runs
 
@@ -1523,10 +1623,14 @@ class Masks:
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         counts: Counts = Counts.__new__(Counts)
-        tokens = array("i")
-        token_chars = array("i")
-        ends = array("i")
-        end_chars = array("i")
+        counts.longest = 0
+        rooms = [_grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 2, trie.nodes, trie.nodes)]
+        tokens: cython.int[::1] = rooms[0]
+        token_chars: cython.int[::1] = rooms[1]
+        ends: cython.int[::1] = rooms[2]
+        end_chars: cython.int[::1] = rooms[3]
+        token_count: cython.int = 0
+        end_count: cython.int = 0
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         state[0] = LOCAL_BODY
@@ -1543,25 +1647,27 @@ class Masks:
                 i += trie.size[i]
                 continue
             chars[depth] = chars[depth - 1] + (1 if here == LOCAL_BODY and then != LOCAL_DONE else 0)
+            if chars[depth] > counts.longest:
+                counts.longest = chars[depth]
             if then == LOCAL_DONE:
-                ends.append(i)
-                end_chars.append(chars[depth])
+                ends[end_count] = i
+                end_chars[end_count] = chars[depth]
+                end_count += 1
                 i += trie.size[i]
                 continue
             token = trie.token[i]
             while token >= 0:
-                tokens.append(token)
-                token_chars.append(chars[depth])
+                tokens[token_count] = token
+                token_chars[token_count] = chars[depth]
+                token_count += 1
                 token = trie.same[token]
             state[depth] = then
             i += 1
-        counts.tokens = len(tokens)
-        counts.ends = len(ends)
-        counts.longest = max(list(token_chars) + list(end_chars), default=0)
-        counts.token = tokens if tokens else array("i", [0])
-        counts.token_chars = token_chars if tokens else array("i", [0])
-        counts.end = ends if ends else array("i", [0])
-        counts.end_chars = end_chars if ends else array("i", [0])
+        counts.tokens = token_count
+        counts.ends = end_count
+        # One item more than there are, since a buffer may not be empty.
+        counts.token, counts.token_chars = [each[: token_count + 1] for each in rooms[:2]]
+        counts.end, counts.end_chars = [each[: end_count + 1] for each in rooms[2:]]
         self.shared["counts"] = counts
         return counts
 

@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import GrammarError
 from ..language.lookback import repeats, spelled_names
 from ..vocabulary import Vocabulary
-from .kernel import COMPILED, Masks, Trie
+from .kernel import COMPILED, Masks
+from .prepared import prepared
 from .program import Program
 
 if TYPE_CHECKING:
@@ -36,11 +37,7 @@ class _Engine:
     __slots__ = ("_specials", "automaton", "lock", "masks", "program", "vocabulary")
 
     def __init__(self, program: Program, vocabulary: Vocabulary, mask_memory: int) -> None:
-        with vocabulary.lock:
-            trie = vocabulary.cache.get("trie")
-            if trie is None:
-                trie = vocabulary.cache["trie"] = Trie(vocabulary.tokens)
-            shared = vocabulary.cache.setdefault("tables", {})
+        trie, shared, _ = prepared(vocabulary)
         self.program = program
         self.vocabulary = vocabulary
         self.automaton = program.automaton
@@ -123,9 +120,7 @@ class Constraint:
         """The tokens that hold a quote."""
         found: npt.NDArray[np.int64] | None = self.vocabulary.cache.get("quoted")
         if found is None:
-            tokens = enumerate(self.vocabulary.tokens)
-            found = np.array([number for number, data in tokens if data and b'"' in data], dtype=np.int64)
-            self.vocabulary.cache["quoted"] = found
+            found = self.vocabulary.cache["quoted"] = np.array(prepared(self.vocabulary).quoted, dtype=np.int64)
         return found
 
     def counters(self) -> dict[str, int]:

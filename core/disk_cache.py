@@ -1,0 +1,140 @@
+"""Arrays kept on disk between processes: what is dear to compute, and follows from its key alone.
+
+A file holds named arrays of numbers, raw, behind a checksum; nothing in it is ever executed or unpickled. It is
+written beside its place and moved there in one step, so a reader sees a whole file or none, however many processes
+write. A file that is damaged, or of another key, is as good as none; so is a folder that cannot be read or written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, Union
+
+#: Where the files lie: None is the user's cache folder (or what `VARIABLE` says), False is nowhere.
+CacheDir = Union[str, "os.PathLike[str]", Literal[False], None]
+
+#: The environment variable that names the folder; ``0`` or ``off`` switches the cache off.
+VARIABLE = "TOOLGRAMMAR_CACHE_DIR"
+
+#: How many files a folder keeps; the ones that were used least recently go first.
+MAX_FILES = 32
+
+_MAGIC = b"toolgrammar arrays 1\n"
+_SUFFIX = ".arrays"
+_PART = ".part"
+
+#: Parts that a process which was killed left behind are removed after this many seconds.
+_ABANDONED = 3_600
+
+
+def cache_folder(given: CacheDir = None) -> Path | None:
+    """The folder for cached files, or None if there is to be none.
+
+    Args:
+        given: a folder; False for none; None for what the environment says, else the user's cache folder.
+    """
+    if given is None:
+        named = os.environ.get(VARIABLE, "")
+        if named.lower() in ("0", "off"):
+            return None
+        if named:
+            return Path(named)
+        from platformdirs import user_cache_path
+
+        return user_cache_path("toolgrammar", appauthor=False)
+    return None if given is False else Path(given)
+
+
+def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
+    """The arrays that were written under a key; None if there are none, or none that are whole.
+
+    Args:
+        folder: where the files lie.
+        key: what the arrays follow from, as hexadecimal digits.
+    """
+    path = folder / (key + _SUFFIX)
+    try:
+        content = memoryview(path.read_bytes())
+        found = _unpacked(content, key)
+    except OSError:
+        return None
+    except (ValueError, KeyError, TypeError, EOFError):
+        return None  # damaged: whoever asks makes it anew, and writes it over this one
+    with contextlib.suppress(OSError):  # a folder may be readable only; this one is used
+        os.utime(path)
+    return found
+
+
+def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bool:
+    """Keep arrays under a key; False if the folder cannot be written.
+
+    Args:
+        folder: where the files lie; made if need be, for this user alone.
+        key: what the arrays follow from, as hexadecimal digits.
+        arrays: the arrays by name.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=folder, prefix=key[:16], suffix=_PART)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_packed(key, arrays))
+            os.replace(part, folder / (key + _SUFFIX))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+        _tidy(folder)
+    except OSError:  # read-only, full, not a folder: then nothing is kept
+        return False
+    return True
+
+
+def _packed(key: str, arrays: Mapping[str, array[int]]) -> bytes:
+    table = [[name, each.typecode, each.itemsize, len(each)] for name, each in arrays.items()]
+    head = json.dumps({"key": key, "order": sys.byteorder, "arrays": table}).encode()
+    body = b"".join([len(head).to_bytes(8, "little"), head, *(each.tobytes() for each in arrays.values())])
+    return _MAGIC + hashlib.sha256(body).digest() + body
+
+
+def _unpacked(content: memoryview, key: str) -> dict[str, array[int]]:
+    start = len(_MAGIC) + 32
+    if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
+        raise ValueError("damaged")
+    at = start + 8 + int.from_bytes(content[start : start + 8], "little")
+    head = json.loads(bytes(content[start + 8 : at]))
+    if head["key"] != key or head["order"] != sys.byteorder:
+        raise ValueError("of another key, or from another machine")
+    found = {}
+    for name, code, size, count in head["arrays"]:
+        each = found[name] = array(code)
+        if each.itemsize != size:
+            raise ValueError("from another machine")
+        each.frombytes(content[at : at + size * count])
+        at += size * count
+    return found
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what was used least recently, beyond `MAX_FILES`, and parts that nobody writes any more."""
+    files = []
+    now = time.time()
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):  # another process may be tidying, too
+            used = entry.stat().st_mtime
+            if entry.name.endswith(_SUFFIX):
+                files.append((used, entry.path))
+            elif entry.name.endswith(_PART) and now - used > _ABANDONED:
+                os.unlink(entry.path)
+    for _, path in sorted(files, reverse=True)[MAX_FILES:]:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
