@@ -103,7 +103,8 @@ def test_damaged_files_are_computed_again_and_replaced(tmp_path: Path, computed:
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     middle = len(whole) // 2
-    damaged = [whole[:-1], whole[:middle], b"", whole[:middle] + b"\xff" * 9 + whole[middle + 9 :], b"x" * 100]
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    damaged = [whole[:-1], whole[:middle], b"", flipped, b"x" * 100]
     for content in damaged:
         path.write_bytes(content)
         computed.clear()
