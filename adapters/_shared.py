@@ -243,16 +243,21 @@ def image(url: str | None) -> ImagePart:
 
 
 def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
-    """A tool call of an earlier turn; arguments that are not a JSON object are kept as they were written."""
+    """A tool call of an earlier turn; arguments that are not a JSON object are kept as they were written.
+
+    Those that begin with one, as those of `executable_text` do, are that object and an error.
+    """
     if isinstance(arguments, Mapping):
         return ToolCall(id=call_id or "", name=name, arguments=dict(arguments))
     text = arguments or ""
     try:
-        value = json.loads(text)
+        value, end = json.JSONDecoder().raw_decode(text.lstrip())
     except ValueError:
-        value = None
-    error = None if isinstance(value, dict) else "the arguments are not a JSON object"
-    return ToolCall(id=call_id or "", name=name, arguments=value if error is None else {}, raw=text, error=error)
+        value, end = None, -1
+    whole = isinstance(value, dict) and end == len(text.strip())
+    error = None if whole else "the arguments are not a JSON object"
+    known = value if isinstance(value, dict) else {}
+    return ToolCall(id=call_id or "", name=name, arguments=known, raw=text, error=error)
 
 
 def from_openai(message: Mapping[str, Any]) -> Message:

@@ -83,6 +83,16 @@ def test_malformed_past_call_is_kept() -> None:
     assert call.error is not None
 
 
+def test_cut_past_call_is_shown() -> None:
+    """On the next turn the model sees what it wrote of a call that was cut, and it is known not to be whole."""
+    cut = ToolCall("1", "f", {"x": 1}, raw='{"x": 1}', cut=("/x",))
+    call = _shared.past_call("1", "f", _shared.executable_text(cut))
+    assert call.arguments == {"x": 1}
+    assert call.error is not None
+    assert _shared.past_call("1", "f", ' {"x": 1}\n').error is None
+    assert _shared.past_call("1", "f", "[1]").arguments == {}
+
+
 @pytest.mark.parametrize("bad", [{"cut": ("/x",)}, {"error": "x is missing"}])
 def test_call_that_must_not_run_does_not_parse(bad: dict[str, object]) -> None:
     """Frameworks run what parses: a cut or invalid call does not, and says why."""
