@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import GrammarError
-from ..language.lookback import repeats, spelled_names
+from ..language.lookback import CONTROL, repeats, spelled_names
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks
 from .prepared import prepared
@@ -162,7 +162,7 @@ class Matcher:
         self._tokens = constraint.vocabulary.tokens
         self._state = state
         self._history: list[int] = history if history is not None else []
-        #: What each step wrote.
+        #: What each step wrote: what is before, for places that look back.
         self._pieces: list[bytes] = pieces if pieces is not None else []
         #: How many of the pieces were joined, and to what.
         self._joined: tuple[int, bytes] = 0, b""
@@ -261,7 +261,7 @@ class Matcher:
         if state == -1:
             return False
         self._history.append(here)
-        self._pieces.append(data or b"")
+        self._pieces.append(CONTROL if data is None else data)
         self._state = state
         return True
 

@@ -249,10 +249,11 @@ class Terms:
         self._has_multiple = True
         return self._multiple(of, places, 0, -1)
 
-    def deferred(self, key: object, build: Callable[[], int]) -> int:
+    def deferred(self, key: object, build: Callable[[], int], *, loops: bool = False) -> int:
         """What ``build`` makes once it is looked into: not empty, without the empty string, and without intersection
-        and complement. ``key`` identifies it in this store."""
+        and complement. ``key`` identifies it in this store; ``loops``: what is built may hold the term itself."""
         term = self._make(_DEFERRED, (key,), False, True)
+        self._regular[term] = not loops
         self._deferred.setdefault(term, build)
         return term
 

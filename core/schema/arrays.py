@@ -135,7 +135,9 @@ class ArrayLowering:
         bare = replace(after, written=None)
 
         def resolve(text: bytes) -> int:
-            items = [canonical(item) for item in items_before(text)]
+            spelling = self.lowering.spelling
+            written = items_before(text) if spelling is None else spelling.items_before(text)
+            items = [canonical(item) for item in written]
             if items[-1] in items[:-1]:
                 return self.nodes.EMPTY
             return self._items(arrays, replace(after, written=frozenset(items)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,11 +37,18 @@ class CompiledSchema:
         """The root node in a store; everything below is lowered when it is met."""
         lowering = nodes.builders.get(self.key)
         if lowering is None:
-            lowering = nodes.builders[self.key] = Lowering(
-                Normaliser(self.document, self.unenforced, self.options.formats), self.options, nodes
-            )
+            lowering = nodes.builders[self.key] = self._lowering(nodes)
         root: int = lowering.root()
         return root
+
+    def _lowering(self, nodes: Nodes) -> Lowering:
+        return Lowering(Normaliser(self.document, self.unenforced, self.options.formats), self.options, nodes)
+
+    @cached_property
+    def member_kinds(self) -> Callable[[str], frozenset[str]]:
+        """For ``options.arguments``: which kinds of values (``"string"``, ``"number"``, ``"boolean"``, ``"null"``,
+        ``"array"``, ``"object"``) a member of the outermost object may have, by its name."""
+        return self._lowering(Nodes()).outermost().kinds
 
     @cached_property
     def key(self) -> Hashable:

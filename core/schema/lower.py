@@ -29,6 +29,7 @@ from .normalise import Normaliser
 from .numbers import NumberRange, Numbers, exact
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
+from .outermost import Outermost
 from .strings import string_term
 
 #: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
@@ -60,13 +61,20 @@ class Lowering:
         self._colon = b":" + gap
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
         self.colon = loose if self.flexible else nodes.literal(self._colon)
+        self.spelling = options.spelling
         self.objects = ObjectLowering(self)
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
 
     def root(self) -> int:
         """The node of the whole document."""
+        if self.options.arguments is not None:
+            return self.outermost().node()
         return self.value((Literal(self.normaliser.document.root),))
+
+    def outermost(self) -> Outermost:
+        """The root, written as ``options.arguments`` says."""
+        return Outermost(self, (Literal(self.normaliser.document.root),))
 
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
@@ -75,6 +83,10 @@ class Lowering:
             return self.nodes.EMPTY
         return self.nodes.lazy(("value", self.number, wanted), lambda: self._value(wanted))
 
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """The alternatives of a goal."""
+        return [] if self.is_false(goal) else self.normaliser.branches(_flat(goal))
+
     def is_false(self, goal: Iterable[Formula]) -> bool:
         """Whether a goal holds of nothing, at first sight."""
         return any(
@@ -82,11 +94,12 @@ class Lowering:
         )
 
     def _value(self, goal: Goal) -> int:
-        return self.nodes.alt([self._branch(branch) for branch in self.normaliser.branches(goal)])
+        return self.nodes.alt([self.branch(branch) for branch in self.normaliser.branches(goal)])
 
-    def _branch(self, branch: Conjunction) -> int:
+    def branch(self, branch: Conjunction) -> int:
+        """The texts of one alternative."""
         if branch.values is not None:
-            return self._listed([value for value in branch.values if self.holds(branch, value)])
+            return self.listed([value for value in branch.values if self.holds(branch, value)])
         parts = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -98,18 +111,18 @@ class Lowering:
         nodes = self.nodes
         parts = []
         if "string" in branch.types:
-            parts.append(nodes.json_string(self._string_term(branch)))
+            parts.append(self.string(self.string_term(branch)))
         if "number" in branch.types:
             parts.append(nodes.text(self._number_term(branch)))
         if "boolean" in branch.types:
             words = {
-                b"true" if value else b"false": nodes.EPSILON
+                self._spell(value): nodes.EPSILON
                 for value in (True, False)
                 if not any(same_value(value, each) for each in branch.not_values)
             }
             parts.append(nodes.words(words))
         if "null" in branch.types and None not in branch.not_values:
-            parts.append(nodes.literal(b"null"))
+            parts.append(nodes.literal(self._spell(None)))
         return nodes.alt(parts)
 
     def fresh(self, goal: Goal, written: Collection[str]) -> tuple[int, int]:
@@ -124,11 +137,11 @@ class Lowering:
                 new = [
                     value for value in branch.values if self.holds(branch, value) and canonical(value) not in written
                 ]
-                scalars.append(self._listed(new))
+                scalars.append(self.listed(new))
                 continue
             inner = branch.types & {"array", "object"}
             if inner:
-                compounds.append(self._branch(replace(branch, types=inner)))
+                compounds.append(self.branch(replace(branch, types=inner)))
             if branch.types - inner:
                 numbers = replace(branch.numbers, exact=True)
                 rest = replace(branch, types=branch.types - inner, not_values=branch.not_values + old, numbers=numbers)
@@ -155,7 +168,7 @@ class Lowering:
             if kind in ("array", "object"):
                 return None
             if kind == "string":
-                strings = listing(self.nodes.terms, self._string_term(branch), most)
+                strings = listing(self.nodes.terms, self.string_term(branch), most)
                 if strings is None:
                     return None
                 found += strings
@@ -172,12 +185,15 @@ class Lowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def _listed(self, values: list[Any]) -> int:
+    def listed(self, values: list[Any]) -> int:
+        """Exactly these values."""
         nodes = self.nodes
         simple, others = [], []
         for value in values:
             compound = isinstance(value, (dict, list, tuple)) and bool(value)
-            if (self.flexible and (compound or type_of(value) == "number")) or (self.objects.any_order and compound):
+            spelled = self.spelling is not None and (compound or isinstance(value, str))
+            loose = self.flexible and (compound or type_of(value) == "number")
+            if loose or spelled or (self.objects.any_order and compound):
                 others.append(self._loose(value))
             else:
                 simple.append(value)
@@ -187,10 +203,12 @@ class Lowering:
         """Every spelling of a listed value that the options allow."""
         nodes = self.nodes
         constant = self.normaliser.constant
-        if isinstance(value, dict) and self.objects.any_order:
+        if isinstance(value, str):
+            return self.string(nodes.terms.literal(value))
+        if isinstance(value, dict) and (self.objects.any_order or self.spelling is not None):
             part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
             return self.objects.node(Objects(parts=(part,), required=tuple(value)))
-        if isinstance(value, (list, tuple)) and self.objects.any_order:
+        if isinstance(value, (list, tuple)) and (self.objects.any_order or self.spelling is not None):
             prefix = ArrayPart(tuple(constant(item) for item in value))
             return self.arrays.node(Arrays(parts=(prefix,), least=len(value), most=len(value)))
         if type_of(value) == "number" and self.flexible:
@@ -204,6 +222,8 @@ class Lowering:
 
     def _spell(self, value: Any) -> bytes:
         """The one spelling of a listed value."""
+        if self.spelling is not None and (value is None or isinstance(value, bool)):
+            return self.spelling.null if value is None else self.spelling.true if value else self.spelling.false
         return json.dumps(
             value, ensure_ascii=False, separators=(self.comma.decode(), self._colon.decode()), allow_nan=False
         ).encode("utf-8", "surrogatepass")
@@ -235,9 +255,18 @@ class Lowering:
         """A property name as JSON, without its colon."""
         return spelled_name(name)
 
+    def keys(self, name: str) -> tuple[bytes, ...]:
+        """The ways to write a property name, without its colon; none if it cannot be written."""
+        return (spelled_name(name),) if self.spelling is None else self.spelling.names(name)
+
     # -- scalars -----------------------------------------------------------------------------------------------
 
-    def _string_term(self, branch: Conjunction) -> int:
+    def string(self, term: int) -> int:
+        """The strings of a term, as they are written."""
+        return self.nodes.json_string(term) if self.spelling is None else self.spelling.string(self.nodes, term)
+
+    def string_term(self, branch: Conjunction) -> int:
+        """The strings (decoded) of a conjunction, as a term."""
         terms = self.nodes.terms
         term = string_term(terms, branch.strings)
         excluded = [value for value in branch.not_values if isinstance(value, str)]
@@ -254,7 +283,7 @@ class Lowering:
                     words = [each for each in branch.values if isinstance(each, str) and self.holds(branch, each)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
-                    parts.append(self._string_term(branch))
+                    parts.append(self.string_term(branch))
             found = self._strings[goal] = terms.alt(parts)
         return found
 
@@ -279,7 +308,7 @@ class Lowering:
         if kind == "number":
             return branch.numbers.contains(value)
         if kind == "string":
-            return self.nodes.terms.matches(self._string_term(branch), value)
+            return self.nodes.terms.matches(self.string_term(branch), value)
         if kind == "array":
             return self.arrays.holds(branch.arrays, value)
         return kind != "object" or self.objects.holds(branch.objects, value)

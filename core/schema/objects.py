@@ -17,6 +17,7 @@ from .conjunction import FALSE, Formula, Goal, ObjectPart, Objects
 
 if TYPE_CHECKING:
     from .lower import Lowering
+    from .outermost import Outermost
 
 #: How many regions the patterns of one object may make.
 MAX_REGIONS = 256
@@ -73,11 +74,14 @@ class _Place(NamedTuple):
 
 
 class ObjectLowering:
-    """Lowers the objects of one document."""
+    """Lowers the objects of one document, or (``outermost``) the one that is written in a way of its own."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, outermost: Outermost | None = None) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
+        self._outermost = outermost
+        #: Part of the name of every rule.
+        self._number = lowering.number if outermost is None else (lowering.number, "outermost")
         self.any_order = lowering.options.property_order == "any"
         self._shapes: dict[Objects, ObjectShape] = {}
 
@@ -214,11 +218,12 @@ class ObjectLowering:
         nodes = self.nodes
         shape = self.shape(objects)
         start = _Place(0, 0, frozenset(range(len(shape.demands))), True)
-        return nodes.sequence([nodes.literal(b"{"), self.lowering.space, self._members(shape, start)])
+        members = self._members(shape, start)
+        return members if self._outermost else nodes.sequence([nodes.literal(b"{"), self.lowering.space, members])
 
     def _members(self, shape: ObjectShape, place: _Place) -> int:
         """What may stand after ``{`` or after a member."""
-        key = ("members", self.lowering.number, shape.number, place)
+        key = ("members", self._number, shape.number, place)
         return self.nodes.lazy(key, lambda: self._expand(shape, place), as_empty_as=self._skeleton(shape))
 
     def _skeleton(self, shape: ObjectShape) -> int | None:
@@ -232,8 +237,8 @@ class ObjectLowering:
             return None
 
         def expand() -> int:
-            values = [lowering.value(member.goal) for member in shape.members if member.required]
-            optional = [lowering.value(member.goal) for member in shape.members if not member.required]
+            values = [self._value(member.name, member.goal) for member in shape.members if member.required]
+            optional = [self._value(member.name, member.goal) for member in shape.members if not member.required]
             regions = nodes.alt([lowering.value(region.goal) for region in shape.others])
             # At least so many of the optional members have a value, or undeclared ones have: a table of sub-results.
             row = [nodes.EPSILON] + [regions] * max(0, shape.least - len(values))
@@ -241,19 +246,20 @@ class ObjectLowering:
                 row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
             return nodes.sequence([*values, row[-1], nodes.literal(b"}")])
 
-        return nodes.lazy(("required", lowering.number, shape.number), expand)
+        return nodes.lazy(("required", self._number, shape.number), expand)
 
     def _expand(self, shape: ObjectShape, place: _Place) -> int:
         nodes, lowering = self.nodes, self.lowering
         before = b"" if place.first else lowering.comma
         # With one spelling, the comma belongs to each key's literal; else it stands apart, with spaces around it.
-        lead = b"" if lowering.flexible else before
+        lead = b"" if lowering.flexible or self._outermost else before
         entries: dict[bytes, int] = {}
         done = True
         allowed = shape.most is None or place.members < shape.most
         for number, member in self._next(shape, place):
             if allowed and not lowering.is_false(member.goal):
-                entries[lead + lowering.key(member.name)] = self._member(shape, place, number)
+                for key in self._keys(member.name):
+                    entries[lead + key] = self._member(shape, place, number)
             if member.required:
                 done = False
         keys = nodes.words(entries)
@@ -264,8 +270,8 @@ class ObjectLowering:
                     [
                         nodes.literal(lead),
                         self._name(shape, region),
-                        lowering.colon,
-                        lowering.value((*region.goal, *demanded)),
+                        self._colon,
+                        self._value(None, (*region.goal, *demanded)),
                         self._after(shape, place, after, met),
                     ]
                 )
@@ -273,31 +279,35 @@ class ObjectLowering:
                 for met, demanded in self._meeting(shape, place, region.meets)
             ]
             keys = nodes.alt([keys, *others])
-        if lowering.flexible and not place.first:
+        if self._outermost is not None:
+            separator = nodes.EPSILON if place.first else self._outermost.separator
+            keys = nodes.sequence([separator, self._outermost.before_name, keys])
+        elif lowering.flexible and not place.first:
             keys = nodes.sequence([nodes.literal(lowering.comma), lowering.space, keys])
         if not done or place.open or place.members < shape.least:
             return keys
-        return nodes.alt([nodes.literal(b"}"), keys])  # the end first: it decides at once that there is a text
+        closing = nodes.EPSILON if self._outermost else nodes.literal(b"}")
+        return nodes.alt([closing, keys])  # the end first: it decides at once that there is a text
 
     def _member(self, shape: ObjectShape, place: _Place, number: int) -> int:
         """What follows the name of a declared member."""
-        nodes, lowering = self.nodes, self.lowering
+        nodes = self.nodes
         member = shape.members[number]
         after = place.at | 1 << number if self.any_order else number + 1
 
         def expand() -> int:
             options = [
-                nodes.seq(lowering.value((*member.goal, *demanded)), self._after(shape, place, after, met))
+                nodes.seq(self._value(member.name, (*member.goal, *demanded)), self._after(shape, place, after, met))
                 for met, demanded in self._meeting(shape, place, member.meets)
             ]
-            return nodes.seq(lowering.colon, nodes.alt(options))
+            return nodes.seq(self._colon, nodes.alt(options))
 
         if not self.any_order:
             return expand()
         # In any order every place has all members that are left: they are looked into when they are written.
         skeleton = self._skeleton(shape)
-        instead = None if skeleton is None else nodes.seq(lowering.value(member.goal), skeleton)
-        return nodes.lazy(("member", lowering.number, shape.number, place, number), expand, as_empty_as=instead)
+        instead = None if skeleton is None else nodes.seq(self._value(member.name, member.goal), skeleton)
+        return nodes.lazy(("member", self._number, shape.number, place, number), expand, as_empty_as=instead)
 
     def _next(self, shape: ObjectShape, place: _Place) -> Iterator[tuple[int, Member]]:
         """The members that may come next."""
@@ -325,18 +335,41 @@ class ObjectLowering:
 
     def _name(self, shape: ObjectShape, region: Region) -> int:
         """A name that is not declared, compared as it reads, however it is escaped; never one that was written."""
-        nodes = self.nodes
-        name = nodes.json_string(region.names)
+        nodes, spelling = self.nodes, self.lowering.spelling
+        name = self._written(region.names)
         if shape.most == 1:
             return name
-        if region.roomy:
+        if region.roomy and spelling is None:
             return nodes.seq(name, nodes.dynamic("name", nodes.EPSILON, self._unless_repeated, AFTER_NAME))
 
         def fresh(text: bytes) -> int:
-            written = names_before(text, len(text))
-            return nodes.json_string(nodes.terms.and_([region.names, nodes.terms.not_(nodes.terms.words(written))]))
+            written = names_before(text, len(text)) if spelling is None else spelling.names_before(text)
+            return self._written(nodes.terms.and_([region.names, nodes.terms.not_(nodes.terms.words(written))]))
 
-        return nodes.dynamic(("fresh", region.names), name, fresh, BEYOND)
+        key = ("fresh", region.names) if spelling is None else ("fresh", self._number, region.names)
+        return nodes.dynamic(key, name, fresh, BEYOND)
+
+    # -- how names and values are written ----------------------------------------------------------------------
+
+    @property
+    def _colon(self) -> int:
+        return self.lowering.colon if self._outermost is None else self.nodes.EPSILON
+
+    def _keys(self, name: str) -> tuple[bytes, ...]:
+        return self.lowering.keys(name) if self._outermost is None else self._outermost.keys(name)
+
+    def _written(self, names: int) -> int:
+        """The names of a term."""
+        if self._outermost is not None:
+            return self._outermost.name(names)
+        spelling = self.lowering.spelling
+        return self.nodes.json_string(names) if spelling is None else spelling.name(self.nodes, names)
+
+    def _value(self, name: str | None, goal: Goal) -> int:
+        """A member's value (``name`` None: of an undeclared one); nothing, if the name cannot be written."""
+        if name is not None and self.lowering.spelling is not None and not self._keys(name):
+            return self.nodes.EMPTY
+        return self.lowering.value(goal) if self._outermost is None else self._outermost.value(name, goal)
 
     def _unless_repeated(self, text: bytes) -> int:
         name, before = last_name(text)

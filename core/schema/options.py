@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..params import OnUnsupported, PropertyOrder, Whitespace
+from .spelling import Arguments, Spelling
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class SchemaOptions:
         formats: whether ``format`` asserts, or annotates only.
         strict_formats: a format that the specification does not know is refused; else it is an annotation.
         registry: schemas that references may name, by address (or a ``referencing.Registry``).
+        spelling: how values are written; None is JSON.
+        arguments: how the outermost object is written; None: like any other.
     """
 
     whitespace: Whitespace = "single"
@@ -31,3 +34,5 @@ class SchemaOptions:
     formats: bool = True
     strict_formats: bool = False
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)
+    spelling: Spelling | None = None
+    arguments: Arguments | None = None

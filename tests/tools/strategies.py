@@ -27,37 +27,42 @@ names = st.one_of(
     st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=1, max_size=12),
     st.sampled_from(["get", "get_all", "get_al", "a.b.c", 'quo"te', "back\\slash", "emoji🎉", "</tool_call>"]),
 )
-_SCALARS: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
-    ({"type": "string"}, texts),
-    ({"type": "integer"}, st.integers(-(10**15), 10**15)),
-    ({"type": "boolean"}, st.booleans()),
-    ({"type": "null"}, st.none()),
-    ({"enum": ["a", 1, None, "</tool_call>"]}, st.sampled_from(["a", 1, None, "</tool_call>"])),
-    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, st.one_of(st.integers(-(10**15), 10**15), texts)),
-]
+
+
+def _scalars(strings: st.SearchStrategy[str]) -> list[tuple[dict[str, Any], st.SearchStrategy[Any]]]:
+    return [
+        ({"type": "string"}, strings),
+        ({"type": "integer"}, st.integers(-(10**15), 10**15)),
+        ({"type": "boolean"}, st.booleans()),
+        ({"type": "null"}, st.none()),
+        ({"enum": ["a", 1, None, "</tool_call>"]}, st.sampled_from(["a", 1, None, "</tool_call>"])),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, st.one_of(st.integers(-(10**15), 10**15), strings)),
+    ]
 
 
 @st.composite
-def values(draw: st.DrawFn, depth: int = 2) -> tuple[dict[str, Any], Any]:
+def values(
+    draw: st.DrawFn, depth: int = 2, keys: st.SearchStrategy[str] = names, strings: st.SearchStrategy[str] = texts
+) -> tuple[dict[str, Any], Any]:
     """A schema, and a value that is valid for it, written in the schema's order."""
     kind = draw(st.sampled_from(["scalar", "array", "object"] if depth else ["scalar"]))
     if kind == "scalar":
-        schema, instances = draw(st.sampled_from(_SCALARS))
+        schema, instances = draw(st.sampled_from(_scalars(strings)))
         return schema, draw(instances)
     if kind == "array":
-        schema, _ = draw(values(0))
-        scalar = next(instances for known, instances in _SCALARS if known == schema)
+        schema, scalar = draw(st.sampled_from(_scalars(strings)))
         return {"type": "array", "items": schema}, draw(st.lists(scalar, max_size=3))
-    return draw(objects(depth - 1))
+    return draw(objects(depth - 1, keys, strings))
 
 
 @st.composite
-def objects(draw: st.DrawFn, depth: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+def objects(
+    draw: st.DrawFn, depth: int = 1, keys: st.SearchStrategy[str] = names, strings: st.SearchStrategy[str] = texts
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """An object schema with required and optional properties, and a valid object."""
-    keys = draw(st.lists(names, max_size=3, unique=True))
     properties, instance, required = {}, {}, []
-    for key in keys:
-        properties[key], value = draw(values(depth))
+    for key in draw(st.lists(keys, max_size=3, unique=True)):
+        properties[key], value = draw(values(depth, keys, strings))
         if draw(st.booleans()):
             required.append(key)
         if key in required or draw(st.booleans()):

@@ -17,8 +17,10 @@ from collections.abc import Collection as _Collection
 
 from ...core.errors import ToolGrammarError as _ToolGrammarError
 from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
+from .functionary import FUNCTIONARY_V32 as _FUNCTIONARY_V32
 from .hermes import HERMES as _HERMES
 from .json_families import JSON_FAMILIES as _JSON_FAMILIES
+from .literal_families import LITERAL_FAMILIES as _LITERAL_FAMILIES
 from .thinking import Thinking
 from .xml_families import XML_FAMILIES as _XML_FAMILIES
 
@@ -34,7 +36,7 @@ __all__ = [
     "new_call_id",
 ]
 
-_FAMILIES = (*_XML_FAMILIES, *_JSON_FAMILIES)
+_FAMILIES = (*_XML_FAMILIES, *_LITERAL_FAMILIES, _FUNCTIONARY_V32, *_JSON_FAMILIES)
 _FORMATS: dict[str, WireFormat] = {_HERMES.name: _HERMES, **{each.name: each for each in _FAMILIES}}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
 

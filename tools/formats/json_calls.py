@@ -126,8 +126,7 @@ class JsonCalls(WireFormat):
             calls = self._calls(turn)
             alternatives.append(calls)
             if self.prose and turn.text and turn.response_schema is None:
-                text = Grammar.text(excluding=self.markers, min_chars=1)
-                alternatives.append(text + self._spelled(self.joint) + calls)
+                alternatives.append(self._prose(turn) + self._spelled(self.joint) + calls)
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
@@ -138,6 +137,10 @@ class JsonCalls(WireFormat):
         own = [] if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start]
         return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking])))
+
+    def _prose(self, turn: Turn) -> Grammar:
+        """Text before calls."""
+        return Grammar.text(excluding=self.markers, min_chars=1)
 
     def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:

@@ -298,11 +298,11 @@ class JsonCallsParser:
         end = self._scanner.push(self._rest, 0)
         piece, self._rest = self._rest[:end], self._rest[end:]
         self._arguments.append(piece)
+        if piece:
+            events.append(ArgumentsDelta(self._index, piece))
         if self._scanner.problem is not None:
             self._rest = "".join(self._arguments) + self._rest
             return self._give_up(self._scanner.problem, events)
-        if piece:
-            events.append(ArgumentsDelta(self._index, piece))
         if not self._scanner.done:
             return self._unfinished()
         raw = "".join(self._arguments)

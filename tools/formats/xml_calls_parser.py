@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...core.events import ArgumentsDelta, CallEnd, Event
 from ...core.messages import ToolCall
+from ...core.schema.outermost import READINGS
 from .base import dump_json
 from .json_calls_parser import JsonCallsParser, Syntax
 from .json_scanner import JsonScanner
 
 _SPACE = " \t\n\r"
+_STRING = frozenset({"string"})
 _PYTHON = {"True": True, "False": False, "None": None}
 
 
@@ -23,18 +25,19 @@ class XmlSyntax:
     """What stands around arguments; see `XmlCalls`.
 
     Attributes:
-        head: what stands before a value, a regular expression with the group ``key``.
+        head: what stands before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
+            string stands there as it is).
         end: what ends a value.
         padding: is dropped on both sides of a value.
         call_ends: what ends the arguments.
-        raw: whether the strings of a tool's property stand there raw, by tool and property.
+        kinds: which kinds of values an argument may have, by tool and name.
     """
 
     head: str
     end: str
     padding: str
     call_ends: tuple[str, ...]
-    raw: Mapping[tuple[str, str], bool]
+    kinds: Callable[[str, str], frozenset[str]]
 
 
 class XmlCallsParser(JsonCallsParser):
@@ -58,6 +61,7 @@ class XmlCallsParser(JsonCallsParser):
         self._parameter = re.compile(xml.head)
         self._values: dict[str, Any] = {}
         self._key: str | None = None
+        self._raw: bool | None = None  # whether the markup says that a raw string stands there, if it says anything
 
     def _read_arguments(self, events: list[Event]) -> bool:
         if not self._arguments:
@@ -74,6 +78,8 @@ class XmlCallsParser(JsonCallsParser):
             if match.end() == len(rest) and not self._final:
                 return False  # white space that belongs to the head may follow
             self._key = match["key"]
+            said = match.groupdict().get("raw")
+            self._raw = None if said is None else said == "true"
             self._broken.append(match.group())
             self._rest = rest[match.end() :]
             if self._key in self._values:
@@ -93,9 +99,14 @@ class XmlCallsParser(JsonCallsParser):
 
     def _read_value(self, key: str, events: list[Event]) -> bool:
         xml = self._xml
-        raw = xml.raw.get((self._name, key), True)
+        kinds = xml.kinds(self._name, key)
+        raw = kinds <= _STRING if self._raw is None else self._raw
+        # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
+        scanned = not raw and (
+            "string" not in kinds or self._raw is False or self._rest.lstrip(_SPACE)[:1] in ("[", "{")
+        )
         at = self._rest.find(xml.end)
-        while at >= 0 and not raw:
+        while at >= 0 and scanned:
             # The closing tag may stand in a string of the JSON.
             scanner = JsonScanner()
             scanner.push(self._rest[:at], 0)
@@ -107,13 +118,21 @@ class XmlCallsParser(JsonCallsParser):
         text = self._rest[:at].removesuffix(xml.padding)
         self._broken.append(self._rest[: at + len(xml.end)])
         self._rest = self._rest[at + len(xml.end) :]
-        value = text if raw else _decoded(text.strip(_SPACE))
+        value = text if raw else _read(text, kinds, strings=self._raw is None and "string" in kinds)
         piece = f"{', ' if self._values else ''}{dump_json(key)}: {dump_json(value)}"
         self._values[key] = value
         self._key = None
         self._arguments.append(piece)
         events.append(ArgumentsDelta(self._index, piece))
         return True
+
+
+def _read(text: str, kinds: frozenset[str], *, strings: bool) -> Any:
+    """The value of a text that may be JSON; with ``strings``, only if it reads as one of the other kinds."""
+    if strings and not any(re.fullmatch(READINGS[kind], text) for kind in kinds - _STRING):
+        return text
+    value = _decoded(text.strip(_SPACE))
+    return text if strings and isinstance(value, str) else value
 
 
 def _decoded(text: str) -> Any:

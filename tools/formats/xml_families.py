@@ -130,7 +130,7 @@ DEEPSEEK_V32 = XmlCalls(
     end_tokens=("<｜end▁of▁sentence｜>",),
     names=_WORD,
     parameter='<｜DSML｜parameter name="$key" string="$raw">$value</｜DSML｜parameter>\n',
-    parameter_head=rf'<｜DSML｜parameter name="{_KEY}" string="(?:true|false)">',
+    parameter_head=rf'<｜DSML｜parameter name="{_KEY}" string="(?P<raw>true|false)">',
     parameter_end="</｜DSML｜parameter>",
     call_ends=("</｜DSML｜invoke>", "</｜DSML｜function_calls>"),
     thinking=Thinking(),

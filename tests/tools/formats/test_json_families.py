@@ -25,7 +25,6 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
-from toolgrammar.tools.formats import detect_format
 from toolgrammar.tools.formats.json_calls import JsonCalls
 from toolgrammar.tools.formats.json_families import JSON_FAMILIES
 
@@ -186,45 +185,6 @@ def test_control_tokens(family: JsonCalls) -> None:
     assert matcher.is_accepting
     plain = constraint.matcher()
     assert not all(plain.accept(byte) for byte in written.encode())
-
-
-TEMPLATES = {
-    "harmony": "{{ '<|channel|>' }}{{ '<|constrain|>' }}",
-    "kimi-k2": "<|tool_calls_section_begin|>",
-    "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json",
-    "deepseek-v3.1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>N<｜tool▁sep｜>",
-    "mistral-v3": "[AVAILABLE_TOOLS][TOOL_CALLS][TOOL_RESULTS]",
-    "mistral-v7": "[TOOL_CALLS][TOOL_RESULTS][TOOL_CONTENT]",
-    "mistral-v11": "[TOOL_CALLS]N[CALL_ID]I[ARGS]",
-    "mistral-v13": "[TOOL_CALLS]N[ARGS]",
-    "qwen3-coder": "<tool_call>\n<function=f>\n<parameter=x>",
-    "glm-4.5": "<tool_call>N\\n<arg_key>K</arg_key>\\n<arg_value>V</arg_value>",
-    "glm-4.7": "<tool_call>N<arg_key>K</arg_key><arg_value>V</arg_value>",
-    "minimax-m2": "<minimax:tool_call><invoke name=",
-    "seed-oss": "<seed:tool_call><function=N><parameter=K>",
-    "hermes": "<|im_start|><tool_call>",
-    "granite-3": "<|start_of_role|><|tool_call|>",
-    "granite-4": "<|start_of_role|><tool_call>",
-    "command-r7b": "<|START_ACTION|>",
-    "internlm-2": "<|action_start|><|plugin|>",
-    "jamba": "<|bom|><tool_calls>",
-    "nemotron-2": "<TOOLCALL>",
-    "apertus": "<|tools_prefix|>",
-    "llama-json": '<|start_header_id|> {"name": function name, "parameters": dictionary}',
-}
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_detection(name: str) -> None:
-    """A family is known by the markers of its template."""
-    found = detect_format(TEMPLATES[name])
-    assert found is not None
-    assert found.name == name
-
-
-def test_unknown_templates() -> None:
-    """A template without markers shows no format."""
-    assert detect_format("{{ messages }}") is None
 
 
 @pytest.mark.parametrize(

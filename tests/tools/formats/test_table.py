@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
 
-from toolgrammar.tools.formats import format_names, get_format
-from toolgrammar.tools.formats.json_calls import JsonCalls
-from toolgrammar.tools.formats.xml_calls import XmlCalls
+from toolgrammar.tools.formats import detect_format
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
-
-
-def row(name: str) -> str:
-    """A line of the table."""
-    wire = get_format(name)
-    if not isinstance(wire, JsonCalls):
-        return f"| `{name}` | JSON | yes | yes | yes | yes | no |"
-    shape = "tags" if isinstance(wire, XmlCalls) else "JSON"
-    detected = "yes" if wire.signs else "no"
-    parallel = "yes" if wire.parallel else "no"
-    return f"| `{name}` | {shape} | {detected} | yes | yes | {parallel} | {'yes' if wire.thinking else 'no'} |"
+from .table import BEGIN, END, PAGE, TEMPLATES, table
 
 
 def test_the_table_is_that_of_the_code() -> None:
-    """One line for each format, with what it can do."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    assert lines == [row(name) for name in format_names()]
+    """One line for each format, with what checks of each cell say."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.split(BEGIN)[1].split(END)[0] == table()
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_detection(name: str) -> None:
+    """Each family is known by the markers of its template."""
+    found = detect_format(TEMPLATES[name])
+    assert found is not None
+    assert found.name == name
+
+
+def test_unknown_templates() -> None:
+    """A template without markers shows no format."""
+    assert detect_format("{{ messages }}") is None

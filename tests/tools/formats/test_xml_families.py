@@ -116,12 +116,84 @@ def test_schemas_hold_on_the_decoded_value(family: XmlCalls) -> None:
 
 @each_family
 def test_what_cannot_be_spelled(family: XmlCalls) -> None:
-    """A string with the closing tag is refused; so is a schema that raw text cannot enforce, by name."""
+    """A string with the closing tag is refused; so are names and unnamed members, by tool and name."""
     with pytest.raises(ToolGrammarError, match="cannot spell"):
         family.render("", [ToolCall("c", "edit.file", {"text": family.parameter_end})])
-    either = {"type": "object", "properties": {"x": {"type": ["string", "integer"]}}}
-    with pytest.raises(UnsupportedSchemaError, match="may or may not be a string"):
-        ToolSet([Tool("f", "", either)]).grammar(family)
+    for schema, what in (
+        ({"type": "object", "properties": {"a b": {"type": "string"}}}, "the name 'a b'"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "members that the schema does not name"),
+    ):
+        with pytest.raises(UnsupportedSchemaError, match=what) as caught:
+            ToolSet([Tool("f", "", schema)]).grammar(family)
+        assert caught.value.place.tool == "f"
+
+
+WIDE = {
+    "type": "object",
+    "$defs": {"name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 4}, "node": {"$ref": "#/$defs/tree"},
+              "tree": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}},
+    "properties": {
+        "maybe": {"anyOf": [{"$ref": "#/$defs/name"}, {"type": "null"}]},
+        "name": {"$ref": "#/$defs/name"},
+        "number": {"type": ["string", "integer"]},
+        "list": {"oneOf": [{"type": "string", "format": "date"}, {"type": "array", "items": {"type": "integer"}}]},
+        "tree": {"$ref": "#/$defs/tree"},
+        "mixed": {"enum": ["a", 1, None, True, [2]]},
+    },
+    "required": ["name"],
+    "dependentRequired": {"maybe": ["number"]},
+}  # fmt: skip
+
+
+@each_family
+def test_schemas_of_every_shape(family: XmlCalls) -> None:
+    """References, unions with strings, formats and keywords on the arguments as a whole hold on decoded values."""
+    tools = ToolSet([Tool("f", "", WIDE)])
+    grammar = tools.grammar(family, tool_choice="required")
+    good: list[dict[str, Any]] = [
+        {"name": "ab"},
+        {"maybe": None, "name": "ab", "number": 5},
+        {"maybe": "abc", "name": "ab", "number": "x5"},
+        {"name": "null", "list": [1, 2]},
+        {"name": "ab", "list": "2024-02-29"},
+        {"name": "ab", "tree": {"next": {"next": {}, "n": 1}}},
+        *({"name": "ab", "mixed": each} for each in ("a", 1, None, True, [2])),
+    ]
+    bad: list[dict[str, Any]] = [
+        {},
+        {"name": "abcde"},
+        {"maybe": None, "name": "ab"},
+        {"maybe": 5, "name": "ab", "number": 5},
+        {"name": "ab", "list": "2023-02-29"},
+        {"name": "ab", "tree": {"next": {"n": "1"}}},
+        {"name": "ab", "mixed": "b"},
+        {"name": "ab", "number": 1.5},
+    ]
+    for arguments in good:
+        written = family.render("", [ToolCall("c", "f", arguments)])
+        assert grammar.matches(written), arguments
+        assert [call.arguments for call in tools.parse(written, family).tool_calls] == [arguments]
+    for arguments in bad:
+        assert not grammar.matches(family.render("", [ToolCall("c", "f", arguments)])), arguments
+
+
+@each_family
+@settings(max_examples=10, deadline=None)
+@given(text=st.one_of(texts, st.sampled_from([" null", "None", "5 ", "{", "[1", "-0.5e3", "truer", "x5", '"a"'])))
+def test_what_a_text_is_read_as(family: XmlCalls, text: str) -> None:
+    """Where several kinds are possible, a string that the grammar admits comes back as that string."""
+    kinds = ["string", "integer", "null", "boolean", "array", "object"]
+    for few in (kinds, kinds[:2], kinds[:3], ["string", "array"]):
+        tools = ToolSet([Tool("f", "", {"type": "object", "properties": {"x": {"type": few}}, "required": ["x"]})])
+        if family.parameter_end in text:
+            return
+        written = family.render("", [ToolCall("c", "f", {"x": text})])
+        (call,) = tools.parse(written, family).tool_calls
+        if tools.grammar(family, tool_choice="required").matches(written):
+            # As an integer, say, the text may be in the grammar too: then it is read so, and never as the string.
+            assert call.error is None
+            assert call.arguments == {"x": text} or not isinstance(call.arguments["x"], str)
+            assert family.render("", [call]) == written
 
 
 def test_observed_variants() -> None:

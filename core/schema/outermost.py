@@ -1,0 +1,147 @@
+"""The outermost object where its members stand between marks of their own: tags, or a call's parentheses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Place, UnsupportedSchemaError
+from ..language.regex import regex_term
+from .conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
+from .objects import ObjectLowering, Region
+from .spelling import mark_node, without
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: What a raw text is read as that may be something other than a string, by the kind of value.
+READINGS = {
+    "null": r"[ \t\n\r]*(?:null|None)[ \t\n\r]*",
+    "boolean": r"[ \t\n\r]*(?:true|false|True|False)[ \t\n\r]*",
+    "number": r"[ \t\n\r]*-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][\-+]?[0-9]+)?[ \t\n\r]*",
+    "object": r"[ \t\n\r]*\{[\s\S]*",
+    "array": r"[ \t\n\r]*\[[\s\S]*",
+}
+
+
+class Outermost:
+    """Lowers the document's root as `Arguments` says.
+
+    Where strings stand as they are, a text that is read as another kind of value which the member may have (`READINGS`)
+    is never written for a string, unless the marks around it say what it is.
+    """
+
+    def __init__(self, lowering: Lowering, goal: Goal) -> None:
+        assert lowering.options.arguments is not None
+        self.style = lowering.options.arguments
+        self._lowering = lowering
+        self._nodes = nodes = lowering.nodes
+        self.objects = ObjectLowering(lowering, self)
+        self._branches = [each for each in lowering.branches(goal) if "object" in each.types]
+        self._kinds: dict[str, frozenset[str]] = {}
+        self.separator = mark_node(nodes, self.style.separator)
+        self.before_name = mark_node(nodes, self.style.before_name)
+        self._after_name = mark_node(nodes, self.style.after_name)
+        self._after_value = mark_node(nodes, self.style.after_value)
+
+    def node(self) -> int:
+        """Every text of the root.
+
+        Raises:
+            UnsupportedSchemaError: a member's name cannot be written, or members without a name in the schema cannot be
+                told from what strings may hold.
+        """
+        found = [each for branch in self._branches for each in self._plain_objects(branch)]
+        for objects in found:
+            self._check(objects)
+        return self._nodes.alt([self.objects.node(each) for each in found])
+
+    def kinds(self, name: str) -> frozenset[str]:
+        """The kinds of values that a member may have."""
+        found = self._kinds.get(name)
+        if found is None:
+            kinds: set[str] = set()
+            for branch in self._branches:
+                for objects in self._plain_objects(branch):
+                    for goal in self._goals(objects, name):
+                        for each in self._lowering.branches(goal):
+                            kinds.update(each.types if each.values is None else map(type_of, each.values))
+            found = self._kinds[name] = frozenset(kinds)
+        return found
+
+    def keys(self, name: str) -> tuple[bytes, ...]:
+        """The ways to write a name."""
+        return (name.encode(),) if re.fullmatch(self.style.names, name) else ()
+
+    def name(self, names: int) -> int:
+        """The names of a term, as they are written."""
+        terms = self._nodes.terms
+        return self._nodes.text(terms.and_([names, regex_term(terms, self.style.names, whole=True)]))
+
+    def value(self, name: str | None, goal: Goal) -> int:
+        """What follows a name: the value between its marks."""
+        nodes = self._nodes
+        if self.style.raw_end is None or name is None:
+            return nodes.sequence([self._after_name, self._lowering.value(goal), self._after_value])
+        return nodes.lazy(("outermost", self._lowering.number, name, goal), lambda: self._raw(name, goal))
+
+    def _raw(self, name: str, goal: Goal) -> int:
+        nodes, lowering, style = self._nodes, self._lowering, self.style
+        strings, others = [], []
+        for branch in lowering.branches(goal):
+            if branch.values is None:
+                if "string" in branch.types:
+                    strings.append(lowering.string_term(branch))
+                others.append(lowering.branch(replace(branch, types=branch.types - {"string"})))
+                continue
+            values = [value for value in branch.values if lowering.holds(branch, value)]
+            words = [value for value in values if isinstance(value, str)]
+            strings += [nodes.terms.words(words)] if words else []
+            others.append(lowering.listed([value for value in values if not isinstance(value, str)]))
+        term = without(nodes.terms, nodes.terms.alt(strings), style.raw_end or "")
+        if style.after_name_raw is None:
+            for kind in sorted(self.kinds(name) - {"string"}):
+                reading = regex_term(nodes.terms, READINGS[kind], whole=True)
+                term = nodes.terms.and_([term, nodes.terms.not_(reading)])
+        raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
+        written = nodes.alt(
+            [nodes.seq(raw_mark, nodes.text(term)), nodes.seq(self._after_name, nodes.alt(others))],
+        )
+        return nodes.seq(written, self._after_value)
+
+    def _plain_objects(self, branch: Conjunction) -> list[Objects]:
+        """The objects of a branch, each listed value as one of its own."""
+        if branch.values is None:
+            return [branch.objects]
+        values = [value for value in branch.values if self._lowering.holds(branch, value)]
+        return [self._constant(value) for value in values if isinstance(value, dict)]
+
+    def _check(self, objects: Objects) -> None:
+        shape = self.objects.shape(objects)
+        for member in shape.members:
+            if not self.keys(member.name) and not self._lowering.is_false(member.goal):
+                raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
+        if shape.others and self.style.raw_end is not None and shape.most != 0:
+            raise _refused("members that the schema does not name", "", "additionalProperties")
+
+    def _constant(self, value: dict[str, Any]) -> Objects:
+        constant = self._lowering.normaliser.constant
+        part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
+        return Objects(parts=(part,), required=tuple(value))
+
+    def _goals(self, objects: Objects, name: str) -> list[Goal]:
+        shape = self.objects.shape(objects)
+        goals = [member.goal for member in shape.members if member.name == name]
+        if goals:
+            return goals
+        regions: list[Region] = [each for each in shape.others if self._nodes.terms.matches(each.names, name)]
+        return [each.goal for each in regions]
+
+
+def _refused(what: str, pointer: str, keyword: str | None = None) -> UnsupportedSchemaError:
+    return UnsupportedSchemaError(
+        f"this format cannot write {what}",
+        hint="rename it, or choose a JSON format for this tool, such as hermes",
+        place=Place(pointer=pointer, keyword=keyword),
+    )

@@ -1,0 +1,72 @@
+"""Arguments that are not one JSON object: their grammar under a spelling, and the kinds of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ...core.errors import ToolGrammarError
+from ...core.grammar import Grammar
+from ...core.language.nodes import Nodes
+from ...core.schema import SchemaOptions, compile_schema
+from ...core.schema.spelling import Arguments, Mark, Spelling
+from ..tool import Tool, with_tool
+from .base import Turn
+
+_ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"})
+
+
+def spelled_arguments(
+    tool: Tool, turn: Turn, *, spelling: Spelling | None = None, arguments: Arguments | None = None
+) -> Grammar:
+    """The texts that are arguments of a tool in a spelling.
+
+    Raises:
+        SchemaError: its schema cannot be enforced in that spelling; names the tool.
+    """
+    options = SchemaOptions(
+        # Marks and bare names leave no room for other spaces.
+        whitespace=turn.whitespace if spelling is None or turn.whitespace == "compact" else "single",
+        additional_properties=turn.additional_properties,
+        spelling=spelling,
+        arguments=arguments,
+    )
+    try:
+        compiled = compile_schema(tool.parameters, options)
+        compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
+    except ToolGrammarError as error:
+        raise with_tool(error, tool.name) from error
+    return Grammar(compiled.build, ("schema", compiled.key), compiled.problems)
+
+
+def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments) -> Callable[[str, str], frozenset[str]]:
+    """Which kinds of values an argument may have, by tool and name; every kind, where the schema does not say."""
+    by_name = {tool.name: tool for tool in tools}
+
+    @cache
+    def kinds(tool: str, name: str) -> frozenset[str]:
+        if tool not in by_name:
+            return _ANY_KIND
+        options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
+        try:
+            found = compile_schema(by_name[tool].parameters, options).member_kinds(name)
+        except ToolGrammarError:  # the tool is refused where its grammar is made; what was written is read all the same
+            return _ANY_KIND
+        return found or frozenset({"string"})
+
+    return kinds
+
+
+def mark(text: str, control: Sequence[str]) -> Mark:
+    """Markup: control tokens as such, the rest as text."""
+    pieces: list[tuple[str, bool]] = []
+    while text:
+        found = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
+        if not found:
+            return (*pieces, (text, False))
+        at, _, word = min(found)
+        if at:
+            pieces.append((text[:at], False))
+        pieces.append((word, True))
+        text = text[at + len(word) :]
+    return tuple(pieces)

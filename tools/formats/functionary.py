@@ -1,0 +1,100 @@
+"""Functionary v3.2: each part of a turn begins with who it is for, ``all`` or a tool, and ``>>>`` stands between.
+
+The prompt ends with the first ``>>>``, so a turn begins with a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...core.events import Event
+from ...core.grammar import Grammar
+from ...core.messages import ToolCall
+from ..tool import Tool
+from .base import Turn
+from .json_calls import JsonCalls
+from .json_calls_parser import JsonCallsParser, Syntax
+
+_ALL = "all\n"
+_SPACE = " \t\n\r"
+
+
+@dataclass(frozen=True)
+class Recipients(JsonCalls):
+    """A format in which text is a part for ``all``."""
+
+    def _prose(self, turn: Turn) -> Grammar:
+        # It does not end with what begins the mark behind it: the mark would be found too early.
+        marks = "|".join(map(re.escape, self.markers))
+        return Grammar.literal(_ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
+
+    def _syntax(self) -> Syntax:
+        return replace(super()._syntax(), frames=self.frames)
+
+    def render(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """A whole turn: a part for ``all``, if there is text, then the calls."""
+        written = [_ALL + text] if text else []
+        return self.separator.join([*written, *([self.render_calls(calls)] if calls else [])])
+
+    def parser(
+        self,
+        tools: Sequence[Tool],
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> RecipientsParser:
+        """A parser that takes text without ``all`` too (see `RecipientsParser`)."""
+        return RecipientsParser(self._syntax(), finish, new_id, whole_text=whole_text)
+
+
+class RecipientsParser(JsonCallsParser):
+    """Parts for ``all`` as text, others as calls; a turn that begins with neither is text."""
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> None:
+        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+        self._perhaps = re.compile(r"[\w.\-]*\s*")
+        self._state = self._recipient
+
+    def _recipient(self, events: list[Event]) -> bool:
+        """A name at the beginning of a turn."""
+        rest = self._rest.removeprefix(">>>") if self._final or len(self._rest) > 2 else self._rest
+        undecided = self._perhaps.fullmatch(rest) or ">>>".startswith(rest)
+        if undecided and not self._final and not rest.startswith(_ALL):
+            return False
+        if rest.startswith(_ALL):
+            self._rest = rest[len(_ALL) :]
+            self._state = self._plain if self._anchored else self._text
+        elif self._head.match(rest):
+            self._rest = rest
+            self._broken = []
+            self._state = self._read_head
+        else:
+            self._state = self._plain if self._anchored else self._text
+        return True
+
+
+FUNCTIONARY_V32 = Recipients(
+    name="functionary-v3.2",
+    call="$name\n$args",
+    separator=">>>",
+    joint=">>>",
+    triggers=(">>>",),
+    openers=(">>>",),
+    head=r"\s*(?P<name>(?!all\s)[A-Za-z0-9_.\-]+)\s*\n\s*(?=\{)",
+    frames=(">>>all\n",),
+    names=r"(?!all$)[A-Za-z0-9_.\-]+",
+    text_start=_ALL,
+    end_tokens=("<|eot_id|>", "<|eom_id|>"),
+    result="$content",
+    signs=(">>>", "all\\n"),
+)

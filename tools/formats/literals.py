@@ -1,0 +1,268 @@
+"""Values that are not spelled as JSON: Python's literals, and Gemma's objects. Where they end, what they say, how they
+are written. Nothing is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.schema.spelling import python_string
+from .base import dump_json
+
+_WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WORD = re.compile(r"[^\W\d]\w*")
+_BARE_KEY = re.compile(r"""[^\s{}\[\]():,"'<]+""")
+_SPACE = re.compile(r"\s*")
+_PAIRS = {"{": "}", "[": "]", "(": ")"}
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\n)|([\s\S]))")
+
+#: How deep a value may be nested.
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class Literals:
+    """How strings and keys look.
+
+    Attributes:
+        quotes: the marks around strings, and whether a backslash escapes inside.
+        bare_keys: keys of objects stand without quotes.
+    """
+
+    quotes: tuple[tuple[str, bool], ...]
+    bare_keys: bool
+
+
+PYTHON = Literals((('"""', True), ("'''", True), ('"', True), ("'", True)), bare_keys=False)
+
+
+class LiteralScanner:
+    """Finds where a value ends in text that arrives in pieces. Give it the same text each time, or a longer one.
+
+    Args:
+        literals: how strings look.
+        until: what ends a value outside of brackets and strings; empty: its last bracket does.
+    """
+
+    def __init__(self, literals: Literals, until: str) -> None:
+        self._quotes = dict(literals.quotes)
+        self._longest = max(map(len, self._quotes))
+        marks = "|".join(map(re.escape, sorted(self._quotes, key=len, reverse=True)))
+        self._stop = re.compile(rf"{marks}|[\[\](){{}}{re.escape(until)}]")
+        self._until = until
+        self._depth = 0
+        self._quote = ""
+        self._at = 0
+
+    def end(self, text: str) -> int | None:
+        """Where the value ends (before one of ``until``, or behind its last bracket); None: not yet."""
+        while True:
+            if self._quote:
+                if not self._leave_string(text):
+                    return None
+                continue
+            match = self._stop.search(text, self._at)
+            cut = self._cut_mark(text)
+            if match is None or match.start() >= cut:
+                self._at = cut
+                return None
+            at, mark = match.start(), match.group()
+            self._at = match.end()
+            if mark in self._quotes:
+                self._quote = mark
+            elif mark in _PAIRS:
+                self._depth += 1
+            elif self._depth == 0:
+                return at
+            elif mark not in self._until or mark in _PAIRS.values():
+                self._depth -= 1
+                if self._depth == 0 and not self._until:
+                    return self._at
+
+    def _cut_mark(self, text: str) -> int:
+        """Where a mark may begin that the text has not all of; else its end."""
+        for at in range(max(self._at, len(text) - self._longest + 1), len(text)):
+            if any(len(each) > len(text) - at and each.startswith(text[at:]) for each in self._quotes):
+                return at
+        return len(text)
+
+    def _leave_string(self, text: str) -> bool:
+        quote = self._quote
+        if not self._quotes[quote]:
+            at = text.find(quote, self._at)
+            self._at = max(self._at, len(text) - len(quote) + 1) if at < 0 else at + len(quote)
+        else:
+            at = -1
+            for match in re.compile(rf"\\[\s\S]|{quote}").finditer(text, self._at):
+                self._at = match.end()
+                if match.group() == quote:
+                    at = match.start()
+                    break
+        if at >= 0:
+            self._quote = ""
+        return at >= 0
+
+
+def read_literal(text: str, literals: Literals) -> Any:
+    """The value that a text spells.
+
+    Raises:
+        ValueError: it spells none.
+    """
+    reader = _Reader(text, literals)
+    value = reader.value(0)
+    reader.space()
+    if reader.at < len(text):
+        raise ValueError(f"{text[reader.at : reader.at + 20]!r} follows a value")
+    return value
+
+
+class _Reader:
+    def __init__(self, text: str, literals: Literals) -> None:
+        self.text = text
+        self.at = 0
+        self._literals = literals
+
+    def space(self) -> None:
+        match = _SPACE.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ValueError("the arguments are nested too deeply")
+        self.space()
+        char = self.text[self.at : self.at + 1]
+        found, value = self._string()
+        if found:
+            return value
+        if char == "{":
+            return self._object(depth)
+        if char in ("[", "("):
+            return self._items(char, depth)
+        word = _WORD.match(self.text, self.at)
+        if word is not None and word.group() in _WORDS:
+            self.at = word.end()
+            return _WORDS[word.group()]
+        number = _NUMBER.match(self.text, self.at)
+        if number is None:
+            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is no value")
+        self.at = number.end()
+        return _number(number.group())
+
+    def _string(self) -> tuple[bool, str]:
+        for quote, escapes in self._literals.quotes:
+            if self.text.startswith(quote, self.at):
+                return True, self._body(quote, escapes)
+        return False, ""
+
+    def _body(self, quote: str, escapes: bool) -> str:
+        start = self.at = self.at + len(quote)
+        pattern = re.compile(rf"\\[\s\S]|{re.escape(quote)}") if escapes else re.compile(re.escape(quote))
+        for match in pattern.finditer(self.text, start):
+            if match.group() == quote:
+                body = self.text[start : match.start()]
+                self.at = match.end()
+                return _ESCAPE.sub(_unescape, body) if escapes else body
+        raise ValueError("a string is not closed")
+
+    def _items(self, opening: str, depth: int) -> list[Any]:
+        closing = _PAIRS[opening]
+        self.at += 1
+        items: list[Any] = []
+        while not self._take(closing):
+            items.append(self.value(depth + 1))
+            if not self._take(","):
+                self._expect(closing)
+                break
+        return items
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        self.at += 1
+        members: dict[str, Any] = {}
+        while not self._take("}"):
+            key = self._key()
+            if key in members:
+                raise ValueError(f"the key {key!r} is there twice")
+            self._expect(":")
+            members[key] = self.value(depth + 1)
+            if not self._take(","):
+                self._expect("}")
+                break
+        return members
+
+    def _key(self) -> str:
+        self.space()
+        found, key = self._string()
+        if found:
+            return key
+        bare = _BARE_KEY.match(self.text, self.at) if self._literals.bare_keys else None
+        if bare is None:
+            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is no key")
+        self.at = bare.end()
+        return bare.group()
+
+    def _take(self, char: str) -> bool:
+        self.space()
+        if self.text.startswith(char, self.at):
+            self.at += 1
+            return True
+        return False
+
+    def _expect(self, char: str) -> None:
+        if not self._take(char):
+            raise ValueError(f"expected {char!r}, found {self.text[self.at : self.at + 20]!r}")
+
+
+def _number(text: str) -> int | float:
+    plain = text.replace("_", "")
+    if plain.lstrip("-+").isdigit():
+        if len(plain) > 4300:  # Python's own bound for what is read as an integer
+            raise ValueError("a number is too long")
+        return int(plain)
+    value = float(plain)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if code is not None:
+        if int(code, 16) > 0x10FFFF:
+            raise ValueError(f"the escape {match.group()} is no character")
+        return chr(int(code, 16))
+    if match[4] is not None:
+        return chr(int(match[4], 8))
+    if match[5] is not None:
+        return ""
+    return _SIMPLE.get(match[6], match.group())
+
+
+def write_python(value: Any) -> str:
+    """A value as a literal of Python, in the spelling that the grammar has."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str):
+        return python_string(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{python_string(key)}: {write_python(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(write_python, value)) + "]"
+    return dump_json(value)
+
+
+def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str]) -> str:
+    """A value with bare keys, in the order in which the chat templates of Gemma sort them."""
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: member[0].lower())
+        return "{" + ",".join(f"{key(name)}:{write_bare(item, string, key)}" for name, item in members) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(write_bare(item, string, key) for item in value) + "]"
+    return dump_json(value)
