@@ -170,10 +170,11 @@ class Output:
         """Say which values of a call were closed by force."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
-        if raw is None or start < 0:
-            return event
-        self._arguments_from = start + len(raw)
         offset = self._closed_at()
+        if raw is None or start < 0:
+            # Not written as JSON: that the budget had its say before the end is known, but not on which value.
+            return event if offset is None else CallEnd(event.index, replace(event.call, cut=("",)))
+        self._arguments_from = start + len(raw)
         if offset is None or offset >= start + len(raw):
             return event
         return CallEnd(event.index, replace(event.call, cut=cut_pointers(raw, offset - start)))

@@ -249,25 +249,6 @@ def test_answer(call: Call) -> None:
     assert 0.3 < metadata["forced_share"] < 1
 
 
-@pytest.mark.parametrize("choice", ["auto", "any"])
-@pytest.mark.parametrize("seed", range(3))
-def test_stream_equals_answer(noise: Model, choice: str, seed: int) -> None:
-    """The chunks of a stream add up to the answer that invoke gives, ids apart."""
-    model = ChatToolGrammar(model=noise, temperature=1.0, seed=seed, max_tokens=40)
-    bound = model.bind_tools([set_heat], tool_choice=choice)
-    whole = bound.invoke("warm, please")
-    chunks = list(bound.stream("warm, please"))
-    total = joined(chunks)
-    assert total.text == whole.text
-    assert [(c["name"], c["args"]) for c in total.tool_calls] == [(c["name"], c["args"]) for c in whole.tool_calls]
-    assert len(total.invalid_tool_calls) == len(whole.invalid_tool_calls)
-    assert total.usage_metadata == whole.usage_metadata
-    assert {**whole.response_metadata, **total.response_metadata} == whole.response_metadata
-    assert chunks[-1].chunk_position == "last"
-    assert all(not (chunk.content and chunk.tool_call_chunks) for chunk in chunks)
-    assert sum(chunk.usage_metadata is not None for chunk in chunks) == 1
-
-
 @tool
 def note(text: str) -> str:
     """Write something down."""
