@@ -112,6 +112,11 @@ class GenerateParams:
         logit_bias: what to add to the logits of these token ids; -100 all but bans one. No bias brings back what the
             grammar forbids.
         seed: makes sampling reproducible.
+        thinking: reasoning before the answer: True, or its budget in tokens, the markers included; False: none. None:
+            as the prompt has it, so that a model whose template begins to reason may finish.
+        thinking_markers: what begins and ends it; None lets the model's vocabulary decide.
+        prefix: what the assistant's turn says already; the answer goes on from there, and leaves it out. A token that
+            the prefix ends inside of is written as the tokenizer would (token healing).
         stop: strings that end a text answer; never looked for inside a tool call.
         json_mode: the answer is JSON.
         grammar: the answer is a text of this grammar.
@@ -135,6 +140,9 @@ class GenerateParams:
     repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] | None = None
     seed: int | None = None
+    thinking: bool | int | None = None
+    thinking_markers: tuple[str, str] | None = None
+    prefix: str = ""
     stop: Sequence[str] = ()
     json_mode: JsonMode | None = None
     grammar: Grammar | None = None

@@ -12,7 +12,7 @@ or many together. Each turn of the loop writes at least one byte or one control 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
@@ -59,12 +59,14 @@ class Step:
         data: the bytes it added (fewer than the token's own where it replaced the token before it).
         forced: the grammar left no choice, or the budget did not.
         choices: how many tokens were allowed, when they were counted.
+        reasoning: the token is a part of the reasoning, its markers included.
     """
 
     token_id: int
     data: bytes
     forced: bool
     choices: int | None = None
+    reasoning: bool = False
 
 
 if TYPE_CHECKING:
@@ -82,12 +84,16 @@ class Decoding:
         prompt: the ids of the prompt, at least one.
         matcher: at the beginning of the text.
         params: how to generate.
+        reasoning: a matcher of what is written before that text, if anything is; it ends by itself.
+        reasoning_budget: how many tokens that may be; it is closed then. None: whatever the text leaves.
+        heal: the prompt may end inside a token; see `_heal`.
 
     Attributes:
         token_ids: the tokens written so far, without the end-of-text token.
         reason: why it ended.
         closed_at: how many bytes were written when the budget first denied the model its choice; None if it did not.
         forward_passes: how often the model was asked.
+        reasoning_tokens: how many of the tokens are reasoning.
         stop_requested: set it to end the generation after the present step.
     """
 
@@ -95,10 +101,14 @@ class Decoding:
     prompt: Sequence[int]
     matcher: Matcher
     params: GenerateParams
+    reasoning: Matcher | None = None
+    reasoning_budget: int | None = None
+    heal: bool = False
     token_ids: list[int] = field(default_factory=list)
     reason: FinishReason = "stop"
     closed_at: int | None = None
     forward_passes: int = 0
+    reasoning_tokens: int = 0
     stop_requested: bool = False
 
     def __post_init__(self) -> None:
@@ -107,6 +117,8 @@ class Decoding:
         self._pending = list(self.prompt)  # tokens that the model has not read yet
         self._logits: npt.NDArray[np.float32] | None = None
         self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
+        self._kept = 0  # that many of the tokens are not spelled again
+        self._reasons = False
         self._sampler = Sampler(self.params)
         self._mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
 
@@ -128,9 +140,28 @@ class Decoding:
         budget = self._budget()
         self._deadline = None if self.params.timeout is None else time.monotonic() + self.params.timeout
         self._sampler.saw(self.prompt)
-        yield from self._write(budget)
+        if self.reasoning is not None:
+            yield from self._reason(self.reasoning, budget)
+        if self.heal and self.prompt and not self.token_ids and not self._must_stop():
+            yield from self._heal(budget)
+        if self.reason == "stop":
+            yield from self._write(budget)
         if self.closed_at is not None and self.reason == "stop":
             self.reason = "length"
+
+    def _reason(self, matcher: Matcher, budget: int) -> Steps:
+        """Write the reasoning; what the text needs at least is kept for it."""
+        text, self.matcher = self.matcher, matcher
+        self._reasons = True
+        least = len(complete(self.backend, matcher))
+        most = budget - len(complete(self.backend, text))
+        if self.reasoning_budget is not None:
+            most = min(most, max(least, self.reasoning_budget))
+        yield from self._write(most)
+        self.reasoning_tokens = self._kept = len(self.token_ids)
+        self._reasons = False
+        self.closed_at = self._plan = None  # the text is not cut
+        self.matcher = text
 
     def _budget(self) -> int:
         room = self.backend.context_window - len(self.prompt)
@@ -141,8 +172,9 @@ class Decoding:
             )
         wanted = self.params.max_tokens
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
-        if not self._fits(budget):
-            needed = len(complete(self.backend, self.matcher))
+        least = 0 if self.reasoning is None else len(complete(self.backend, self.reasoning))
+        if not self._fits(budget - least):
+            needed = least + len(complete(self.backend, self.matcher))
             way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
             raise BudgetError(f"the shortest valid output needs {needed} tokens, and the budget is {budget}", hint=way)
         return budget
@@ -248,10 +280,8 @@ class Decoding:
 
     def _draw_first(self) -> Choice:
         """A token that was drawn before the mask was asked for; None where that does not pay, or it is not allowed."""
-        for probe in _PROBES:
-            if not self.matcher.accept_bytes(probe):
-                return None
-            self.matcher.rollback(1)
+        if not all(self._may_say(probe) for probe in _PROBES):
+            return None
         token_id = self._sampler.draw_first((yield from self._read()))
         if token_id is None or not self.matcher.accept(token_id):
             return None
@@ -267,7 +297,7 @@ class Decoding:
         self._logits = None
         data = self.backend.vocabulary.tokens[token_id] or b""
         self._written += len(data)
-        return Step(token_id, data, forced, choices)
+        return Step(token_id, data, forced, choices, self._reasons)
 
     # -- the budget --------------------------------------------------------------------------------------------
 
@@ -298,7 +328,7 @@ class Decoding:
 
     def _deny(self) -> None:
         """The budget decides against the model."""
-        if self.params.on_budget == "error":
+        if self.params.on_budget == "error" and not self._reasons:
             raise BudgetError(
                 f"the token budget ran out after {len(self.token_ids)} tokens, before the output was complete",
                 hint="raise max_tokens, or let on_budget='close' finish the output validly",
@@ -336,7 +366,7 @@ class Decoding:
         forced = whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
         if not forced:
             return []
-        last = self.token_ids[-1] if self.token_ids else None
+        last = self.token_ids[-1] if len(self.token_ids) > self._kept else None
         before = None if last is None else self.backend.vocabulary.tokens[last]
         joined = spell(self.backend, before + forced) if before else []
         if joined and joined[0] == last:
@@ -358,11 +388,74 @@ class Decoding:
         self._written -= known
         added = added_bytes(ids, self.backend.vocabulary.tokens, known)
         steps = [
-            Step(step.token_id, data, True)
+            Step(step.token_id, data, True, None, self._reasons)
             for step, data in zip([self._append(each, True) for each in ids], added, strict=True)
         ]
         self._forced[-len(ids)] = not chosen  # the first of them holds what the model chose
         return steps
+
+    def _heal(self, budget: int) -> Steps:
+        """Let the prompt's last token be another that begins with its bytes and goes on with text that may come next.
+
+        A prompt that ends inside a token (with a space, or a quote) has a last token that the tokenizer would not have
+        written there, and the model has never seen it so: what it wants to say begins inside the token that it would
+        have written. One token back is where it may still choose that.
+        """
+        tokens = self.backend.vocabulary.tokens
+        last = self.prompt[-1]
+        tail = tokens[last]
+        if not tail:
+            return
+        forced = whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
+        if forced:
+            joined = spell(self.backend, tail + forced)
+            if not joined or joined[0] == last or not self.matcher.accept_bytes(forced):
+                return
+            if self._fits(budget - len(joined)):
+                self._pending.pop()
+                yield from self._replaced(joined, tail, [True] * len(joined))
+            else:
+                self.matcher.rollback(1)
+            return
+        first = {byte for byte in range(256) if self._may_say(bytes((byte,)))}
+        longer = [
+            token_id
+            for token_id, data in enumerate(tokens)
+            if data
+            and len(data) > len(tail)
+            and data.startswith(tail)
+            and data[len(tail)] in first
+            and self._may_say(data[len(tail) :])
+        ]
+        if not longer or len(self.prompt) == 1:
+            return
+        self._pending.pop()
+        token_id = yield from self._choose(np.array(sorted([last, *longer])))
+        if token_id != last and self.matcher.accept_bytes((tokens[token_id] or b"")[len(tail) :]):
+            if self._fits(budget - 1):
+                yield from self._replaced([token_id], tail, [False])
+                return
+            self.matcher.rollback(1)
+        self._pending.append(last)
+        self._logits = None
+
+    def _may_say(self, data: bytes) -> bool:
+        """Whether these bytes may come next."""
+        if not self.matcher.accept_bytes(data):
+            return False
+        self.matcher.rollback(1)
+        return True
+
+    def _replaced(self, ids: Sequence[int], tail: bytes, forced: Sequence[bool]) -> Iterator[Step]:
+        """Book tokens that begin with the prompt's last bytes; the matcher has accepted what they add."""
+        self._sampler.forget(self.prompt[-1])
+        for token_id, data, fixed in zip(
+            ids, added_bytes(ids, self.backend.vocabulary.tokens, len(tail)), forced, strict=True
+        ):
+            step = self._append(token_id, fixed)
+            self._written -= len(step.data) - len(data)
+            yield Step(token_id, data, fixed)
+        self._kept = len(self.token_ids)
 
     def _take(self, ids: Sequence[int], remaining: int) -> bool:
         """Advance the matcher by tokens, if it accepts them all and the rest still fits; else leave it as it was."""

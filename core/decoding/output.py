@@ -22,6 +22,7 @@ class Output:
         parser: of the wire format; None for plain text.
         stop: strings that end a text; looked for in text alone, never in calls.
         is_json: the text is JSON, so that values closed by force can be named.
+        reasoning: the text that stands before the reasoning, and behind it, if the generation has any.
 
     Attributes:
         raw: the exact text so far.
@@ -31,7 +32,13 @@ class Output:
     """
 
     def __init__(
-        self, decoding: Decoding, parser: OutputParser | None = None, *, stop: Sequence[str] = (), is_json: bool = False
+        self,
+        decoding: Decoding,
+        parser: OutputParser | None = None,
+        *,
+        stop: Sequence[str] = (),
+        is_json: bool = False,
+        reasoning: tuple[str, str] = ("", ""),
     ) -> None:
         self._decoding = decoding
         self._parser = parser
@@ -39,6 +46,9 @@ class Output:
         self._is_json = is_json
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
+        self._thoughts = _Thoughts(*reasoning) if decoding.reasoning is not None else None
+        self._begins = False  # the answer begins: newlines between it and the reasoning are none of it
+        self._answer_from = 0  # the character of `raw` with which it begins
         self._arguments_from = 0  # the arguments of the present call do not begin before
         self._stopped = False
         self._text: list[str] = []
@@ -51,6 +61,13 @@ class Output:
 
     def feed(self, step: Step) -> list[Event]:
         """The events of one step. A control token writes no text; a parser of calls is given its name."""
+        if self._thoughts is not None:
+            if step.reasoning:
+                text = self._characters.decode(step.data)
+                self.raw += text
+                return self._collected(iter(self._thoughts.feed(text)))
+            self._thoughts = None
+            self._begins = True
         events = self._read(self._characters.decode(step.data))
         name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
         return self._collected(itertools.chain(events, self._marker(name)) if name else events)
@@ -66,6 +83,7 @@ class Output:
         usage = Usage(
             prompt_tokens=prompt_tokens,
             completion_tokens=len(decoding.token_ids),
+            reasoning_tokens=decoding.reasoning_tokens,
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
@@ -95,6 +113,8 @@ class Output:
         return found
 
     def _rest(self) -> Iterator[Event]:
+        if self._thoughts is not None:  # cancelled while it was thinking
+            yield from self._thoughts.close()
         if self._decoding.reason == "cancelled":
             # Half a character, and a call that was not finished, are no events.
             if self._held and not self._stopped:
@@ -115,6 +135,14 @@ class Output:
     def _read(self, text: str) -> Iterator[Event]:
         if not text or self._stopped:
             return
+        if self._begins:
+            shown = text.lstrip("\n")
+            self.raw += text[: len(text) - len(shown)]
+            if not shown:
+                return
+            text = shown
+            self._begins = False
+            self._answer_from = self._arguments_from = len(self.raw)
         before = len(self.raw)
         self.raw += text
         events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
@@ -161,7 +189,7 @@ class Output:
             return ()
         offset = self._closed_at()
         if offset is not None:
-            return cut_pointers(text, offset)
+            return cut_pointers(text, offset - self._answer_from)
         # A number has no end of its own: one that used up the budget may be the beginning of another.
         whole = self._decoding.reason != "length" or text.lstrip()[0] not in "-0123456789"
         return () if whole else ("",)
@@ -185,3 +213,39 @@ class Output:
         if closed is None:
             return None
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
+
+
+class _Thoughts:
+    """The reasoning in what is written of it: without its markers, and without the newlines around it.
+
+    Args:
+        before: the text that stands before it.
+        behind: the text that stands behind it, at the very end.
+    """
+
+    def __init__(self, before: str, behind: str) -> None:
+        self._skip = len(before)
+        self._behind = behind
+        self._held = ""
+        self._begun = False
+
+    def feed(self, text: str) -> list[Event]:
+        """The next piece; returns what is certain. What may be the end, and newlines before it, are held back."""
+        skipped = text[: self._skip]
+        self._skip -= len(skipped)
+        self._held += text[len(skipped) :]
+        if not self._begun:
+            self._held = self._held.lstrip("\n")
+        sure = self._held[: max(0, len(self._held) - len(self._behind))].rstrip("\n")
+        return self._emit(sure)
+
+    def close(self) -> list[Event]:
+        """What was held back, if the end never came."""
+        return self._emit(self._held)
+
+    def _emit(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        self._begun = True
+        self._held = self._held[len(text) :]
+        return [ReasoningDelta(text)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
@@ -23,6 +24,7 @@ from .cache import LeastRecentlyUsed
 from .drive import Released, alone, together
 from .planner import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of
 from .protocol import Backend, BatchBackend
+from .reasoning import has_begun, markers_of
 
 if TYPE_CHECKING:
     from ..automaton import Constraint
@@ -34,6 +36,8 @@ CACHED_CONSTRAINTS = 64
 
 #: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
 MAX_RETRIES = 2
+
+_NEWLINES = Grammar.from_regex(r"\n{0,2}")
 
 #: How many sequences of a batch are written at the same time.
 MAX_ROWS = 32
@@ -236,12 +240,17 @@ class Model:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def _encode_prompt(self, messages: Sequence[Message], tools: ToolInterface | None, tool_format: str) -> list[int]:
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: ToolInterface | None, tool_format: str, thinking: object = None
+    ) -> list[int]:
+        options: dict[str, Any] = {}
+        if thinking is not None and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
+            options["thinking"] = thinking is not False
         if tools is None or not tools.names:
-            return self.backend.encode_prompt(messages)
+            return self.backend.encode_prompt(messages, **options)
         # A template describes tools in the model's own format; for another one, only our text will do.
         own = tools.to_openai() if tool_format == self.backend.tool_format else []
-        return self.backend.encode_prompt(messages, own, tools.prompt(tool_format))
+        return self.backend.encode_prompt(messages, own, tools.prompt(tool_format), **options)
 
     def _bind(self, grammar: Grammar) -> Constraint:
         return self._constraints.get(grammar, lambda: grammar.bind(self.backend.vocabulary))
@@ -288,10 +297,9 @@ class Model:
     ) -> Work:
         if params.max_tokens is None:
             params = replace(params, max_tokens=self._default_max_tokens)
-        prompt = self._encode_prompt(messages, params.tools, tool_format)
-        matcher = self._bind(plan.grammar).matcher()
-        decoding = Decoding(self.backend, prompt, matcher, params)
-        output = Output(decoding, plan.parser, stop=plan.stop, is_json=plan.is_json)
+        prompt = self._encode_prompt(messages, params.tools, tool_format, params.thinking)
+        decoding, around = self._decoding(prompt, params, plan)
+        output = Output(decoding, plan.parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
         logits = None
         with closing(decoding.steps()) as steps:
             while True:
@@ -314,6 +322,30 @@ class Model:
             _validate(generation.text, plan.check)
         result.append(generation)
         yield finish
+
+    def _decoding(self, prompt: list[int], params: GenerateParams, plan: Plan) -> tuple[Decoding, tuple[str, str]]:
+        """The generation after a prompt, and the text before and behind its reasoning."""
+        markers = markers_of(params.thinking_markers, self.vocabulary)
+        begun = markers is not None and has_begun(prompt, markers, self.vocabulary)
+        wanted = params.thinking is not None and params.thinking is not False
+        if wanted and markers is None:
+            raise ModelError(
+                "the vocabulary has no markers of reasoning",
+                hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
+            )
+        if params.prefix and (begun or wanted):
+            raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
+        if markers is None or not (begun or wanted):
+            ids = self.backend.encode(params.prefix) if params.prefix else []
+            matcher = self._bind(plan.grammar).matcher()
+            return Decoding(self.backend, [*prompt, *ids], matcher, params, heal=bool(ids)), ("", "")
+        budget = None if params.thinking is None or params.thinking is True else int(params.thinking)
+        special = self.vocabulary.special
+        # Between reasoning and answer models write newlines; they are neither's.
+        answer = self._bind(_NEWLINES + plan.grammar).matcher()
+        reasoning = self._bind(markers.grammar(special, begun=begun)).matcher()
+        decoding = Decoding(self.backend, prompt, answer, params, reasoning=reasoning, reasoning_budget=budget)
+        return decoding, (markers.text_before(special, begun=begun), markers.text_behind(special))
 
     def _ask_json(
         self, messages: Sequence[Message], params: GenerateParams, mode: JsonMode, *, convert: bool

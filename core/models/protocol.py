@@ -112,6 +112,9 @@ class Backend(Protocol):
             messages: the conversation; may hold tool calls and results while ``tools`` is empty.
             tools: OpenAI-style tool dicts, for the model's own chat template.
             tool_prompt: text that describes the tools, for a model without such a template.
+
+        A backend whose template knows of reasoning may take ``thinking`` besides: a bool, by name, where the caller
+        said whether the model is to reason.
         """
         ...
 

@@ -1,0 +1,351 @@
+"""Is every call valid and honest at every token budget? From the least that a request needs up to 200 tokens.
+
+    python benchmarks/budgets.py path/to/bfcl-dev.jsonl.gz [--requests 200] [--step 1] [--json results.json]
+
+For each request of a file of the Berkeley Function Calling Leaderboard, a call is required and written by a model of
+noise under each budget. The noise (Gumbel, so that the greedy choice is a uniform draw at temperature 1) depends on the
+seed and on how many bytes were written: what the model would have said does not depend on the budget. So there is an
+oracle: the same request with a budget that is large. Checked at each budget:
+
+- the turn is in the grammar, its calls are valid under the function's own schema (`jsonschema`), within the budget;
+- a value that is not named in ``ToolCall.cut`` is the one that the model writes when it has room (unless it was asked
+  at other places: close to the limit, what is forced may have to be spelled another way);
+- a call with a cut value is not run by ``ToolSet.call``; ``finish_reason`` is ``length`` if anything was cut;
+- below the least budget there is a `BudgetError`, before anything is written, that names the least budget.
+
+The exit code is 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from rich.console import Console
+
+from toolgrammar.core import (
+    BudgetError,
+    CallEnd,
+    Finish,
+    InvalidArgumentsError,
+    Message,
+    TokenWritten,
+    ToolCall,
+    UnsupportedSchemaError,
+)
+from toolgrammar.core.models import Model, load_model
+from toolgrammar.tools import ToolSet, to_json_schema
+
+#: The budget of the oracle.
+ROOM = 1500
+
+#: By how much what closes is likelier than the rest, in every other request: else strings hardly ever end.
+CLOSING = 4.0
+
+
+@dataclass
+class Outcome:
+    """Counts over some requests."""
+
+    requests: int = 0
+    refused: int = 0
+    turns: int = 0
+    closed: int = 0
+    cut_calls: int = 0
+    whole_values: int = 0
+    incomparable: int = 0
+    tokens: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        """Count another outcome in."""
+        for name in ("requests", "refused", "turns", "closed", "cut_calls", "whole_values", "incomparable", "tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, count in other.failures.items():
+            self.failures[kind] = self.failures.get(kind, 0) + count
+        self.examples = (self.examples + other.examples)[:10]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What was written.
+
+    Attributes:
+        raw: the text.
+        calls: the calls in it.
+        reason: why it ended.
+        tokens: how many tokens it took.
+        asked: after how many bytes the model chose.
+    """
+
+    raw: str
+    calls: tuple[ToolCall, ...]
+    reason: str
+    tokens: int
+    asked: frozenset[int]
+
+
+class NoiseSession:
+    """Logits from the seed and the number of bytes in the sequence."""
+
+    def __init__(self, backend: NoiseBackend) -> None:
+        self._backend = backend
+        self._sizes: list[int] = []
+
+    @property
+    def length(self) -> int:
+        """How many tokens the sequence has."""
+        return len(self._sizes)
+
+    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Append tokens."""
+        tokens = self._backend.vocabulary.tokens
+        self._sizes += [len(tokens[token_id] or b"") for token_id in token_ids]
+        return self._backend.logits(sum(self._sizes))
+
+    def crop(self, length: int) -> None:
+        """Forget tokens."""
+        del self._sizes[length:]
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class NoiseBackend:
+    """The embedded model's tokenizer, and Gumbel noise.
+
+    Attributes:
+        seed: of the noise.
+        closing: added to what closes a string, an object or an array.
+    """
+
+    name = "noise"
+    tool_format = "hermes"
+    context_window = 1 << 20
+
+    def __init__(self, like: Any) -> None:
+        self._like = like
+        self.vocabulary = like.vocabulary
+        self._closers = np.array([bool(token) and token[:1] in b'"}],' for token in self.vocabulary.tokens])
+        self._known: dict[int, np.ndarray[Any, np.dtype[np.float32]]] = {}
+        self.closing = 0.0
+        self.seed = 0
+
+    def reseed(self, seed: int, closing: float) -> None:
+        """Another model."""
+        self.seed, self.closing = seed, closing
+        self._known.clear()
+
+    def logits(self, written: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The logits after so many bytes."""
+        found = self._known.get(written)
+        if found is None:
+            found = np.random.default_rng([self.seed, written]).gumbel(size=self.vocabulary.size).astype(np.float32)
+            found[self._closers] += np.float32(self.closing)
+            self._known[written] = found
+        return found
+
+    def encode(self, text: str) -> list[int]:
+        """As the tokenizer writes it."""
+        ids: list[int] = self._like.encode(text)
+        return ids
+
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    ) -> list[int]:
+        """One token: there is nobody to read more."""
+        return [0]
+
+    def start(self) -> NoiseSession:
+        """A fresh sequence."""
+        return NoiseSession(self)
+
+
+@cache
+def noise() -> tuple[Model, NoiseBackend]:
+    """The model; one per process."""
+    backend = NoiseBackend(load_model("embedded").backend)
+    return Model(backend), backend
+
+
+def write(tools: ToolSet, budget: int) -> Turn:
+    """A turn under a budget."""
+    model, _ = noise()
+    raw = b""
+    asked: set[int] = set()
+    calls: list[ToolCall] = []
+    for event in model.stream("x", tools=tools, tool_choice="required", max_tokens=budget, trace=True):
+        if isinstance(event, TokenWritten):
+            if not event.forced:
+                asked.add(len(raw))
+            raw += event.data
+        elif isinstance(event, CallEnd):
+            calls.append(event.call)
+    assert isinstance(event, Finish)
+    return Turn(raw.decode(), tuple(calls), event.reason, event.usage.completion_tokens, frozenset(asked))
+
+
+def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """The values that have no parts, with their pointers."""
+    if isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            yield from leaves(part, pointer + "/" + key.replace("~", "~0").replace("/", "~1"))
+    elif isinstance(value, (list, tuple)) and value:
+        for index, part in enumerate(value):
+            yield from leaves(part, f"{pointer}/{index}")
+    else:
+        yield pointer, value
+
+
+def is_named(pointer: str, cut: Sequence[str]) -> bool:
+    """Whether a value, or one that it is a part of and that was written by force as a whole, is named."""
+    return any(pointer == each or pointer.startswith(each + "/") for each in cut)
+
+
+def problems(
+    got: Turn, full: Turn, budget: int, tools: ToolSet, validators: Mapping[str, Any], outcome: Outcome
+) -> Iterator[str]:
+    """What is wrong with the turn of a budget."""
+    if got.tokens > budget:
+        yield f"over the budget: {got.tokens} tokens"
+    if not tools.grammar(tool_choice="required").matches(got.raw):
+        yield "not in the grammar: the whole text"
+    cut = [call for call in got.calls if call.cut]
+    if cut and got.reason != "length":
+        yield f"a cut call: and the reason is {got.reason}"
+    if not got.calls:
+        yield "no call: although one is required"
+    pairs = zip(got.raw.encode(), full.raw.encode(), strict=False)
+    common = next((place for place, (one, other) in enumerate(pairs) if one != other), len(full.raw.encode()))
+    comparable = {place for place in got.asked if place < common} <= full.asked
+    outcome.incomparable += not comparable
+    if comparable and got.reason != "length" and got.raw != full.raw:
+        yield "another text: although nothing was closed"
+    for number, call in enumerate(got.calls):
+        if call.error is not None:
+            yield f"call with an error: {call.error}"
+        for error in validators[call.name].iter_errors(dict(call.arguments)):
+            yield f"invalid arguments: {error.message}"
+        if call.cut:
+            yield from runs(tools, call)
+        if not comparable:
+            continue
+        if number >= len(full.calls) or full.calls[number].name != call.name:
+            if not is_named("", call.cut):
+                yield f"a call of the budget's: not named as such: {call.name} {call.cut}"
+            continue
+        whole = dict(leaves(full.calls[number].arguments))
+        for pointer, value in leaves(call.arguments):
+            if is_named(pointer, call.cut):
+                continue
+            outcome.whole_values += 1
+            if pointer not in whole or whole[pointer] != value:
+                yield f"a value of the budget's: {pointer} is {value!r}, not {whole.get(pointer)!r}; named: {call.cut}"
+
+
+def runs(tools: ToolSet, call: ToolCall) -> Iterator[str]:
+    """A cut call that is run all the same."""
+    try:
+        tools.call(call)
+    except InvalidArgumentsError as error:
+        if "not whole" not in str(error):
+            yield f"another refusal: {error}"
+    except Exception as error:
+        yield f"another refusal: {error}"
+    else:
+        yield "a cut call: was run"
+
+
+def run(line: str, number: int, most: int, step: int) -> Outcome:
+    """All budgets of one request."""
+    request = json.loads(line)
+    outcome = Outcome(requests=1)
+    _, backend = noise()
+    backend.reseed(number, CLOSING * (number % 2))
+    functions = request["functions"]
+    try:
+        tools = ToolSet.from_any(functions)
+        full = write(tools, ROOM)
+    except UnsupportedSchemaError:
+        outcome.refused = 1
+        return outcome
+    validators = {
+        each["name"]: jsonschema.Draft202012Validator(to_json_schema(each["parameters"])) for each in functions
+    }
+    found: list[tuple[int, str]] = []
+    try:
+        write(tools, 1)
+        least = 1
+    except BudgetError as error:
+        least = int(re.findall(r"needs (\d+) tokens", str(error))[0])
+        try:
+            write(tools, least - 1)
+            found.append((least - 1, "no error: below the least budget"))
+        except BudgetError:
+            pass
+    for budget in range(least, most + 1, step):
+        try:
+            got = write(tools, budget)
+        except Exception as error:
+            found.append((budget, f"{type(error).__name__}: {error}"))
+            continue
+        outcome.turns += 1
+        outcome.closed += got.reason == "length"
+        outcome.cut_calls += any(call.cut for call in got.calls)
+        outcome.tokens += got.tokens
+        found += [(budget, text) for text in problems(got, full, budget, tools, validators, outcome)]
+    for budget, text in found:
+        kind = text.split(":")[0]
+        outcome.failures[kind] = outcome.failures.get(kind, 0) + 1
+        outcome.examples.append(f"{request['id']}, request {number}, budget {budget}: {text[:300]}")
+    return outcome
+
+
+def main() -> int:
+    """Run the benchmark; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
+    parser.add_argument("--requests", type=int, default=200, help="how many requests, spread over the file")
+    parser.add_argument("--most", type=int, default=200, help="the largest budget")
+    parser.add_argument("--step", type=int, default=1, help="every so many-th budget")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    opener = gzip.open if options.data.suffix == ".gz" else open
+    with opener(options.data, "rt", encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    lines = lines[:: max(1, len(lines) // options.requests)][: options.requests]
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    started = time.perf_counter()
+    total = Outcome()
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(run, line, number, options.most, options.step) for number, line in enumerate(lines)]
+        for job in jobs:
+            total.add(job.result())
+    seconds = time.perf_counter() - started
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print({**asdict(total), "seconds": round(seconds, 1)})
+    if options.json:
+        settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()}
+        text = json.dumps({"options": settings, "seconds": seconds, **asdict(total)}, indent=2, ensure_ascii=False)
+        options.json.write_text(text + "\n")
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

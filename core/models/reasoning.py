@@ -1,0 +1,129 @@
+"""Where a model's reasoning begins and ends: markers by family, and whether a prompt has begun it already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from ..grammar import Grammar
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+#: How much of the end of a prompt is looked at, in tokens.
+_TAIL = 64
+
+
+@dataclass(frozen=True)
+class ReasoningMarkers:
+    """What stands around the reasoning of a family of models.
+
+    What is a control token in the model's vocabulary is written and read as such, all else as text.
+
+    Attributes:
+        start: begins it.
+        end: ends it.
+        after: stands between its end and the answer.
+    """
+
+    start: str
+    end: str
+    after: str = ""
+
+    def grammar(self, special: Collection[str], *, begun: bool) -> Grammar:
+        """Reasoning, from its start (or, if the prompt has begun it, from there) to the beginning of the answer."""
+        parts = [] if begun else _spelled(self.start, special)
+        ending = _spelled(self.end, special)
+        if len(ending) == 1 and self.end not in special:
+            parts.append(Grammar.until(self.end))
+        else:
+            parts += [Grammar.text(), *ending]
+        return Grammar.sequence(*parts, *_spelled(self.after, special))
+
+    def text_before(self, special: Collection[str], *, begun: bool) -> str:
+        """The text, control tokens aside, that stands before the reasoning."""
+        return "" if begun else "".join(text for text, control in _pieces(self.start, special) if not control)
+
+    def text_behind(self, special: Collection[str]) -> str:
+        """The text, control tokens aside, that stands between the reasoning and the answer."""
+        return "".join(text for text, control in _pieces(self.end + self.after, special) if not control)
+
+
+#: The families, the most particular first. Sources: their chat templates.
+FAMILIES = (
+    ReasoningMarkers("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant"),  # gpt-oss
+    ReasoningMarkers("[THINK]", "[/THINK]"),  # Magistral, Ministral
+    ReasoningMarkers("<|START_THINKING|>", "<|END_THINKING|>"),  # Command
+    ReasoningMarkers("<|channel>thought\n", "<channel|>"),  # Gemma 4
+    ReasoningMarkers("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+    ReasoningMarkers("<seed:think>", "</seed:think>"),
+    ReasoningMarkers("<mm:think>", "</mm:think>"),  # MiniMax M3
+    ReasoningMarkers("<think>", "</think>"),  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
+)
+
+
+def find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
+    """The markers of the family whose markers are tokens of this vocabulary; None if there is none."""
+    with vocabulary.lock:
+        if "reasoning" not in vocabulary.cache:
+            texts = {token for token in vocabulary.tokens if token}
+
+            def is_known(marker: str) -> bool:
+                if marker.encode() in texts:
+                    return True
+                pieces = _pieces(marker, vocabulary.special)
+                return any(control for _, control in pieces)
+
+            vocabulary.cache["reasoning"] = next(
+                (each for each in FAMILIES if is_known(each.start) and is_known(each.end)), None
+            )
+        found: ReasoningMarkers | None = vocabulary.cache["reasoning"]
+    return found
+
+
+def markers_of(given: tuple[str, str] | None, vocabulary: Vocabulary) -> ReasoningMarkers | None:
+    """The markers that a caller gave, or those of the family.
+
+    Raises:
+        ModelError: what was given is no pair of markers.
+    """
+    if given is None:
+        return find_markers(vocabulary)
+    pair = (
+        isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(each, str) and each for each in given)
+    )
+    if not pair:
+        raise ModelError("thinking_markers is no pair of strings", hint='for example ("<think>", "</think>")')
+    return ReasoningMarkers(*given)
+
+
+def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
+    """Whether a prompt ends with the start of reasoning (white space may follow it)."""
+    names = {token_id: name for name, token_id in vocabulary.special.items()}
+    pieces: list[str] = []
+    run = b""
+    for token_id in prompt[-_TAIL:]:
+        if token_id in names:
+            pieces += [run.decode("utf-8", "replace"), f"\0{names[token_id]}\0"]
+            run = b""
+        else:
+            run += vocabulary.tokens[token_id] or b"\0"
+    shown = "".join([*pieces, run.decode("utf-8", "replace")])
+    wanted = "".join(f"\0{text}\0" if control else text for text, control in _pieces(markers.start, vocabulary.special))
+    return shown.rstrip().endswith(wanted.rstrip())
+
+
+def _pieces(marker: str, special: Collection[str]) -> list[tuple[str, bool]]:
+    """A marker in pieces: text, and control tokens."""
+    names = sorted((name for name in special if name in marker), key=len, reverse=True)
+    if not names:
+        return [(marker, False)] if marker else []
+    parts = re.split("(" + "|".join(map(re.escape, names)) + ")", marker)
+    return [(part, part in special) for part in parts if part]
+
+
+def _spelled(marker: str, special: Collection[str]) -> list[Grammar]:
+    return [Grammar.special(text) if control else Grammar.literal(text) for text, control in _pieces(marker, special)]

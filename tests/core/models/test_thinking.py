@@ -1,0 +1,228 @@
+"""Reasoning before the answer: markers by family, budgets, prompts that have begun it, and no confusion by spelling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import (
+    BudgetError,
+    GenerateParams,
+    Grammar,
+    JsonMode,
+    Message,
+    Model,
+    ModelError,
+    ReasoningDelta,
+    TextDelta,
+    Vocabulary,
+)
+from toolgrammar.core.models.reasoning import FAMILIES, ReasoningMarkers, find_markers, has_begun
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core.validation import is_valid
+from toolgrammar.tools import ToolSet
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+def get_weather(city: str) -> str:
+    """The weather."""
+    return city
+
+
+TOOLS = ToolSet.from_any([get_weather])
+
+
+class Family:
+    """A backend of noise over single bytes and some control tokens, whose prompts may end with given tokens."""
+
+    name = "family"
+    tool_format = "hermes"
+    context_window = 4000
+
+    def __init__(self, specials: Sequence[str] = (), texts: Sequence[str] = (), ending: Sequence[str] = ()) -> None:
+        tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
+        tokens += [text.encode() for text in texts] + [None] * (len(specials) + 1)
+        first = 256 + len(texts)
+        special = {name: first + at for at, name in enumerate(specials)}
+        self.vocabulary = Vocabulary(tokens, eos=[len(tokens) - 1], special=special)
+        self._ids = {**{text: 256 + at for at, text in enumerate(texts)}, **special}
+        self.ending = ending
+        self.boost: dict[int, float] = {}
+
+    def encode(self, text: str) -> list[int]:
+        """One token a byte, or the token of the whole text."""
+        whole = self._ids.get(text)
+        return [whole] if whole is not None and self.vocabulary.tokens[whole] else list(text.encode())
+
+    def encode_prompt(self, messages: Sequence[Message], tools: Any = (), tool_prompt: str = "") -> list[int]:
+        """The texts, and the ending."""
+        ids = self.encode("".join(message.text for message in messages))
+        for piece in self.ending:
+            ids += [self._ids[piece]] if piece in self._ids else self.encode(piece)
+        return ids
+
+    def start(self) -> Any:
+        """A session whose logits depend on its tokens alone."""
+        backend = self
+
+        class Session:
+            length = 0
+
+            def __init__(self) -> None:
+                self.ids: list[int] = []
+
+            def extend(self, ids: Sequence[int]) -> Any:
+                self.ids += ids
+                logits = np.random.default_rng(self.ids).normal(size=backend.vocabulary.size).astype(np.float32)
+                for token_id, more in backend.boost.items():
+                    logits[token_id] += more
+                return logits
+
+            def close(self) -> None:
+                self.ids.clear()
+
+        return Session()
+
+
+def vocabulary_of(markers: ReasoningMarkers, *, control: bool) -> tuple[list[str], list[str]]:
+    """The control tokens and the text tokens of a family."""
+    if "|" not in markers.start and not control:
+        return [], [markers.start, markers.end]
+    known = ["<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|channel>", "<channel|>"]
+    found = [name for name in known if name in markers.start + markers.end + markers.after]
+    return found or [markers.start, markers.end], []
+
+
+@pytest.mark.parametrize("markers", FAMILIES, ids=lambda each: each.start)
+@pytest.mark.parametrize("control", [True, False])
+@pytest.mark.parametrize("begun", [True, False])
+def test_every_family_reasons_and_then_answers(markers: ReasoningMarkers, control: bool, begun: bool) -> None:
+    """Reasoning within its budget, then JSON; events, message and counts agree; the markers are in neither."""
+    specials, texts = vocabulary_of(markers, control=control)
+    backend = Family(specials, texts)
+    if begun:
+        pieces = [markers.start] if markers.start in backend._ids else []
+        rest = markers.start
+        while rest and pieces[-1:] != [markers.start]:
+            name = next((each for each in specials if rest.startswith(each)), rest[0])
+            pieces.append(name)
+            rest = rest[len(name) :]
+        backend.ending = [*pieces, "\n"]
+    model = Model(backend)
+    assert find_markers(backend.vocabulary) == markers
+    thinking = None if begun else 40
+    request = GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1, thinking=thinking, max_tokens=120)
+    events = list(model.stream("Hello", request))
+    generation = model.generate("Hello", request)
+    assert is_valid(json.loads(generation.text), SCHEMA)
+    assert generation.message.reasoning
+    assert "".join(each.text for each in events if isinstance(each, ReasoningDelta)) == generation.message.reasoning
+    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == generation.text
+    assert markers.end not in generation.message.reasoning and markers.start not in generation.message.reasoning
+    assert 0 < generation.usage.reasoning_tokens < generation.usage.completion_tokens <= 120
+    if not begun:
+        assert generation.usage.reasoning_tokens <= 40
+    assert generation.raw.endswith(generation.text)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 2, 5, 17])
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_budget_of_thinking_is_kept_and_cuts_nothing(budget: int, begun: bool) -> None:
+    """Reasoning ends within its budget (or its least length); the answer is whole all the same."""
+    backend = Family(["<think>", "</think>"], ending=["<think>"] if begun else [])
+    backend.boost[ord("}")] = 3.0
+    generation = Model(backend).generate(
+        "x", json_mode=JsonMode(SCHEMA), thinking=budget, temperature=1.0, seed=2, max_tokens=300
+    )
+    assert generation.usage.reasoning_tokens <= max(budget, 1 if begun else 2)
+    assert generation.finish_reason == "stop" and generation.cut == ()
+    assert is_valid(json.loads(generation.text), SCHEMA)
+
+
+def test_thinking_leaves_room_for_the_answer_at_every_budget() -> None:
+    """From the least budget on, both reasoning and answer fit; below it, an error that counts both."""
+    model = Model(Family(["<think>", "</think>"]))
+    request = GenerateParams(json_mode=JsonMode(SCHEMA), thinking=True, temperature=1.0)
+    with pytest.raises(BudgetError, match="needs 10 tokens"):  # two markers, and {"n": 0}
+        model.generate("x", request, max_tokens=9)
+    for budget in range(10, 60):
+        generation = model.generate("x", request, max_tokens=budget, seed=budget)
+        assert is_valid(json.loads(generation.text), SCHEMA)
+        assert len(generation.token_ids) <= budget
+
+
+def test_no_thinking_closes_what_the_prompt_has_begun() -> None:
+    """With thinking=False the markers that a template has opened are closed at once."""
+    backend = Family(["<think>", "</think>"], ending=["<think>", "\n"])
+    generation = Model(backend).generate("x", json_mode=JsonMode(SCHEMA), thinking=False, max_tokens=60)
+    assert generation.message.reasoning is None
+    assert generation.token_ids[0] == backend.vocabulary.special["</think>"]
+
+
+def test_a_spelled_marker_is_text() -> None:
+    """Where markers are control tokens, text that spells them neither begins nor ends reasoning."""
+    backend = Family(["<think>", "</think>"], ending=list("<think>"))
+    generation = Model(backend).generate("x", json_mode=JsonMode(SCHEMA), max_tokens=60)
+    assert generation.message.reasoning is None and generation.usage.reasoning_tokens == 0
+    markers = ReasoningMarkers("<think>", "</think>")
+    spelled = list(b"a</think>b")
+    matcher = markers.grammar(backend.vocabulary.special, begun=True).bind(backend.vocabulary).matcher()
+    assert all(matcher.accept(token_id) for token_id in spelled)
+    assert not matcher.is_finished and matcher.accept(backend.vocabulary.special["</think>"]) and matcher.is_finished
+
+
+@pytest.mark.parametrize(
+    ("prompt", "begun"),
+    [("hello", False), ("hello<think>", True), ("hello<think>\n", True), ("<think>\n\n</think>\n\n", False),
+     ("<think> well", False), ("<thin", False)],
+)  # fmt: skip
+def test_a_prompt_tells_whether_reasoning_has_begun(prompt: str, begun: bool) -> None:
+    """Only a start marker at the very end, white space aside, has begun it."""
+    backend = Family(texts=["<think>", "</think>"])
+    markers = find_markers(backend.vocabulary)
+    assert markers is not None
+    assert has_begun(list(prompt.encode()), markers, backend.vocabulary) is begun
+
+
+def test_tools_and_free_text_come_behind_reasoning() -> None:
+    """Calls are parsed, and text is kept, behind the reasoning; newlines between belong to neither."""
+    script = (
+        '<think>\nI see.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+    )
+    generation = ScriptedModel([script]).generate("x", tools=TOOLS, tool_choice="required", thinking=True)
+    (call,) = generation.tool_calls
+    assert (generation.message.reasoning, call.arguments, call.cut) == ("I see.", {"city": "Oslo"}, ())
+    assert generation.finish_reason == "tool_calls"
+    generation = ScriptedModel(["<think>Hm.</think>\nHello END x"]).generate("x", thinking=True, stop="END")
+    assert (generation.message.reasoning, generation.text) == ("Hm.", "Hello ")
+    generation = ScriptedModel(["<think>Hm.</think>Hi"]).generate("x", tools=TOOLS, thinking=True)
+    assert (generation.message.reasoning, generation.text, generation.tool_calls) == ("Hm.", "Hi", ())
+
+
+def test_what_is_cut_is_named_behind_reasoning_too() -> None:
+    """Pointers of forced values count from the beginning of the answer, not of the reasoning."""
+    note = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]}
+    script = '<think>Let me write a long one.</think>\n{"a": "done", "b": "' + "long " * 50
+    generation = ScriptedModel([script]).generate("x", json_mode=JsonMode(note), thinking=True, max_tokens=60)
+    assert generation.cut == ("/b",) and generation.finish_reason == "length"
+    assert json.loads(generation.text)["a"] == "done"
+
+
+def test_misuse_of_thinking_is_named() -> None:
+    """A model without markers, a negative budget, a prefix besides, and markers that are none."""
+    model = Model(Family())
+    with pytest.raises(ModelError, match="no markers"):
+        model.generate("x", thinking=True)
+    with pytest.raises(ModelError, match="thinking is -1"):
+        model.generate("x", thinking=-1)
+    with pytest.raises(ModelError, match="prefix and thinking"):
+        model.generate("x", thinking=True, thinking_markers=("[R]", "[/R]"), prefix="I")
+    with pytest.raises(ModelError, match="no pair"):
+        model.generate("x", thinking=True, thinking_markers=("", "x"))
+    generation = model.generate("x", grammar=Grammar.literal("!"), thinking=9, thinking_markers=("[R]", "[/R]"), seed=1)
+    assert generation.raw.startswith("[R]") and generation.raw.endswith("[/R]!")
