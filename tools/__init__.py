@@ -28,6 +28,8 @@ from .formats import Turn, WireFormat, get_format
 from .tool import Tool
 from .toolset import ToolSet
 from .typescript import schema_from_typescript, tools_from_typescript
+from .typescript_harmony import tools_to_harmony
+from .typescript_printer import schema_to_typescript, tools_to_typescript
 
 __all__ = [
     "Tool",
@@ -38,6 +40,9 @@ __all__ = [
     "close_objects",
     "get_format",
     "schema_from_typescript",
+    "schema_to_typescript",
     "to_json_schema",
     "tools_from_typescript",
+    "tools_to_harmony",
+    "tools_to_typescript",
 ]

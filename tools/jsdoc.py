@@ -57,6 +57,7 @@ class Doc:
     Attributes:
         description: its prose.
         keywords: keywords for the schema of what it stands before.
+        schema: the keywords of ``@schema``, which replace whatever else is said.
         integer: numbers are whole.
         one_of: exactly one alternative of the union holds.
         name: a tool's name.
@@ -65,6 +66,7 @@ class Doc:
 
     description: str = ""
     keywords: dict[str, Any] = field(default_factory=dict)
+    schema: dict[str, Any] = field(default_factory=dict)
     integer: bool = False
     one_of: bool = False
     name: str | None = None
@@ -73,7 +75,7 @@ class Doc:
     @property
     def constrains(self) -> bool:
         """Whether it says more than prose."""
-        return bool(self.keywords or self.integer or self.one_of or self.name is not None)
+        return bool(self.keywords or self.schema or self.integer or self.one_of or self.name is not None)
 
 
 def parse(comment: str) -> Doc:
@@ -163,7 +165,7 @@ def _mark(doc: Doc, name: str, value: str) -> None:
             raise JsDocError(f"@schema takes a JSON object: {error}") from None
         if not isinstance(keywords, dict):
             raise JsDocError("@schema takes a JSON object")
-        doc.keywords.update(keywords)
+        doc.schema.update(keywords)
     elif name == "integer" or value.strip("{} ") in ("integer", "int"):
         doc.integer = True
     else:

@@ -22,6 +22,7 @@ from ..core.errors import Place, SchemaError, ToolGrammarError
 from . import jsdoc
 from .tool import Tool, with_tool
 from .typescript_names import Typed
+from .typescript_shapes import ANNOTATIONS
 from .typescript_source import Declaration, Source
 from .typescript_types import TypeReader
 
@@ -97,6 +98,10 @@ class _Text:
             (declaration,) = roots
         else:
             declaration = self._declared(name)
+        if declaration.kind == "function":
+            raise self.source.wrong(
+                declaration.nodes[0], f"{declaration.name!r} is a function, not a type", "name a type"
+            )
         typed = self.types.named(declaration.name, declaration.nodes[0])
         self._check_comments()
         rooted: dict[str, Any] | bool = self._rooted(typed.schema)
@@ -105,11 +110,11 @@ class _Text:
     # -- choosing ----------------------------------------------------------------------------------------------
 
     def _declared(self, name: str) -> Declaration:
-        found = self.source.declarations.get(name)
+        declarations = self.source.declarations
+        found = declarations.get(f"{name}()") or declarations.get(name)
         if found is None:
-            raise SchemaError(
-                f"the text does not declare {name!r}", hint=f"it declares {', '.join(self.source.declarations)}"
-            )
+            known = ", ".join(declaration.name for declaration in declarations.values())
+            raise SchemaError(f"the text does not declare {name!r}", hint=f"it declares {known}")
         return found
 
     def _roots(self, *, objects: bool = True) -> list[Declaration]:
@@ -275,7 +280,9 @@ class _Text:
         if isinstance(schema, dict):
             schema = dict(schema)
             inner = schema.pop("description", "")
-            if not inner and "$ref" in schema:  # a type that refers to itself: its comment is the tool's
+            if (
+                not (inner or description) and "$ref" in schema
+            ):  # a type that refers to itself: its comment is the tool's
                 inner = schema["$defs"][schema["$ref"].removeprefix("#/$defs/")].get("description", "")
             description = "\n".join(part for part in (description, inner) if part)
         return Tool(name, description, schema)
@@ -285,8 +292,11 @@ class _Text:
         if isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
             body = self.types.definitions[key]
-            if isinstance(body, dict) and key not in self._reachable(body):
-                return self._rooted({**body, **{k: v for k, v in schema.items() if k != "$ref"}})
+            siblings = {name: value for name, value in schema.items() if name != "$ref"}
+            if not isinstance(body, dict):
+                return self._with_definitions(schema) if siblings else body
+            if key not in self._reachable(body) and not set(siblings) & set(body) - ANNOTATIONS:
+                return self._rooted({**body, **siblings})
         return self._with_definitions(schema)
 
     def _with_definitions(self, schema: Any) -> Any:

@@ -95,8 +95,6 @@ class NamedTypes(ABC):
     def named(self, name: str, node: Node, arguments: tuple[Typed, ...] = ()) -> Typed:
         """A reference to a declared type."""
         declaration = self.source.declarations[name]
-        if declaration.kind == "function":
-            raise self.source.wrong(node, f"{name!r} is a function, not a type", "use the name of a type")
         scope = self._scope(declaration, arguments, node)
         key = self._key(declaration, scope)
         if key not in self.definitions and key not in self._open:
@@ -156,7 +154,22 @@ class NamedTypes(ABC):
                 schema[keyword] = value
         if doc.description:
             schema["description"] = doc.description
+        schema.update(doc.schema)
+        if "$defs" not in doc.schema:
+            self._name_references(doc.schema, node)
         return Typed(schema, typed.undefined)
+
+    def _name_references(self, schema: Any, node: Node) -> None:
+        """Read the types that ``@schema`` refers to."""
+        if isinstance(schema, list):
+            for item in schema:
+                self._name_references(item, node)
+        elif isinstance(schema, dict):
+            for value in schema.values():
+                self._name_references(value, node)
+            reference = schema.get("$ref")
+            if isinstance(reference, str) and reference.removeprefix("#/$defs/") in self.source.declarations:
+                self.named(reference.removeprefix("#/$defs/"), node)
 
     def kinds(self, schema: Any, seen: frozenset[str] = frozenset()) -> frozenset[str]:
         """The JSON types that a schema's values may have; ``integer`` counts as ``number``."""

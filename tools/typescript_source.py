@@ -89,8 +89,9 @@ class Source:
         exported: list[str] = []
         self._declare(self.root, exported)
         for name in exported:
-            if name in self.declarations:
-                self.declarations[name].exported = True
+            for key in (name, f"{name}()"):
+                if key in self.declarations:
+                    self.declarations[key].exported = True
 
     # -- text and places ---------------------------------------------------------------------------------------
 
@@ -189,9 +190,11 @@ class Source:
         if name_node is None:
             raise self.wrong(node, f"the {kind} has no name", "give it a name")
         name = self.text(name_node)
-        known = self.declarations.get(name)
+        # TypeScript keeps values and types apart: a function may have the name of a type.
+        key = f"{name}()" if kind == "function" else name
+        known = self.declarations.get(key)
         if known is None:
-            self.declarations[name] = Declaration(name, kind, [node], [statement], exported)
+            self.declarations[key] = Declaration(name, kind, [node], [statement], exported)
         elif known.kind == kind == "interface":  # TypeScript joins them
             known.nodes.append(node)
             known.statements.append(statement)
@@ -238,7 +241,7 @@ def unescape(text: str) -> str:
 
     plain = _ESCAPE.sub(decoded, text)
     # A pair of \u escapes is one character.
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _unwrapped(statement: Node, exported: list[str], text: Callable[[Node], str]) -> tuple[Node | None, bool]:

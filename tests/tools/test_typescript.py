@@ -125,7 +125,7 @@ REFUSED = [
     ("declare function f(a: 1): void; declare function f(b: 1): void;", "overloads", 1, 41),
     ("declare function f({ a }: { a: 1 }, b: 1): void;", "stands for all arguments", 1, 9),
     ("/** @param y No. */ declare function f(x: 1): void;", "no such parameter", 1, 21),
-    ("declare function f(x: f): void;", "not a type", 1, 23),
+    ("declare function f(x: f): void;", "'f' is not declared", 1, 23),
     ("type f = x => any;", "syntax error", 1, 10),
     ("enum T { A }", "declares no arguments", None, None),
     ("// nothing", "declares nothing", 1, 1),

@@ -1,0 +1,549 @@
+"""Tools and schemas as TypeScript declarations, for prompts; `typescript` reads them back.
+
+A schema is printed as the type that says most of it; what the type cannot say stands in the JSDoc comment before it, as
+tags, or as ``@schema {...}`` where there is no tag. So nothing is lost: reading the text back gives schemas with the
+same values and the same annotations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import jsdoc
+from .tool import Tool
+from .typescript_shapes import Keys
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+# Ninety words read better as text than as a list.
+_RESERVED = frozenset(
+    """abstract any arguments as async await bigint boolean break case catch class const continue debugger declare
+    default delete do else enum eval export extends false finally for from function get if implements import in
+    infer instanceof interface is keyof let module namespace never new null number object of package private
+    protected public readonly require return set static string super switch symbol this throw true try type typeof
+    undefined unique unknown using var void while with yield Array ReadonlyArray Record Partial Required Readonly
+    Pick Omit Exclude Extract NonNullable Date Map Set Promise RegExp URL Function String Number Boolean
+    Object""".split()  # noqa: SIM905
+)
+_DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/]+)")
+_BASES = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"})
+_SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+_ALL_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
+#: Keywords that speak only of objects, and only of arrays: in a list of types they go with the type.
+_ABOUT = {
+    "object": frozenset(
+        {
+            "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
+            "maxProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas",
+        }
+    ),
+    "array": frozenset(
+        {
+            "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
+            "unevaluatedItems",
+        }
+    ),
+}  # fmt: skip
+_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_DATA = ("enum", "const", "default", "examples")
+_STEP = "  "
+_LINE = 100
+
+
+def tools_to_typescript(tools: Iterable[Tool]) -> str:
+    """The tools as ``declare function`` statements, the types that they refer to before them.
+
+    Args:
+        tools: the tools, or a `ToolSet`.
+
+    Law: ``tools_from_typescript(tools_to_typescript(tools))`` has the same names, descriptions and order, and schemas
+    with the same values and annotations (definitions may have other names, and stand elsewhere).
+    """
+    printer = _Printer()
+    functions = [printer.function(tool) for tool in tools]
+    return "\n\n".join([*printer.declared(), *functions]) + "\n"
+
+
+def schema_to_typescript(schema: Mapping[str, Any] | bool, name: str = "Answer") -> str:
+    """A schema as an exported type of that name, the types that it refers to before it.
+
+    Law: ``schema_from_typescript(schema_to_typescript(schema))`` has the same values and annotations.
+    """
+    printer = _Printer()
+    own = printer.fresh(name)
+    body = printer.root(schema if isinstance(schema, bool) else dict(schema), name)
+    return "\n\n".join([*printer.declared(), printer.declaration(own, body, "export ")]) + "\n"
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A type, and how much of the schema it says.
+
+    Attributes:
+        text: the type.
+        keywords: the schema's keywords that it says.
+        kinds: the JSON types of its values, as far as that is known here: tags may speak of these.
+        tags: further tags that it needs.
+        forced: keywords whose tag would not replace what the type says: these go into ``@schema``.
+    """
+
+    text: str
+    keywords: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    tags: tuple[str, ...] = ()
+    forced: frozenset[str] = frozenset()
+
+
+class _Printer:
+    """One text: the names that are taken in it, and the declarations made so far."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}  # of a definition, by its content
+        self._taken: set[str] = set()
+        self._functions: set[str] = set()
+        self._declarations: dict[str, str] = {}
+
+    def declared(self) -> list[str]:
+        """The declarations of named types, in the order in which they were met."""
+        return list(self._declarations.values())
+
+    # -- tools and names ---------------------------------------------------------------------------------------
+
+    def function(self, tool: Tool) -> str:
+        """A tool as a function."""
+        identifier = _unique(tool.name if _is_name(tool.name) else _sanitised(tool.name), self._functions)
+        name: tuple[str, ...] = ()
+        if identifier != tool.name:
+            name = (f"@name {tool.name if _is_plain(tool.name) else _json(tool.name)}",)
+        schema = self.root(tool.parameters, tool.name)
+        rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required")}
+        properties, required = schema.get("properties"), list(schema.get("required", ()))
+        described = {"description": tool.description} if tool.description else {}
+        in_order = isinstance(properties, dict) and list(properties)[: len(required)] == [
+            key for key in properties if key in required
+        ]
+        named = isinstance(properties, dict) and all(_is_name(key) and key != "_" for key in properties)
+        if (
+            in_order
+            and named
+            and set(required) <= set(properties)
+            and not {"$ref", "$opaque", "description"} & set(schema)
+        ):
+            comment = _comment({**rest, **described}, _Said("", kinds=frozenset({"object"}), tags=name), "")
+            inner = "".join(f"{self._member(n, s, n in required, _STEP)},\n" for n, s in properties.items())
+            return f"{comment}declare function {identifier}({chr(10) + inner if inner else ''}): unknown;"
+        comment = _comment(described, _Said("", tags=name), "")
+        if "$ref" in schema:
+            schema = {key: value for key, value in schema.items() if key != "type"}
+        return f"{comment}declare function {identifier}(_: {self._type(schema, '')}): unknown;"
+
+    def root(self, schema: Any, name: str) -> Any:
+        """A whole schema without its definitions; references to them get the names of this text."""
+        if not isinstance(schema, dict):
+            return schema
+        whole = {key: value for key, value in schema.items() if key != "$schema"}
+        body = {key: value for key, value in whole.items() if key not in ("$defs", "definitions")}
+        definitions: dict[str, Any] = {
+            f"#/{key}/{_escaped(own)}": sub
+            for key in ("$defs", "definitions")
+            for own, sub in whole.get(key, {}).items()
+        }
+        used = _reachable(body, {**definitions, "#": body})
+        if used - set(definitions) - {"#"} or any(key in _BASES for key in _keywords(whole)):
+            # References that name a place in this schema hold only as long as it stays as it is.
+            return {"$opaque": whole, **({"type": "object"} if whole.get("type") == "object" else {})}
+        needed = {ref: sub for ref, sub in {**definitions, "#": body}.items() if ref in used}
+        renamed: dict[str, str] = {}
+        new: list[str] = []
+        for reference, sub in needed.items():
+            inner = _reachable(sub, needed)
+            identity = json.dumps([reference, sub, {ref: needed[ref] for ref in sorted(inner)}], sort_keys=True)
+            if identity not in self._names:
+                match = _DEFINITION.fullmatch(reference)
+                own = _unescaped(match[2]) if match else f"{name}_arguments"
+                self._names[identity] = self.fresh(own)
+                self._declarations[self._names[identity]] = ""  # its place
+                new.append(reference)
+            renamed[reference] = self._names[identity]
+        for reference in new:
+            own = renamed[reference]
+            self._declarations[own] = self.declaration(own, _with_names(needed[reference], renamed))
+        return {"$ref": f"#/$defs/{renamed['#']}"} if "#" in used else _with_names(body, renamed)
+
+    def fresh(self, name: str) -> str:
+        """A name for a type that is not taken yet."""
+        return _unique(name if _is_name(name) else _sanitised(name), self._taken)
+
+    def declaration(self, name: str, schema: Any, prefix: str = "") -> str:
+        """A named type."""
+        said = self._expression(schema, "")
+        comment = _comment(_rest(schema, said), said, "")
+        if said.text.startswith("{") and isinstance(schema, dict) and schema.get("type") == "object":
+            return f"{comment}{prefix}interface {name} {said.text}"
+        return f"{comment}{prefix}type {name} = {said.text};"
+
+    # -- types -------------------------------------------------------------------------------------------------
+
+    def _member(self, name: str, schema: Any, required: bool, indent: str) -> str:
+        """``/** ... */ name?: type``, on lines of its own."""
+        said = self._expression(schema, indent)
+        # tree-sitter takes `abstract` for a modifier.
+        key = name if _IDENTIFIER.fullmatch(name) and name != "abstract" else _literal(name)
+        return f"{_comment(_rest(schema, said), said, indent)}{indent}{key}{'' if required else '?'}: {said.text}"
+
+    def _type(self, schema: Any, indent: str) -> str:
+        """A type with its comment before it, on the same line."""
+        said = self._expression(schema, indent)
+        return _comment(_rest(schema, said), said, None) + said.text
+
+    def _expression(self, schema: Any, indent: str) -> _Said:
+        """A type, without the comment that says the rest."""
+        if schema is False:
+            return _Said("never")
+        if schema is True or schema == {}:
+            return _Said("unknown")
+        if "$opaque" in schema:
+            return _Said("object" if "type" in schema else "unknown", frozenset({"type"}))
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            return _Said(reference.removeprefix("#/$defs/"), frozenset({"$ref"}), forced=frozenset({"type"}))
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if (
+            isinstance(values, list)
+            and values
+            and all(map(_is_scalar, values))
+            and not ("const" in schema and "enum" in schema)
+        ):
+            fits = "type" not in schema or all(_fits(value, schema["type"]) for value in values)
+            said = {"const", "enum", "type"} if fits else {"const", "enum"}
+            return _Said(" | ".join(map(_literal, _distinct(values))), frozenset(said), frozenset(map(_kind, values)))
+        union = self._union_of(schema, indent)
+        if union is not None:
+            return union
+        kind = schema.get("type")
+        kinds = list(dict.fromkeys(kind)) if isinstance(kind, list) else [kind]
+        if len(kinds) > 1:
+            return self._several(schema, kinds, indent)
+        if kinds[0] == "object":
+            return self._object(schema, indent)
+        if kinds[0] == "array":
+            return self._array(schema, indent)
+        if kinds[0] in _SIMPLE:
+            tags = ("@integer",) if kinds[0] == "integer" else ()
+            kind = "number" if kinds[0] == "integer" else kinds[0]
+            return _Said(_SIMPLE[kinds[0]], frozenset({"type"}), frozenset({kind}), tags)
+        return _Said("unknown", kinds=_ALL_KINDS)
+
+    def _union_of(self, schema: dict[str, Any], indent: str) -> _Said | None:
+        """``anyOf``, and ``oneOf`` where reading it back gives the same."""
+        key = next((key for key in ("anyOf", "oneOf") if key in schema), None)
+        if key is None or set(schema) & ({"type", "allOf", "anyOf", "oneOf"} - {key}):
+            return None
+        members = schema[key]
+        if len(members) < 2 or any(member in members[:i] for i, member in enumerate(members)):
+            return None
+        tags: tuple[str, ...] = ()
+        if key == "oneOf":
+            kinds = [set(_kinds(member)) for member in members]
+            if sum(map(len, kinds)) != len(set().union(*kinds)):  # not told apart by their type
+                if not all("$ref" in member or _is_bare_object(member) for member in members if member is not True):
+                    return None
+                tags = ("@oneOf",)
+        return _Said(self._alternatives(members, indent), frozenset({key}), tags=tags)
+
+    def _alternatives(self, members: list[Any], indent: str) -> str:
+        parts = [self._type(member, indent) for member in members]
+        # A comment before the first member would be the whole union's.
+        return ("| " if parts[0].startswith("/**") else "") + " | ".join(parts)
+
+    def _several(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Said:
+        """A list of types."""
+        if "number" in kinds and "integer" in kinds:
+            kinds = [kind for kind in kinds if kind != "integer"]
+        tags = ("@integer",) if "integer" in kinds else ()
+        known = frozenset("number" if kind == "integer" else kind for kind in kinds)
+        if not any(set(schema) & _ABOUT[kind] for kind in kinds if kind in _ABOUT):
+            names = {**_SIMPLE, "object": "object", "array": "unknown[]"}
+            return _Said(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), known, tags)
+        said = {"type"}
+        members = []
+        for kind in kinds:
+            about = {key for key in schema if key in _ABOUT.get(kind, ())}
+            members.append({"type": kind, **{key: schema[key] for key in about}})
+            said |= about
+        return _Said(self._alternatives(members, indent), frozenset(said))
+
+    def _object(self, schema: dict[str, Any], indent: str) -> _Said:
+        said = {"type"}
+        properties = schema.get("properties")
+        required = list(schema.get("required", ()))
+        extra = schema.get("additionalProperties")
+        patterns = schema.get("patternProperties", {})
+        objects = frozenset({"object"})
+        if not properties and not patterns and extra not in (None, False):
+            said |= {"additionalProperties"} | ({"properties"} if "properties" in schema else set())
+            return _Said(f"Record<string, {self._type(extra, indent)}>", frozenset(said), objects)
+        inner = indent + _STEP
+        members = [self._member(n, s, n in required, inner) for n, s in (properties or {}).items()]
+        if properties is not None and set(required) <= set(properties):
+            said |= {"required", "properties"}
+        elif properties is not None:
+            said.add("properties")
+        if set(patterns) == {Keys.NUMBER}:
+            members.append(f"{inner}[key: number]: {self._type(patterns[Keys.NUMBER], inner)}")
+            said.add("patternProperties")
+        agree = extra in (True, {}) or all(sub == extra for sub in (properties or {}).values())
+        if properties and not patterns and extra not in (None, False) and agree:
+            members.append(f"{inner}[key: string]: {self._type(extra, inner)}")
+            said.add("additionalProperties")
+        if not members:
+            return _Said("{}" if properties is not None else "object", frozenset(said), objects)
+        return _Said("{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(said), objects)
+
+    def _array(self, schema: dict[str, Any], indent: str) -> _Said:
+        arrays = frozenset({"array"})
+        items = schema.get("items", {})
+        prefix = schema.get("prefixItems")
+        if not isinstance(prefix, list) or not prefix:
+            text = self._type(items, indent)
+            bare = re.fullmatch(r"[\w$]+(?:\[\])*|Record<[^/|]*>", text)
+            return _Said(f"{text}[]" if bare else f"({text})[]", frozenset({"type", "items"}), arrays)
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        forced = frozenset({"minItems", "maxItems"})
+        said = {"type", "prefixItems", "items"}
+        closed = items is False or most == len(prefix)
+        if least <= len(prefix):
+            said.add("minItems")
+        if closed and (most is None or most >= len(prefix)):
+            said.add("maxItems")
+        if closed and items not in (False, {}):
+            said.discard("items")
+        parts = []
+        for index, item in enumerate(prefix):
+            text = self._type(item, indent)
+            bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
+            parts.append(text if index < least else f"{text}?" if bare else f"({text})?")
+        if not closed:
+            text = self._type(items, indent)
+            bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
+            parts.append(f"...{text}[]" if bare else f"...({text})[]")
+        return _Said(f"[{', '.join(parts)}]", frozenset(said), arrays, forced=forced)
+
+
+# -- comments --------------------------------------------------------------------------------------------------
+
+
+def _rest(schema: Any, said: _Said) -> dict[str, Any]:
+    """The keywords that the comment must say."""
+    if not isinstance(schema, dict):
+        return {}
+    if "$opaque" in schema:
+        return dict(schema["$opaque"])
+    return {key: value for key, value in schema.items() if key not in said.keywords}
+
+
+def _comment(keywords: dict[str, Any], said: _Said, indent: str | None) -> str:
+    """The comment that says these keywords, ending where the thing begins; ``indent=None``: on the same line."""
+    if not keywords and not said.tags:
+        return ""
+    tags: list[str] = list(said.tags)
+    json_keywords: dict[str, Any] = {}
+    for key, value in keywords.items():
+        tag = _tag(key, value, said)
+        if key == "description":
+            continue
+        if tag is None:
+            json_keywords[key] = value
+        else:
+            tags.append(tag)
+    description = keywords.get("description", "")
+    # What the reader makes of the comment decides whether it may stand like this.
+    for attempt in range(2):
+        if attempt or not isinstance(description, str):
+            json_keywords = dict(keywords)
+            tags, description = list(said.tags), ""
+        lines = [*description.split("\n"), *tags] if description else list(tags)
+        if json_keywords:
+            lines.append("@schema " + _json(json_keywords))
+        text = _laid_out(lines, indent)
+        try:
+            doc = jsdoc.parse(text.strip())
+        except jsdoc.JsDocError:
+            continue
+        found = {**doc.keywords, **doc.schema}
+        if doc.description:
+            found.setdefault("description", doc.description)
+        if found == keywords and _same_types(found, keywords) and "*/" not in text.strip()[3:-2]:
+            return text
+    return text
+
+
+def _tag(key: str, value: Any, said: _Said) -> str | None:
+    """The tag that says a keyword; None where only ``@schema`` can."""
+    if key == "deprecated":
+        return "@deprecated" if value is True else None
+    about = jsdoc.CONSTRAINTS.get(key, ())
+    if key not in jsdoc.CONSTRAINTS or key in said.forced or (about is not None and not said.kinds & set(about)):
+        return None
+    if key == "default":
+        if said.kinds == {"string"} and not isinstance(value, str):
+            return None
+        return f"@default {_json(value)}"
+    if key == "examples":
+        return f"@examples {_json(value)}" if isinstance(value, list) else None
+    if isinstance(value, bool):
+        return f"@{key}" if value and key == "uniqueItems" else f"@{key} {json.dumps(value)}"
+    if isinstance(value, (int, float)):
+        return f"@{key} {json.dumps(value)}"
+    return f"@{key} {value}" if isinstance(value, str) else None
+
+
+def _laid_out(lines: list[str], indent: str | None) -> str:
+    if indent is None:
+        return f"/** {' '.join(lines)} */ "
+    if len(lines) == 1 or (
+        sum(map(len, lines)) + len(lines) < _LINE and all(line.startswith("@") for line in lines[1:])
+    ):
+        return f"{indent}/** {' '.join(lines)} */\n"
+    return f"{indent}/**\n" + "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines) + f"{indent} */\n"
+
+
+def _json(value: Any) -> str:
+    """JSON that neither ends a comment nor begins a tag."""
+    return (
+        json.dumps(value, ensure_ascii=False).replace("*/", "*\\/").replace("@", "\\u0040").replace("\u2028", "\\u2028")
+    )
+
+
+def _same_types(first: Any, second: Any) -> bool:
+    """Equal values whose JSON is equal too: 1 and true are not."""
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+
+
+# -- values and names ------------------------------------------------------------------------------------------
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < 1e15)
+
+
+def _literal(value: Any) -> str:
+    # Lone surrogates, and what TypeScript ends a line at, are escaped.
+    return json.dumps(value, ensure_ascii=isinstance(value, str) and not value.isprintable())
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    found: dict[str, Any] = {}
+    for value in values:
+        found.setdefault(json.dumps(value), value)
+    return list(found.values())
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+
+
+def _fits(value: Any, kinds: Any) -> bool:
+    names = kinds if isinstance(kinds, list) else [kinds]
+    return _kind(value) in names or ("integer" in names and _kind(value) == "number" and value == int(value))
+
+
+def _kinds(schema: Any) -> frozenset[str]:
+    """The JSON types that a schema names; all of them if it names none."""
+    if not isinstance(schema, dict) or "type" not in schema:
+        return _ALL_KINDS
+    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return frozenset("number" if name == "integer" else name for name in names)
+
+
+def _is_bare_object(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "object" and not set(schema) & {"enum", "const", "anyOf"}
+
+
+def _is_name(name: str) -> bool:
+    return _IDENTIFIER.fullmatch(name) is not None and name not in _RESERVED
+
+
+def _is_plain(name: str) -> bool:
+    return re.fullmatch(r"[\w.:/-]+", name) is not None
+
+
+def _sanitised(name: str) -> str:
+    text = re.sub(r"[^A-Za-z0-9_$]+", "_", name).strip("_") or "tool"
+    return f"{text}_" if text in _RESERVED else text if _IDENTIFIER.fullmatch(text) else f"_{text}"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    chosen, number = name, 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{name}_{number}"
+    taken.add(chosen)
+    return chosen
+
+
+# -- walking ---------------------------------------------------------------------------------------------------
+
+
+def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all below it; data is left alone."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            yield part
+            for key, value in part.items():
+                if key in _SCHEMA_MAPS and isinstance(value, dict):
+                    waiting += value.values()
+                elif key not in _DATA:
+                    waiting.append(value)
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    for part in _subschemas(schema):
+        yield from part
+
+
+def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
+    """Every reference in a schema, and in what it refers to."""
+    found: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        for part in _subschemas(waiting.pop()):
+            reference = part.get("$ref")
+            if isinstance(reference, str) and reference not in found:
+                found.add(reference)
+                waiting.append(definitions.get(reference, True))
+    return found
+
+
+def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
+    """The schema with its references by their names in this text."""
+    if isinstance(schema, list):
+        return [_with_names(item, names) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "$ref":
+            result[key] = f"#/$defs/{names[value]}"
+        elif key in _SCHEMA_MAPS and isinstance(value, dict):
+            result[key] = {name: _with_names(sub, names) for name, sub in value.items()}
+        else:
+            result[key] = value if key in _DATA else _with_names(value, names)
+    return result
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("~1", "/").replace("~0", "~")
