@@ -45,8 +45,14 @@ settings.register_profile("slow", deadline=None, max_examples=1_000)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--slow`` and ``--write-ratchet``."""
+    """Add ``--slow``, ``--write-ratchet`` and ``--model``."""
     parser.addoption("--write-ratchet", action="store_true", help="write down what the official suite says now")
+    parser.addoption(
+        "--model",
+        default=os.environ.get("TOOLGRAMMAR_TEST_MODEL"),
+        help="with --slow: run the frameworks' own suites on this model too, given as load_model takes it, for example "
+        "hf:PATH (nothing is downloaded); the environment variable TOOLGRAMMAR_TEST_MODEL says the same",
+    )
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow, with many more examples")
 
 
@@ -101,6 +107,17 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", local_connect)
     monkeypatch.setattr(socket.socket, "connect_ex", local_connect_ex)
     monkeypatch.setattr(socket, "getaddrinfo", local_getaddrinfo)
+
+
+@pytest.fixture(scope="session")
+def named_model(request: pytest.FixtureRequest) -> Any:
+    """The model that ``--model`` or ``TOOLGRAMMAR_TEST_MODEL`` names, loaded once; without one the test is skipped."""
+    uri = request.config.getoption("--model")
+    if not uri:
+        pytest.skip("no model is named: --model hf:PATH")
+    from toolgrammar.core import load_model
+
+    return load_model(uri)
 
 
 @dataclass(frozen=True)
