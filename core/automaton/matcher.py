@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import GrammarError
-from ..language.lookback import CONTROL, repeats, spelled_names
+from ..language.lookback import repeats, spelled_names
+from ..language.nodes import CONTROL
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks
 from .prepared import prepared

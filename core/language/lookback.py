@@ -27,9 +27,6 @@ _WHOLE = re.compile(
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*"
 )
 
-#: Stands for a control token, which has no bytes of its own: a byte that no text in UTF-8 has.
-CONTROL = b"\xff"
-
 
 @cython.cfunc
 @cython.exceptval(-2, check=False)

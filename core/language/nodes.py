@@ -39,6 +39,9 @@ AFTER_NAME, BEYOND, HERE = 1, 2, 3
 #: Neighbouring literals are joined up to this many bytes.
 MAX_JOINED = 128
 
+#: Stands for a control token in the text so far: a byte that no text in UTF-8 has.
+CONTROL = b"\xff"
+
 #: How many nodes one store may hold.
 MAX_NODES = 600_000
 

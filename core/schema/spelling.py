@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..language.charset import CharSet
-from ..language.lookback import CONTROL
-from ..language.nodes import Nodes
+from ..language.nodes import CONTROL, Nodes
 from ..language.regex import regex_term
 from ..language.terms import END, Terms
 
