@@ -235,6 +235,24 @@ class DecoderSession:
             raise ModelError(f"A sequence of {self._length} tokens cannot be cropped to {length}.")
         self._length = length
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the cache takes now."""
+        return self._keys.nbytes + self._values.nbytes
+
+    def keeps(self, length: int) -> bool:
+        """Whether the first ``length`` tokens can be kept: always."""
+        return length <= self._length
+
+    def fork(self, length: int) -> DecoderSession:
+        """An independent session with the first ``length`` tokens."""
+        copy = DecoderSession(self._open())
+        copy._reserve(max(length, min(_FIRST_CAPACITY, self._open().context_window)))
+        copy._keys[:, :, :length] = self._keys[:, :, :length]
+        copy._values[:, :, :length] = self._values[:, :, :length]
+        copy._length = length
+        return copy
+
     def close(self) -> None:
         """Free the cache; closing twice is allowed."""
         self._network = None

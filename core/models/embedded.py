@@ -20,15 +20,18 @@ from ..messages import ImagePart, Message, ToolCall
 from ..vocabulary import Vocabulary
 from .bpe import ByteBPE
 from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
+from .prefix import PREFIX_BYTES, PrefixCache
+from .protocol import Session
 
 
 class EmbeddedBackend:
-    """The embedded model; implements `Backend`. Immutable, and its sessions are independent of each other.
+    """The embedded model; implements `Backend`. Its sessions are independent of each other.
 
     Args:
         weights: an ``.npz`` of trained weights with its ``.json`` (see `Network.load`); None draws noise.
         seed: of the noise.
         context_window: how many tokens fit in a sequence.
+        prefix_cache: bytes that finished sequences may take, for prompts that begin as they do; 0 keeps none.
 
     Raises:
         ModelError: the weights cannot be used.
@@ -36,9 +39,16 @@ class EmbeddedBackend:
     Attributes:
         trained: False if the weights are noise.
         description: one line that says what this model is.
+        prefixes: the finished sequences that are kept.
     """
 
-    def __init__(self, weights: Path | None = None, seed: int = 0, context_window: int = 4096) -> None:
+    def __init__(
+        self,
+        weights: Path | None = None,
+        seed: int = 0,
+        context_window: int = 4096,
+        prefix_cache: int = PREFIX_BYTES,
+    ) -> None:
         self._tokenizer = ByteBPE.load()
         size = self._tokenizer.vocabulary.size
         if weights is None:
@@ -46,6 +56,8 @@ class EmbeddedBackend:
             self._network = Network(config, noise_weights(config, seed), context_window)
         else:
             self._network = Network.load(Path(weights), size, context_window)
+        self.prefixes = PrefixCache(prefix_cache)
+        self._keeps = prefix_cache > 0
         self.trained = weights is not None
         shape = self._network.config
         self.description = (
@@ -121,9 +133,11 @@ class EmbeddedBackend:
         prompt.text("assistant\n")
         return prompt.finish()
 
-    def start(self) -> DecoderSession:
+    def start(self) -> Session:
         """A fresh, empty sequence."""
-        return DecoderSession(self._network)
+        if not self._keeps:
+            return DecoderSession(self._network)
+        return self.prefixes.start(lambda: DecoderSession(self._network))
 
 
 class _Prompt:

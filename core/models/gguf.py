@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .prefix import PREFIX_BYTES, PrefixCache
+from .protocol import Session
 from .template import ChatTemplate
 
 if TYPE_CHECKING:
@@ -44,10 +46,15 @@ class GGUFBackend:
         context_window: how many tokens fit in a sequence; by default what the model was trained with, at most 8,192.
         threads: for computing; by default as many as there are processors.
         gpu_layers: how many layers go to the accelerator that llama.cpp was built for; -1 is all.
+        prefix_cache: bytes that finished sequences may take, for prompts that begin as they do; each takes those of a
+            whole window. By default 512 MiB, or one sequence if that is more; 0 keeps none.
 
     Raises:
         MissingDependencyError: llama-cpp-python is not installed.
         ModelError: the file cannot be loaded, or is not a model that writes text.
+
+    Attributes:
+        prefixes: the finished sequences that are kept.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class GGUFBackend:
         context_window: int | None = None,
         threads: int | None = None,
         gpu_layers: int = -1,
+        prefix_cache: int | None = None,
     ) -> None:
         library = _library()
         if not Path(path).is_file():
@@ -65,6 +73,10 @@ class GGUFBackend:
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         self._window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
         self._threads = threads or os.cpu_count() or 1
+        if prefix_cache is None:
+            prefix_cache = max(PREFIX_BYTES, self._weights.cache_bytes(self._window))
+        self.prefixes = PrefixCache(prefix_cache)
+        self._keeps = prefix_cache > 0
         self._vocabulary = _vocabulary(self._weights)
         self._sessions: weakref.WeakSet[GGUFSession] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -134,19 +146,24 @@ class GGUFBackend:
                 ids += weights.tokenize("\n" + text, special=True)[len(prefix) :]
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
-    def start(self) -> GGUFSession:
+    def start(self) -> Session:
         """A fresh, empty sequence, with room for the whole context window.
 
         Raises:
             ModelError: there is not enough memory, or the backend is closed.
         """
-        session = GGUFSession(_Context(self._open(), self._window, self._threads), self._window, self._vocabulary.size)
+        self._open()
+        return self.prefixes.start(self._session) if self._keeps else self._session()
+
+    def _session(self) -> GGUFSession:
+        session = GGUFSession(_Context(self._open(), self._window, self._threads), self._session)
         with self._lock:
             self._sessions.add(session)
         return session
 
     def close(self) -> None:
         """Free the model and all its sessions; closing twice is allowed."""
+        self.prefixes.close()
         with self._lock:
             sessions = list(self._sessions)
         for session in sessions:
@@ -166,10 +183,9 @@ class GGUFSession:
     slower, and as exact.
     """
 
-    def __init__(self, context: _Context, window: int, size: int) -> None:
+    def __init__(self, context: _Context, make: Callable[[], GGUFSession]) -> None:
         self._context: _Context | None = context
-        self._window = window
-        self._size = size
+        self._make = make
         self._ids: list[int] = []
         self._cached = 0  # how many of them llama.cpp has read
 
@@ -189,12 +205,12 @@ class GGUFSession:
         ids = [int(token_id) for token_id in token_ids]
         if not ids:
             raise ModelError("no tokens to append", hint="give at least one")
-        if min(ids) < 0 or max(ids) >= self._size:
-            raise ModelError(f"a token id is not one of 0..{self._size - 1}", hint="use this model's own tokens")
+        if min(ids) < 0 or max(ids) >= context.weights.size:
+            raise ModelError(f"a token id is not one of 0..{context.weights.size - 1}", hint="use this model's tokens")
         total = len(self._ids) + len(ids)
-        if total > self._window:
+        if total > context.window:
             raise ContextOverflowError(
-                f"{total} tokens do not fit in a window of {self._window}",
+                f"{total} tokens do not fit in a window of {context.window}",
                 hint="shorten the prompt, or load the model with a larger context_window",
             )
         try:
@@ -217,6 +233,29 @@ class GGUFSession:
             raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
         del self._ids[length:]
         self._forget(length)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the cache takes: those of a whole window."""
+        context = self._context
+        return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
+
+    def keeps(self, length: int) -> bool:
+        """Whether the first ``length`` tokens can be kept without reading them again."""
+        return length == self._cached or (length < self._cached and not self._open().weights.is_recurrent)
+
+    def fork(self, length: int) -> GGUFSession:
+        """An independent session with the first ``length`` tokens."""
+        twin = self._make()
+        try:
+            self._open().copy_to(twin._open())
+        except BaseException:
+            twin.close()
+            raise
+        twin._ids = list(self._ids)
+        twin._cached = self._cached
+        twin.crop(length)
+        return twin
 
     def close(self) -> None:
         """Free the context; closing twice is allowed."""
@@ -257,12 +296,21 @@ class _Weights:
             self.close()
             raise ModelError(f"{path!r} is not a model that writes text", hint="give a causal language model")
 
+        self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
+
     @property
     def is_closed(self) -> bool:
         return not self._free.alive
 
     def close(self) -> None:
         self._free()
+
+    def cache_bytes(self, window: int) -> int:
+        """Bytes of the keys and values of so many tokens, in llama.cpp's half precision."""
+        library, model = self.library, self.model
+        width = library.llama_model_n_embd(model) // max(1, library.llama_model_n_head(model))
+        heads = max(1, library.llama_model_n_head_kv(model))
+        return int(2 * 2 * library.llama_model_n_layer(model) * heads * width * window)
 
     def text(self, token_id: int) -> str:
         """How a token is called; empty if there is none."""
@@ -311,7 +359,8 @@ class _Context:
         if not pointer:
             raise ModelError(f"llama.cpp cannot make a context of {window} tokens", hint="lower context_window")
         self._pointer = pointer
-        self._weights = weights
+        self.weights = weights
+        self.window = window
         # The finaliser holds the weights, so that they outlive the context whatever the collector does first.
         self._free = weakref.finalize(self, _free_context, weights, pointer)
         self._memory = library.llama_get_memory(pointer)
@@ -325,17 +374,26 @@ class _Context:
 
     def decode(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one call; return a copy of the logits after the last."""
-        library = self._weights.library
+        library = self.weights.library
         tokens = (library.llama_token * len(ids))(*ids)
         status = library.llama_decode(self._pointer, library.llama_batch_get_one(tokens, len(ids)))
         if status != 0:
             raise ModelError(f"llama.cpp failed with status {status} on {len(ids)} tokens", hint="see its messages")
         pointer = library.llama_get_logits_ith(self._pointer, -1)
-        return np.ctypeslib.as_array(pointer, shape=(self._weights.size,)).astype(np.float32, copy=True)
+        return np.ctypeslib.as_array(pointer, shape=(self.weights.size,)).astype(np.float32, copy=True)
+
+    def copy_to(self, other: _Context) -> None:
+        """Give a fresh context this one's state."""
+        library = self.weights.library
+        size = library.llama_state_seq_get_size(self._pointer, 0)
+        buffer = (ctypes.c_uint8 * size)()
+        written = library.llama_state_seq_get_data(self._pointer, buffer, size, 0)
+        if not written or not library.llama_state_seq_set_data(other._pointer, buffer, written, 0):
+            raise ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
 
     def crop(self, length: int) -> bool:
         """Keep the first ``length`` tokens; if that cannot be done keep nothing, and return False."""
-        library = self._weights.library
+        library = self.weights.library
         if self._memory is None:
             return False
         kept = length > 0 and bool(library.llama_memory_seq_rm(self._memory, 0, length, -1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .prefix import PREFIX_BYTES, PrefixCache
+from .protocol import Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +39,16 @@ class HFBackend:
         dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
         revision: of a model on the hub.
         context_window: how many tokens fit in a sequence; by default what the model's configuration says.
+        prefix_cache: bytes that finished sequences may take on the device, for prompts that begin as they do; 0 keeps
+            none.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
         ModelError: the model cannot be loaded.
         VocabularyError: the exact bytes of the tokenizer's tokens are not known.
+
+    Attributes:
+        prefixes: the finished sequences that are kept.
     """
 
     def __init__(
@@ -50,7 +58,10 @@ class HFBackend:
         dtype: str = "auto",
         revision: str | None = None,
         context_window: int | None = None,
+        prefix_cache: int = PREFIX_BYTES,
     ) -> None:
+        self.prefixes = PrefixCache(prefix_cache)
+        self._keeps = prefix_cache > 0
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -152,9 +163,11 @@ class HFBackend:
                 hint="check the order of roles; some templates want user and assistant in turn",
             ) from error
 
-    def start(self) -> HFSession:
+    def start(self) -> Session:
         """A fresh, empty sequence."""
-        return HFSession(self._model, self._device, self._window)
+        if not self._keeps:
+            return HFSession(self._model, self._device, self._window)
+        return self.prefixes.start(lambda: HFSession(self._model, self._device, self._window))
 
 
 class HFSession:
@@ -182,7 +195,7 @@ class HFSession:
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Append tokens in one forward pass; return the logits after the last."""
+        """Append tokens in one forward pass; return the logits after the last. An error changes nothing."""
         import torch
 
         if self._closed:
@@ -194,15 +207,21 @@ class HFSession:
                 f"{len(self._ids) + len(token_ids)} tokens do not fit in a window of {self._window}",
                 hint="shorten the prompt, or lower max_tokens",
             )
-        self._ids.extend(int(token_id) for token_id in token_ids)
-        new = torch.tensor([self._ids[self._cached :]], dtype=torch.long, device=self._device)
-        with torch.inference_mode():
-            if self._keeps_cache:
-                output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, **self._options)
-                self._cache = output.past_key_values
-                self._cached = 0 if self._cache is None else len(self._ids)
-            else:
-                output = self._model(input_ids=new, use_cache=False, **self._options)
+        ids = [*self._ids, *map(int, token_ids)]
+        new = torch.tensor([ids[self._cached :]], dtype=torch.long, device=self._device)
+        try:
+            with torch.inference_mode():
+                if self._keeps_cache:
+                    output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, **self._options)
+                    self._cache = output.past_key_values
+                    self._cached = 0 if self._cache is None else len(ids)
+                else:
+                    output = self._model(input_ids=new, use_cache=False, **self._options)
+        except BaseException:  # some layers may have read the tokens, and others not
+            self._cache = None
+            self._cached = 0
+            raise
+        self._ids = ids
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
 
@@ -228,6 +247,33 @@ class HFSession:
             and not (getattr(layer, "is_sliding", False) and layer.get_seq_length() >= layer.sliding_window)
             for layer in layers
         )
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the cache takes now, room that a crop has left included."""
+        tensors = [tensor for layer in getattr(self._cache, "layers", ()) for tensor in (layer.keys, layer.values)]
+        return sum(int(tensor.untyped_storage().nbytes()) for tensor in tensors if tensor is not None)
+
+    def keeps(self, length: int) -> bool:
+        """Whether the first ``length`` tokens can be kept without reading them again."""
+        return 0 < length <= self._cached and (length == self._cached or self._can_crop()) and self._can_copy()
+
+    def fork(self, length: int) -> HFSession:
+        """An independent session with the first ``length`` tokens."""
+        twin = HFSession(self._model, self._device, self._window)
+        twin._ids = list(self._ids)
+        twin._cached = self._cached
+        twin._cache = copy.copy(self._cache)
+        twin._cache.layers = [copy.copy(layer) for layer in self._cache.layers]
+        for layer in twin._cache.layers:
+            layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
+        twin.crop(length)
+        return twin
+
+    def _can_copy(self) -> bool:
+        """Whether the cache is of layers whose whole state we know."""
+        layers = getattr(self._cache, "layers", None) or [None]
+        return all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in layers)
 
     def close(self) -> None:
         """Free the cache."""

@@ -313,12 +313,36 @@ def test_closing_frees_everything(path: Path) -> None:
     with pytest.raises(ModelError, match="model is closed"):
         backend.start()
     other = GGUFBackend(str(path), threads=1)
-    weights, context = other._weights, other.start()._context
+    weights, context = other._weights, other._session()._context
     assert context is not None and context.is_closed is False
     frees = [weights._free, context._free]
     del other, weights, context
     gc.collect()
     assert [each.alive for each in frees] == [False, False]
+
+
+def test_next_turn_reuses_the_last_one(path: Path) -> None:
+    """A longer prompt reads only what is new, another one with the same beginning gets a copy, and neither disturbs the
+    other."""
+    backend, plain = GGUFBackend(str(path), threads=1), GGUFBackend(str(path), threads=1, prefix_cache=0)
+    first = backend.encode('the weather in Rome {"city": "Paris"} ' * 4)
+    for ids, reused in (
+        (first, 0),
+        (first + backend.encode(" and then"), len(first)),
+        (first[:40] + backend.encode(" something else"), 40),
+        (first + backend.encode(" and then") + first, len(first) + len(backend.encode(" and then"))),
+    ):
+        session, fresh = backend.start(), plain.start()
+        np.testing.assert_allclose(session.extend(ids), fresh.extend(ids), atol=0.1)
+        assert session.cached_tokens == reused
+        np.testing.assert_allclose(session.extend([5]), fresh.extend([5]), atol=0.1)
+        session.crop(len(ids))
+        session.close()
+        fresh.close()
+    assert backend.prefixes.counters().sessions == 2
+    backend.close()
+    plain.close()
+    assert backend.prefixes.counters().sessions == 0
 
 
 def test_sessions_of_several_threads_are_apart(backend: GGUFBackend) -> None:

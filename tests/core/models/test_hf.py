@@ -86,6 +86,44 @@ def test_logits_depend_only_on_the_tokens(folder: Path) -> None:
         pieces.extend([1])
 
 
+def test_next_turn_reuses_the_last_one(folder: Path) -> None:
+    """A longer prompt reads only what is new, another one with the same beginning gets a copy, and neither disturbs the
+    other."""
+    backend, plain = load_model(f"hf:{folder}").backend, load_model(f"hf:{folder}", prefix_cache=0).backend
+    first = backend.encode('the weather in Rome {"city": "Paris"} ' * 4)
+    more = backend.encode(" and then")
+    for ids, reused in (
+        (first, 0),
+        (first + more, len(first)),
+        (first[:40] + backend.encode(" something else"), 40),
+        (first + more + first, len(first + more)),
+        (first + more + first, len(first + more + first) - 1),
+    ):
+        session, fresh = backend.start(), plain.start()
+        np.testing.assert_allclose(session.extend(ids), fresh.extend(ids), atol=1e-4)
+        assert session.cached_tokens == reused
+        np.testing.assert_allclose(session.extend([5]), fresh.extend([5]), atol=1e-4)
+        session.crop(len(ids))
+        session.close()
+    counters = backend.prefixes.counters()
+    assert (counters.sessions, counters.hits, counters.misses) == (2, 4, 1)
+    assert plain.prefixes.counters().sessions == 0
+
+
+def test_failed_forward_pass_leaves_the_sequence_as_it_was(folder: Path) -> None:
+    """After an error in the middle of the model, the sequence goes on as if nothing had happened."""
+    backend = load_model(f"hf:{folder}", prefix_cache=0).backend
+    session, fresh = backend.start(), backend.start()
+    session.extend([5, 6, 7])
+    layer = backend._model.model.layers[1]
+    handle = layer.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("device lost")))
+    with pytest.raises(RuntimeError, match="device lost"):
+        session.extend([8])
+    handle.remove()
+    assert session.length == 3
+    np.testing.assert_allclose(session.extend([9]), fresh.extend([5, 6, 7, 9]), atol=1e-4)
+
+
 def test_generates_json_that_is_valid(folder: Path) -> None:
     """A model of noise writes JSON of the schema, with ids beyond the tokenizer never chosen."""
     model = load_model(f"hf:{folder}")

@@ -1,0 +1,267 @@
+"""The prompt prefix cache: a conversation's next turn does not compute again what its last turn has computed.
+
+When a session is closed, it is kept with its token ids; a new one whose first tokens are those of a kept one goes on
+from there. A kept session is *moved* where the new prompt goes on behind the old prompt (the conversation's next turn),
+and *copied* up to where the two part otherwise (another conversation with the same tools), so that neither takes the
+other's.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+from .protocol import Session
+
+#: Bytes that kept sequences may take, unless another bound is asked for.
+PREFIX_BYTES = 512 * 2**20
+
+#: A shorter common beginning is not worth a copy.
+MIN_COMMON = 16
+
+
+class KeptSession(Session, Protocol):
+    """What a session offers besides, so that it can be kept."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its cache takes now."""
+        ...
+
+    def keeps(self, length: int) -> bool:
+        """Whether its first ``length`` tokens can be kept without reading them again."""
+        ...
+
+    def fork(self, length: int) -> KeptSession:
+        """An independent session with its first ``length`` tokens, which `keeps` has promised."""
+        ...
+
+
+@dataclass(frozen=True)
+class PrefixCounters:
+    """What a cache has done.
+
+    Attributes:
+        hits: sessions that went on from a kept one.
+        misses: sessions that began afresh.
+        reused_tokens: tokens that were not computed again.
+        evictions: kept sessions that were freed for room.
+        sessions: how many are kept now.
+        nbytes: how many bytes they take.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    reused_tokens: int = 0
+    evictions: int = 0
+    sessions: int = 0
+    nbytes: int = 0
+
+
+@dataclass(frozen=True)
+class _Entry:
+    session: KeptSession
+    ids: npt.NDArray[np.int64]
+    prompt: int  # how many of them were given first
+    nbytes: int
+
+
+class PrefixCache:
+    """Keeps closed sessions within a bound of memory; the least recently used are freed first. Thread-safe.
+
+    Args:
+        max_bytes: the bound.
+    """
+
+    def __init__(self, max_bytes: int = PREFIX_BYTES) -> None:
+        if max_bytes < 0:
+            raise ModelError(f"prefix_cache cannot be {max_bytes}", hint="a number of bytes; 0 switches it off")
+        self._max_bytes = max_bytes
+        self._entries: list[_Entry] = []  # the most recently used last
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._hits = self._misses = self._reused = self._evictions = 0
+
+    def start(self, make: Callable[[], KeptSession]) -> PrefixSession:
+        """A session that looks for a kept one when it gets its first tokens.
+
+        Args:
+            make: gives a fresh session, where none is found.
+        """
+        return PrefixSession(self, make)
+
+    def take(self, ids: Sequence[int]) -> KeptSession | None:
+        """A session that holds a beginning of ``ids``, all but the last token at most; the caller's from now on."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        with self._lock:
+            best: _Entry | None = None
+            common = 0
+            for entry in reversed(self._entries):
+                shared = min(_common(entry.ids, wanted), len(wanted) - 1)
+                if shared > common and entry.session.keeps(shared):
+                    best, common = entry, shared
+            if best is None or common < MIN_COMMON:
+                self._misses += 1
+                return None
+            session = self._detach(best, common)
+            if session is None:
+                self._misses += 1
+                return None
+            self._hits += 1
+            self._reused += common
+            return session
+
+    def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
+        """The first ``length`` tokens of a kept session, moved or copied; None if its model cannot do that now."""
+        self._remove(entry)
+        moves = length >= entry.prompt - 1
+        try:
+            if moves:
+                entry.session.crop(length)
+                return entry.session
+            twin = entry.session.fork(length)
+        except Exception:  # for example no memory for a copy: what is only a shortcut must not fail a request
+            entry.session.close()
+            return None
+        self._entries.append(entry)
+        return twin
+
+    def give(self, session: KeptSession, ids: Sequence[int], prompt: int) -> None:
+        """Keep a session, which is the cache's from now on.
+
+        Args:
+            session: with exactly these tokens.
+            ids: its tokens.
+            prompt: how many of them were the prompt.
+        """
+        dropped = [session]
+        nbytes = session.nbytes
+        with self._lock:
+            if not self._is_closed and len(ids) >= MIN_COMMON and nbytes <= self._max_bytes:
+                dropped.clear()
+                self._entries.append(_Entry(session, np.asarray(ids, dtype=np.int64), prompt, nbytes))
+                total = sum(entry.nbytes for entry in self._entries)
+                while total > self._max_bytes:
+                    oldest = self._entries.pop(0)
+                    total -= oldest.nbytes
+                    self._evictions += 1
+                    dropped.append(oldest.session)
+        for each in dropped:
+            each.close()
+
+    def clear(self) -> None:
+        """Free all kept sessions."""
+        with self._lock:
+            entries, self._entries = self._entries, []
+        for entry in entries:
+            entry.session.close()
+
+    def close(self) -> None:
+        """Free all kept sessions, and keep none from now on."""
+        with self._lock:
+            self._is_closed = True
+        self.clear()
+
+    def counters(self) -> PrefixCounters:
+        """What it has done so far, and holds now."""
+        with self._lock:
+            return PrefixCounters(
+                self._hits,
+                self._misses,
+                self._reused,
+                self._evictions,
+                len(self._entries),
+                sum(entry.nbytes for entry in self._entries),
+            )
+
+    def _remove(self, entry: _Entry) -> None:
+        self._entries = [each for each in self._entries if each is not entry]
+
+
+class PrefixSession:
+    """A session that begins from a kept one where it can, and is kept when it is closed; implements `Session`.
+
+    One in whose forward pass anything was raised, or that gave logits that are not numbers, is never kept.
+
+    Attributes:
+        cached_tokens: how many of its first tokens were not computed again.
+    """
+
+    def __init__(self, cache: PrefixCache, make: Callable[[], KeptSession]) -> None:
+        self._cache = cache
+        self._make = make
+        self._inner: KeptSession | None = None
+        self._ids: list[int] = []
+        self._prompt = 0
+        self._is_sound = True
+        self._is_closed = False
+        self.cached_tokens = 0
+
+    @property
+    def length(self) -> int:
+        """How many tokens the sequence has."""
+        return len(self._ids)
+
+    def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens in one forward pass; return the logits after the last. Errors as of the model's own session."""
+        if self._is_closed:
+            raise ModelError("the session is closed", hint="start a new one")
+        ids = [int(token_id) for token_id in token_ids]
+        rest: Sequence[int] = ids
+        if self._inner is None:
+            self._inner = self._cache.take(ids) if ids else None
+            if self._inner is None:
+                self._inner = self._make()
+            self.cached_tokens = self._inner.length
+            self._prompt = len(ids)
+            rest = ids[self.cached_tokens :]
+        sound, self._is_sound = self._is_sound, False
+        try:
+            logits = self._inner.extend(rest)
+        except BaseException:
+            if not self._ids:  # it may hold a beginning that this sequence does not have
+                self._inner.close()
+                self._inner = None
+            raise
+        self._ids += ids
+        self._is_sound = sound and not math.isnan(float(np.dot(logits, logits)))
+        return logits
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens after the first ``length``."""
+        if self._is_closed:
+            raise ModelError("the session is closed", hint="start a new one")
+        if not 0 <= length <= len(self._ids):
+            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+        if self._inner is not None:
+            sound, self._is_sound = self._is_sound, False
+            self._inner.crop(length)
+            self._is_sound = sound
+        del self._ids[length:]
+
+    def close(self) -> None:
+        """Hand the sequence to the cache, or free it; closing twice is allowed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        inner, self._inner = self._inner, None
+        if inner is None:
+            return
+        if self._is_sound:
+            self._cache.give(inner, self._ids, self._prompt)
+        else:
+            inner.close()
+
+
+def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
+    """How many tokens two sequences have in common at their beginning."""
+    size = min(len(one), len(other))
+    differing = np.flatnonzero(one[:size] != other[:size])
+    return int(differing[0]) if len(differing) else size
