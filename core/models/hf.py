@@ -6,14 +6,16 @@ import copy
 import inspect
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .hf_batch import HFBatch, SeparateRows, can_batch
 from .prefix import PREFIX_BYTES, PrefixCache
-from .protocol import Session
+from .protocol import BatchSession, Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +64,7 @@ class HFBackend:
     ) -> None:
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
+        self._batches: bool | None = None  # whether rows can share a cache, when that was tried
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -169,6 +172,16 @@ class HFBackend:
             return HFSession(self._model, self._device, self._window)
         return self.prefixes.start(lambda: HFSession(self._model, self._device, self._window))
 
+    def start_batch(self) -> BatchSession:
+        """An empty batch: one forward pass for all rows, where the model's cache allows that."""
+        if self._batches is None:
+            with closing(HFSession(self._model, self._device, self._window)) as session:
+                session.extend([0])
+                self._batches = can_batch(self._model, session)
+        if self._batches:
+            return HFBatch(self._model, self._device, self._window)
+        return SeparateRows(self.start, self._window)
+
 
 class HFSession:
     """One sequence and its cache; implements `Session`.
@@ -188,6 +201,11 @@ class HFSession:
         takes = inspect.signature(model.forward).parameters
         self._keeps_cache = "past_key_values" in takes
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
+
+    @property
+    def cache(self) -> Any:
+        """The cache of transformers; None while there is none."""
+        return self._cache
 
     @property
     def length(self) -> int:

@@ -1,0 +1,224 @@
+"""Batches of a transformers model: each row is what a session of its own would be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import ContextOverflowError, GenerateParams, JsonMode, ModelError, load_model
+from toolgrammar.core.models.hf_batch import HFBatch, SeparateRows
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+SIZE = 300
+SHAPE = {"vocab_size": SIZE, "initializer_range": 0.3, "eos_token_id": 256, "bos_token_id": 256, "pad_token_id": 256}
+ROTARY = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+}
+
+
+def llama() -> Any:
+    """Rotary positions, grouped queries."""
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE, **ROTARY))
+
+
+def gpt2() -> Any:
+    """Learned positions."""
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**SHAPE, n_embd=32, n_layer=2, n_head=4, n_positions=256)
+    )
+
+
+def qwen2() -> Any:
+    """Rotary positions, biases."""
+    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**SHAPE, **ROTARY))
+
+
+def qwen3() -> Any:
+    """Rotary positions, normed queries and keys."""
+    return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**SHAPE, **ROTARY, head_dim=16))
+
+
+def mistral() -> Any:
+    """A sliding window, which counts columns: rows apart."""
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**SHAPE, **ROTARY, sliding_window=8))
+
+
+def mamba() -> Any:
+    """A recurrent state and no cache of keys and values: rows apart."""
+    config = transformers.MambaConfig(**SHAPE, hidden_size=32, num_hidden_layers=2, state_size=4)
+    return transformers.MambaForCausalLM(config)
+
+
+SHARED = [llama, gpt2, qwen2, qwen3]
+APART = [mistral, mamba]
+Loaded = Callable[[Callable[[], Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """Save a model of random weights with a byte tokenizer, and load it as any other, once each."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    raw = Tokenizer(models.BPE(vocab={name: number for number, name in enumerate(alphabet)}, merges=[]))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    raw.add_special_tokens([AddedToken("<|end|>", special=True)])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>")
+    backends: dict[Any, Any] = {}
+
+    def load(make: Callable[[], Any]) -> Any:
+        if make not in backends:
+            torch.manual_seed(0)
+            folder = tmp_path_factory.mktemp(make.__name__)
+            make().save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            backends[make] = load_model(f"hf:{folder}")
+        return backends[make]
+
+    return load
+
+
+@pytest.mark.parametrize("make", [*SHARED, *APART], ids=lambda make: make.__name__)
+def test_rows_are_those_of_single_sessions(loaded: Loaded, make: Callable[[], Any]) -> None:
+    """Whatever rows begin, advance, shrink and leave at each step, their logits are those of the tokens alone."""
+    backend = loaded(make).backend
+    random = np.random.default_rng(0)
+    texts: dict[int, list[int]] = {}
+    fresh = 0
+    with closing(backend.start_batch()) as batch:
+        assert isinstance(batch, HFBatch if make in SHARED else SeparateRows)
+        for step in range(30):
+            for key in [key for key in texts if random.random() < 0.1]:
+                batch.drop(key)
+                del texts[key]
+            for key in [key for key in texts if random.random() < 0.3]:
+                length = int(random.integers(0, len(texts[key]) + 1))
+                batch.crop(key, length)
+                del texts[key][length:]
+            rows = []
+            shared = random.integers(0, 256, 20).tolist()
+            for _ in range(int(random.integers(0, 4)) if len(texts) < 6 else 0):
+                rows.append((fresh, [*shared, *random.integers(0, 256, random.integers(1, 12)).tolist()]))
+                fresh += 1
+            for key in texts:
+                if random.random() < 0.8:
+                    rows.append((key, random.integers(0, 256, random.integers(1, 5)).tolist()))
+            random.shuffle(rows)
+            if not rows:
+                continue
+            results = batch.extend(rows)
+            for (key, ids), logits in zip(rows, results):
+                texts.setdefault(key, []).extend(ids)
+                if step % 3 == 0 or step > 25:
+                    with torch.inference_mode():
+                        expected = backend._model(input_ids=torch.tensor([texts[key]])).logits[0, -1].numpy()
+                    np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", SHARED, ids=lambda make: make.__name__)
+def test_batch_of_generations_is_the_single_ones(loaded: Loaded, make: Callable[[], Any]) -> None:
+    """Different grammars, prompts and budgets in one batch give, under greedy, the texts of one-by-one runs."""
+    model = loaded(make)
+    schemas = [
+        {"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]},
+        {"type": "integer", "minimum": 10, "maximum": 10**6},
+        {"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 1, "maxItems": 4},
+        {"type": "string", "pattern": "^[a-f]{3,30}$"},
+    ]
+    prompts = ["x", "a longer prompt than the others have", "hm", "tell me"]
+    params = [
+        {"json_mode": JsonMode(schema), "max_tokens": 24 + 3 * number, "temperature": 0.0}
+        for number, schema in enumerate(schemas)
+    ]
+    together = model.generate_batch(prompts, [GenerateParams(**each) for each in params])
+    for prompt, each, generation in zip(prompts, params, together):
+        assert generation.text == model.generate(prompt, **each).text
+        json.loads(generation.text)
+
+
+def test_one_forward_pass_a_step(loaded: Loaded) -> None:
+    """A step is one forward pass whatever the rows; beginning together costs one more for what is common."""
+    backend = loaded(llama).backend
+    widths: list[tuple[int, ...]] = []
+    handle = backend._model.model.layers[0].register_forward_hook(
+        lambda module, inputs, output: widths.append(tuple(inputs[0].shape[:2]))
+    )
+    prompt = list(range(40))
+    with closing(backend.start_batch()) as batch:
+        batch.extend([(number, [*prompt, number, 7][: 42 - number]) for number in range(2)])
+        assert widths == [(1, 40), (2, 2)]
+        widths.clear()
+        batch.extend([(0, [1]), (1, [2, 3, 4])])
+        assert widths == [(2, 3)]
+        widths.clear()
+        batch.extend([(1, [5]), (9, [1, 2, 3])])
+        assert widths == [(2, 1), (1, 3)]
+        widths.clear()
+        batch.drop(0)
+        batch.extend([(9, [1]), (1, [5])])
+        assert widths == [(2, 1)]
+    handle.remove()
+
+
+def test_cache_is_packed(loaded: Loaded) -> None:
+    """Rows that are taken back again and again do not make the cache grow without end."""
+    backend = loaded(llama).backend
+    with closing(backend.start_batch()) as batch:
+        batch.extend([(0, [1, 2, 3]), (1, [4])])
+        for _ in range(60):
+            batch.extend([(0, [1, 2, 3, 4])])
+            batch.crop(0, 3)
+        assert batch._seen.shape[1] < 80
+        assert batch._cache.layers[0].keys.shape[2] == batch._seen.shape[1]
+
+
+@pytest.mark.parametrize("make", [llama, mamba], ids=lambda make: make.__name__)
+def test_faults_change_nothing(loaded: Loaded, make: Callable[[], Any]) -> None:
+    """Wrong requests and errors inside the model are told, and the rows go on as if nothing had happened."""
+    backend = loaded(make).backend
+    batch, plain = backend.start_batch(), backend.start_batch()
+    for each in (batch, plain):
+        each.extend([(0, [1, 2, 3]), (1, [4, 5])])
+    window = backend.context_window
+    with pytest.raises(ContextOverflowError, match=f"row 1 do not fit in a window of {window}"):
+        batch.extend([(0, [1]), (1, [1] * window)])
+    with pytest.raises(ModelError, match="row 0"):
+        batch.extend([(1, [1]), (0, [])])
+    with pytest.raises(ModelError, match="named once"):
+        batch.extend([(0, [1]), (0, [2])])
+    with pytest.raises(ModelError, match="named once"):
+        batch.extend([])
+    for row, length in ((0, 4), (0, -1), (7, 0)):
+        with pytest.raises(ModelError, match="crop"):
+            batch.crop(row, length)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("device lost")
+
+    layers = backend._model.model.layers if make is llama else backend._model.backbone.layers
+    handle = layers[1].register_forward_pre_hook(fail)  # the first layer has read the tokens by then
+    with pytest.raises(RuntimeError, match="device lost"):
+        batch.extend([(0, [6]), (1, [7]), (2, [8])])
+    handle.remove()
+    for step in ([(1, [9]), (0, [8, 7])], [(2, [5, 6]), (1, [1])]):
+        for one, other in zip(batch.extend(step), plain.extend(step)):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+    batch.drop(99)
+    for each in (batch, plain):
+        each.close()
+        each.close()
+        with pytest.raises(ModelError, match="batch is closed"):
+            each.extend([(0, [1])])
