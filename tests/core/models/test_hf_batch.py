@@ -100,7 +100,7 @@ def test_rows_are_those_of_single_sessions(loaded: Loaded, make: Callable[[], An
     fresh = 0
     with closing(backend.start_batch()) as batch:
         assert isinstance(batch, HFBatch if make in SHARED else SeparateRows)
-        for step in range(30):
+        for step in range(24):
             for key in [key for key in texts if random.random() < 0.1]:
                 batch.drop(key)
                 del texts[key]
@@ -122,7 +122,7 @@ def test_rows_are_those_of_single_sessions(loaded: Loaded, make: Callable[[], An
             results = batch.extend(rows)
             for (key, ids), logits in zip(rows, results):
                 texts.setdefault(key, []).extend(ids)
-                if step % 3 == 0 or step > 25:
+                if step % 3 == 0:
                     with torch.inference_mode():
                         expected = backend._model(input_ids=torch.tensor([texts[key]])).logits[0, -1].numpy()
                     np.testing.assert_allclose(logits, expected, atol=1e-4)
