@@ -958,6 +958,15 @@ def load_table(trie: Trie, saved: tuple) -> Table:
     return table
 
 
+@cython.cfunc
+def _bits(bits: cython.uint[::1], words: cython.int) -> cython.uint[::1]:
+    new: cython.uint[::1] = _grown(None, "I", words)
+    i: cython.int
+    for i in range(words):
+        new[i] = bits[i]
+    return new
+
+
 @cython.cclass
 class Counts:
     """Tokens that stay inside a JSON string (from between two characters on) with their number of characters, and the
@@ -984,6 +993,22 @@ def load_counts(saved: tuple) -> Counts:
     counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
     counts.tokens, counts.ends, counts.longest = numbers
     return counts
+
+
+@cython.cclass
+class Marks:
+    """Where a vocabulary leaves a class of characters in a JSON string, by a quote, a backslash or another character.
+
+    ``plain`` has a bit for each token of characters of the class alone, read from between two characters. ``node`` are
+    the trie nodes on the way out, or behind, in pre-order; ``after`` says for each where in that list its subtree is
+    over.
+    """
+
+    plain: cython.uint[::1]
+    count: cython.int
+    node: cython.int[::1]
+    after: cython.int[::1]
+    nodes: cython.int
 
 
 @cython.cclass
@@ -1261,8 +1286,9 @@ class Masks:
         key = None
         tag: cython.longlong = atom >> TAG
         free = None
+        open_class: cython.int = -1
         if tag == ROW:
-            key, free = self.automaton.source.shared(atom)
+            key, free, open_class = self.automaton.source.shared(atom)
             if key is not None:
                 found = self.shared.get(key)
         elif tag == COUNTED and (atom & 0xFF) == LOCAL_BODY:
@@ -1274,6 +1300,8 @@ class Masks:
                     found = self._class_table(atom)
                 elif free is not None and self._is_near(atom, free):
                     found = self._near_table(atom, free)
+                elif open_class >= 0:
+                    found = self._open_table(atom, open_class)
             if found is None:
                 found = self._build_table(atom)
             if key is not None:
@@ -1500,6 +1528,110 @@ class Masks:
         return table
 
     @cython.cfunc
+    def _open_table(self, atom: cython.longlong, number: cython.int) -> Table:
+        """The table between two characters of a JSON string that may go on with any characters of a class: they all
+        stay inside, so it only remains to walk to quotes, backslashes, and what is not of the class."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        marks: Marks = self._marks(number)
+        table: Table = _new_table()
+        self.built += 1
+        table.is_dense = True
+        table.dense = _bits(marks.plain, self.words)
+        table.count = marks.count
+        table.size += 4 * self.words
+        i: cython.int = 0
+        node: cython.int
+        depth: cython.int
+        token: cython.int
+        then: cython.longlong
+        self.end_count = 0
+        while i < marks.nodes:
+            self.visited += 1
+            node = marks.node[i]
+            depth = trie.depth[node]
+            then = automaton._step(atom if depth == 1 else self.stack[depth - 1], trie.byte[node])
+            if then < 0 or then == DONE:
+                if then == DONE:
+                    self._end(node, True)
+                i = marks.after[i]
+                continue
+            token = trie.token[node]
+            while token >= 0:
+                if not table.dense[token >> 5] >> (token & 31) & 1:
+                    table.dense[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                    table.count += 1
+                token = trie.same[token]
+            self.stack[depth] = then
+            i += 1
+        self._set_ends(table)
+        return table
+
+    @cython.cfunc
+    def _marks(self, number: cython.int) -> Marks:
+        """The `Marks` of a class of characters; taken once for the vocabulary."""
+        key, star = self.automaton.source.character_class(number)
+        known = self.shared.setdefault("marks", {})
+        found = known.get(key)
+        if found is None:
+            found = self._take_marks(star)
+            if len(known) >= MOST_RUNS:
+                del known[next(iter(known))]
+            known[key] = found
+        return found
+
+    @cython.cfunc
+    def _take_marks(self, star: cython.longlong) -> Marks:
+        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        marks: Marks = Marks.__new__(Marks)
+        plain: cython.uint[::1] = _grown(None, "I", self.words)
+        state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        wanted: cython.uchar[::1] = _grown(None, "B", trie.nodes)
+        state[0] = LOCAL_BODY
+        stack[0] = star
+        marks.count = 0
+        i: cython.int = 1
+        parent: cython.int
+        here: cython.int
+        then: cython.longlong
+        token: cython.int
+        while i < trie.nodes:
+            here = automaton.local[state[trie.depth[i] - 1] * 256 + trie.byte[i]]
+            if here == -1:
+                i += trie.size[i]
+                continue
+            then = automaton._step(stack[trie.depth[i] - 1], trie.byte[i])
+            if trie.byte[i] == 0x22 or trie.byte[i] == 0x5C or then < 0:
+                parent = i
+                while parent > 0 and not wanted[parent]:
+                    wanted[parent] = 1
+                    parent = trie.parent[parent]
+                for parent in range(i + 1, i + trie.size[i]):
+                    wanted[parent] = 1
+                i += trie.size[i]
+                continue
+            stack[trie.depth[i]] = then
+            token = trie.token[i]
+            while token >= 0:
+                plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                marks.count += 1
+                token = trie.same[token]
+            state[trie.depth[i]] = here
+            i += 1
+        nodes = array("i", [i for i in range(trie.nodes) if wanted[i]])
+        marks.nodes = len(nodes)
+        nodes.append(trie.nodes)
+        marks.node = nodes
+        marks.after = array("i", nodes)
+        for i in range(marks.nodes):
+            marks.after[i] = _first_from(marks.node, marks.nodes, nodes[i] + trie.size[nodes[i]])
+        marks.plain = plain
+        return marks
+
+    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
         """Whether most bytes lead from ``atom`` to where they lead from ``free``, the free string."""
@@ -1525,7 +1657,7 @@ class Masks:
         self.built += 1
         table.count = base.count
         table.is_dense = True
-        table.dense = array("I", base.dense)
+        table.dense = _bits(base.dense, self.words)
         table.size += 4 * self.words
         beside: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)
         beside[0] = free

@@ -167,7 +167,7 @@ class Program:
         heads = self.nodes.heads(node)
         return [self._atom(head.atom) for head in heads], [head.rest for head in heads], self.nodes.nullable(node)
 
-    def shared(self, state: int) -> tuple[Hashable | None, int | None]:
+    def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
         """What the table of a row state may be taken from; see `Rows.shared`."""
         return self.rows.shared(state)
 

@@ -59,6 +59,7 @@ class Rows:
         self._recent: dict[tuple[int, bool], Segments] = {}
         self._classes: list[int] = []
         self._class_number: dict[int, int] = {}
+        self._wide: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self._key)
@@ -90,19 +91,39 @@ class Rows:
         """The 256 successors of a state. The kernel keeps them, so they are not kept here."""
         return self._derive(state)
 
-    def shared(self, state: int) -> tuple[Hashable | None, int | None]:
+    def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
         """What the tokens that stay inside a JSON string may be taken from.
 
         Returns:
-            A key that is the same in every store, for the states of the free string; and, for other states between two
-            characters of a JSON string, the state of the free string there.
+            A key that is the same in every store, for the states of the free string; for other states between two
+            characters of a JSON string, the state of the free string there, and the number of a class of nearly all
+            characters of which any may follow (-1: there is none).
         """
         key = self._key[state]
         if key[0] in ("open", "body") and key[1] == self.terms.ALL:
-            return key, None
+            return key, None, -1
         if key[0] == "body" and key[2]:
-            return None, self.body(self.terms.ALL, True)
-        return None, None
+            chars = self.terms.open_class(key[1])  # type: ignore[arg-type]
+            number = -1 if chars is None or not self._is_wide(chars) else self._number(chars)
+            return None, self.body(self.terms.ALL, True), number
+        return None, None, -1
+
+    def _is_wide(self, chars: int) -> bool:
+        """Whether a class has nearly all characters, so that only few tokens leave it."""
+        found = self._wide.get(chars)
+        if found is None:
+            ranges = self.terms.ranges(chars)
+            ascii_letters = sum(max(0, min(high, 0x7E) - max(low, 0x20) + 1) for low, high in ranges)
+            everything = sum(high - low + 1 for low, high in ranges)
+            found = self._wide[chars] = ascii_letters >= 90 and everything >= 0x100000
+        return found
+
+    def _number(self, chars: int) -> int:
+        number = self._class_number.get(chars)
+        if number is None:
+            number = self._class_number[chars] = len(self._classes)
+            self._classes.append(chars)
+        return number
 
     def run(self, state: int) -> tuple[int, int, int] | None:
         """``(class, least, most)`` if between ``least`` and ``most`` (-1: any number) characters of one class follow,
@@ -116,11 +137,7 @@ class Rows:
         if bounds is None or (bounds[0] == self.terms.ANY and key[1] != self.terms.ALL):
             return None
         chars, least, most = bounds
-        number = self._class_number.get(chars)
-        if number is None:
-            number = self._class_number[chars] = len(self._classes)
-            self._classes.append(chars)
-        return number, min(least, _MANY), -1 if most is None else min(most, _MANY)
+        return self._number(chars), min(least, _MANY), -1 if most is None else min(most, _MANY)
 
     def character_class(self, number: int) -> tuple[Hashable, int]:
         """A key of a class that is the same in every store, and the state inside a string of any number of its

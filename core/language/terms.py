@@ -344,6 +344,31 @@ class Terms:
             self._cofinite[term] = known
         return known
 
+    def open_class(self, term: int) -> int | None:
+        """A class of characters such that every string of them is the beginning of one in the language, seen from the
+        term's shape; None: none known.
+
+        So it is for patterns that may match anywhere (any characters), for ``.+:[0-9]`` (any but ends of lines), and
+        for languages that lack finitely many strings. Derivatives by characters of the class have it too.
+        """
+        kind, args = self._kind[term], self._args[term]
+        if kind == _SEQ:
+            part, follows = args
+            if self._kind[part] != _REPEAT or self._args[part][2] is not None or self.is_empty(follows):
+                return None
+            chars: int = self._args[part][0]
+            return chars if self._kind[chars] == _CHARS else None
+        if kind == _ALT:
+            found = [each for each in map(self.open_class, args) if each is not None]
+            return max(found, key=self._width, default=None)
+        if kind == _AND:  # what has endlessly many ways to go on can lose finitely many
+            rest = [part for part in args if not self.is_cofinite(part)]
+            return self.ANY if not rest else self.open_class(rest[0]) if len(rest) == 1 else None
+        return self.ANY if self.is_cofinite(term) else None
+
+    def _width(self, chars: int) -> int:
+        return sum(high - low for low, high in self._args[chars][0])
+
     def _is_finite(self, term: int) -> bool:
         kind, args = self._kind[term], self._args[term]
         if kind in (_EMPTY, _EPSILON, _CHARS, _WORDS):

@@ -28,6 +28,9 @@ def vocabulary() -> Vocabulary:
 
 VOCABULARY = vocabulary()
 
+#: How many nodes the trie of the vocabulary has.
+NODES = len({token[:size] for token in VOCABULARY.tokens if token for size in range(len(token) + 1)})
+
 STRINGS = [
     {"pattern": "^.{1,20}$"},
     {"pattern": "^[a-z0-9_-]{3,30}$"},
@@ -42,6 +45,12 @@ STRINGS = [
     {"not": {"const": "foo"}},
     {"not": {"pattern": "^a"}},
     {"minLength": 2, "not": {"enum": ["ab", "foo"]}},
+    {"pattern": "foo"},
+    {"pattern": "a.*,.*b$"},
+    {"pattern": "^.+:a{2}-b+$"},
+    {"pattern": "^[^b]+b[^b]+$"},
+    {"pattern": "foo|^[^a]+0", "minLength": 4},
+    {"pattern": "\\u00e9", "not": {"const": "aé"}},
 ]
 
 
@@ -64,6 +73,20 @@ def test_masks_equal_steps(keywords: dict) -> None:
             if not text:
                 break
             assert matcher.accept(draw.choice(text))
+
+
+@pytest.mark.parametrize("pattern", ["foo", "^[^/]*/foo", ".+:b"])
+def test_a_pattern_anywhere_walks_to_quotes_alone(pattern: str) -> None:
+    """Where nearly any character may follow, later masks visit a small part of the trie."""
+    constraint = Grammar.from_json_schema({"type": "string", "pattern": pattern}).bind(VOCABULARY)
+    visited = []
+    for text in (b'"', b'"b', b'"f', b'"fo'):
+        before = constraint.counters()["mask_visited"]
+        matcher = constraint.matcher()
+        assert matcher.accept_bytes(text)
+        matcher.allowed_tokens()
+        visited.append(constraint.counters()["mask_visited"] - before)
+    assert max(visited) < 0.7 * NODES
 
 
 def test_a_counted_class_is_walked_once() -> None:
