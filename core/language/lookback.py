@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Any
 
 try:
     import cython
@@ -48,9 +47,9 @@ def _string_start(text: bytes, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 @cython.cfunc
-def _opening(text: bytes, end: cython.Py_ssize_t, names: list) -> int:
+def _opening(text: bytes, end: cython.Py_ssize_t, names: list, commas: list) -> int:
     """Where the innermost bracket that is open at ``end`` (outside of strings) stands, or -1; adds the names directly
-    in it to ``names``, as they are spelled, the last one first."""
+    in it to ``names``, as they are spelled, and the places of the commas to ``commas``, the last one first."""
     depth: cython.int = 0
     at: cython.Py_ssize_t = end - 1
     start: cython.Py_ssize_t
@@ -76,6 +75,10 @@ def _opening(text: bytes, end: cython.Py_ssize_t, names: list) -> int:
             colon = False
         elif byte == 0x3A:
             colon = True
+        elif byte == 0x2C:
+            if depth == 0:
+                commas.append(at)
+            colon = False
         elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
             colon = False
         at -= 1
@@ -85,7 +88,7 @@ def _opening(text: bytes, end: cython.Py_ssize_t, names: list) -> int:
 def names_before(text: bytes, end: int) -> list[str]:
     """The names of the members that are complete, or at least named, in the object that is open at ``end``."""
     names: list[bytes] = []
-    _opening(text, end, names)
+    _opening(text, end, names, [])
     found = [_decoded(name) for name in reversed(names)]
     return [name for name in found if name is not None]
 
@@ -111,11 +114,12 @@ def last_name(text: bytes) -> tuple[str, list[str]]:
     return json.loads(text[start:]), names_before(text, start)
 
 
-def items_before(text: bytes) -> list[Any]:
-    """The items of the array that is open where the text ends, which is right after an item."""
-    start = _opening(text, len(text), [])
-    items: list[Any] = json.loads(text[start:] + b"]")
-    return items
+def items_before(text: bytes) -> list[bytes]:
+    """The items of the array that is open where the text ends, which is right after an item, as they are spelled."""
+    commas: list[int] = []
+    start = _opening(text, len(text), [], commas)
+    places = [start, *reversed(commas), len(text)]
+    return [text[places[i] + 1 : places[i + 1]].strip() for i in range(len(places) - 1)]
 
 
 @cython.cfunc

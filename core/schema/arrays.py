@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -136,11 +137,14 @@ class ArrayLowering:
 
         def resolve(text: bytes) -> int:
             spelling = self.lowering.spelling
-            written = items_before(text) if spelling is None else spelling.items_before(text)
-            items = [canonical(item) for item in written]
-            if items[-1] in items[:-1]:
+            if spelling is None:
+                items = [_read(item) for item in items_before(text)]
+            else:
+                items = [canonical(item) for item in spelling.items_before(text)]
+            written = frozenset(items)
+            if len(written) < len(items):
                 return self.nodes.EMPTY
-            return self._items(arrays, replace(after, written=frozenset(items)))
+            return self._items(arrays, replace(after, written=written))
 
         static = self._items(replace(arrays, unique=False), bare)
         return self.nodes.dynamic(("item", self.lowering.number, arrays, bare, kind), static, resolve, kind)
@@ -162,6 +166,15 @@ class ArrayLowering:
         items = value[contains.first : contains.end]
         found = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
         return contains.least <= found and (contains.most is None or found <= contains.most)
+
+
+def _read(spelled: bytes) -> str:
+    return _remembered(spelled) if len(spelled) <= 1_000 else canonical(json.loads(spelled))
+
+
+@lru_cache(maxsize=8_192)  # the items of an array are read again at each of its items
+def _remembered(spelled: bytes) -> str:
+    return canonical(json.loads(spelled))
 
 
 def canonical(value: Any) -> str:

@@ -25,6 +25,9 @@ MAX_REGIONS = 256
 #: Languages of names of at most so many words are written as members, each at most once.
 MAX_NAMES = 64
 
+#: For how many lists of written names an object remembers what names are left.
+MAX_REMEMBERED = 256
+
 
 @dataclass(frozen=True)
 class Member:
@@ -342,9 +345,18 @@ class ObjectLowering:
         if region.roomy and spelling is None:
             return nodes.seq(name, nodes.dynamic("name", nodes.EPSILON, self._unless_repeated, AFTER_NAME))
 
+        known: dict[tuple[str, ...], int] = {}  # the tokens of one mask all ask for the same few
+
         def fresh(text: bytes) -> int:
-            written = names_before(text, len(text)) if spelling is None else spelling.names_before(text)
-            return self._written(nodes.terms.and_([region.names, nodes.terms.not_(nodes.terms.words(written))]))
+            written = tuple(names_before(text, len(text)) if spelling is None else spelling.names_before(text))
+            found = known.get(written)
+            if found is None:
+                terms = nodes.terms
+                found = self._written(terms.and_([region.names, terms.not_(terms.words(written))]))
+                if len(known) >= MAX_REMEMBERED:
+                    known.clear()
+                known[written] = found
+            return found
 
         key = ("fresh", region.names) if spelling is None else ("fresh", self._number, region.names)
         return nodes.dynamic(key, name, fresh, BEYOND)
