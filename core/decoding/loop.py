@@ -43,11 +43,17 @@ MAX_CHOICES = 8
 _PROBES = (b"e", b" ")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Forward:
-    """What a generation asks for: append these tokens to its sequence, and send back the logits after the last."""
+    """What a generation asks for: append these tokens to its sequence, and send back the logits after the last.
+
+    Attributes:
+        token_ids: the tokens.
+        cached_tokens: set by the driver: how many of them were not computed again.
+    """
 
     token_ids: tuple[int, ...]
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ class Decoding:
         reason: why it ended.
         closed_at: how many bytes were written when the budget first denied the model its choice; None if it did not.
         forward_passes: how often the model was asked.
+        cached_tokens: how many tokens of the prompt were not computed again.
         reasoning_tokens: how many of the tokens are reasoning.
         stop_requested: set it to end the generation after the present step.
     """
@@ -108,6 +115,7 @@ class Decoding:
     reason: FinishReason = "stop"
     closed_at: int | None = None
     forward_passes: int = 0
+    cached_tokens: int = 0
     reasoning_tokens: int = 0
     stop_requested: bool = False
 
@@ -251,7 +259,9 @@ class Decoding:
             ids = tuple(self._pending)
             self._pending.clear()
             self.forward_passes += 1
-            logits = yield Forward(ids)
+            forward = Forward(ids)
+            logits = yield forward
+            self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
             size = self.backend.vocabulary.size
             if logits is None or logits.shape != (size,):
                 shape = None if logits is None else logits.shape

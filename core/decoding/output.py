@@ -84,6 +84,7 @@ class Output:
             prompt_tokens=prompt_tokens,
             completion_tokens=len(decoding.token_ids),
             reasoning_tokens=decoding.reasoning_tokens,
+            cached_tokens=decoding.cached_tokens,
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )

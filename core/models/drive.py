@@ -48,10 +48,13 @@ def alone(work: Work, start: Callable[[], Session], turn: Lock) -> Iterator[Even
                 return
             reply = None
             if isinstance(item, Forward):
+                begins = session is None
                 if session is None:
                     session = start()
                 with turn:
                     reply = session.extend(item.token_ids)
+                if begins:  # a session that goes on from a kept one says how much of it it had
+                    item.cached_tokens = getattr(session, "cached_tokens", 0)
             elif not isinstance(item, Released):
                 yield item
             elif session is not None:

@@ -36,7 +36,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def ask(model: Model, *messages: Message) -> Message:
     """The answer to a conversation."""
-    return model.generate([SYSTEM, *messages], json_mode=JsonMode(SCHEMA), temperature=0.0).message
+    generation = model.generate([SYSTEM, *messages], json_mode=JsonMode(SCHEMA), temperature=0.0)
+    assert generation.usage.cached_tokens <= generation.usage.prompt_tokens
+    return generation.message
 
 
 def test_next_turn_reads_only_what_is_new(counted: list[int]) -> None:
@@ -53,6 +55,8 @@ def test_next_turn_reads_only_what_is_new(counted: list[int]) -> None:
         conversation += [answer, Message("user", question)]
     counters = model.backend.prefixes.counters()
     assert (counters.hits, counters.misses, counters.sessions) == (2, 1, 1)
+    usage = model.generate([SYSTEM, *conversation], json_mode=JsonMode(SCHEMA)).usage
+    assert usage.prompt_tokens - 40 < usage.cached_tokens < usage.prompt_tokens
 
 
 def test_another_conversation_with_the_same_tools_gets_a_copy(counted: list[int]) -> None:
@@ -85,7 +89,7 @@ def test_logits_are_those_of_a_fresh_session() -> None:
     backend, plain = EmbeddedBackend(), EmbeddedBackend(prefix_cache=0)
     random = np.random.default_rng(0)
     prompts: list[list[int]] = []
-    for _ in range(40):
+    for _ in range(25):
         base = prompts[random.integers(len(prompts))] if prompts and random.random() < 0.8 else []
         ids = base[: random.integers(len(base) + 1)] + random.integers(0, 300, random.integers(1, 60)).tolist()
         prompts.append(ids)
@@ -96,7 +100,7 @@ def test_logits_are_those_of_a_fresh_session() -> None:
             session.extend(more)
             session.crop(len(ids) + 2)
             np.testing.assert_allclose(session.extend([7]), fresh.extend([*more[:2], 7]), atol=1e-4)
-    assert backend.prefixes.counters().hits > 10
+    assert backend.prefixes.counters().hits > 5
 
 
 def test_memory_is_bounded_and_the_oldest_go_first() -> None:
