@@ -181,7 +181,7 @@ class _Printer:
         """A named type."""
         said = self._expression(schema, "")
         comment = _comment(_rest(schema, said), said, "")
-        if said.text.startswith("{") and isinstance(schema, dict) and schema.get("type") == "object":
+        if said.text.startswith("{\n") and isinstance(schema, dict) and schema.get("type") == "object":
             return f"{comment}{prefix}interface {name} {said.text}"
         return f"{comment}{prefix}type {name} = {said.text};"
 
@@ -285,7 +285,10 @@ class _Printer:
         objects = frozenset({"object"})
         if not properties and not patterns and extra not in (None, False):
             said |= {"additionalProperties"} | ({"properties"} if "properties" in schema else set())
-            return _Said(f"Record<string, {self._type(extra, indent)}>", frozenset(said), objects)
+            value = self._type(extra, indent)
+            # TypeScript takes `type T = Record<string, T>` for a circle, and the other form not.
+            text = f"{{ [key: string]: {value} }}" if "$ref" in _keywords(extra) else f"Record<string, {value}>"
+            return _Said(text, frozenset(said), objects)
         inner = indent + _STEP
         members = [self._member(n, s, n in required, inner) for n, s in (properties or {}).items()]
         if properties is not None and set(required) <= set(properties):

@@ -1,0 +1,239 @@
+"""Does our reading of TypeScript agree with TypeScript's own compiler?
+
+    python benchmarks/typescript_tsc.py [--typescript 5.9.3] [--tsc path/to/tsc] [--bfcl path/to/bfcl-dev.jsonl.gz]
+
+For every type of the corpus in ``tests/tools/typescript_corpus.txt``, JSON values are made up around its schema: valid
+ones, and ones with a property missing, added, or of another type. Each becomes a constant of the declared type in a
+TypeScript file, and the verdict of ``tsc --strict`` is compared with that of the ``jsonschema`` library under our
+schema, read closed as tool calls are. Tags are left out on both sides: the compiler does not read them. Where JSON and
+TypeScript differ on purpose, the reason is one of `EXPECTED`; any other difference makes the exit code 1.
+
+Then everything that `tools_to_typescript` and `schema_to_typescript` print (of the corpus, and of the functions of BFCL
+if given) must compile.
+
+Needs node. Without ``--tsc`` the npm package ``typescript`` is installed into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gzip
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from toolgrammar.tools import (
+    ToolSet,
+    close_objects,
+    schema_from_typescript,
+    schema_to_typescript,
+    tools_to_typescript,
+)
+
+CORPUS = Path(__file__).resolve().parent.parent / "tests" / "tools" / "typescript_corpus.txt"
+STRANGE: list[Any] = [None, True, 0, -1.5, "", "zzz", [], ["zzz"], {}, {"zzz": 1}]
+COUNT = 40
+
+#: Where the verdicts differ on purpose: (what the case's text holds, whether the compiler is the laxer one, why).
+EXPECTED: list[tuple[str, bool, str]] = [
+    (r"\bobject\b", True, "`object` is a JSON object here; TypeScript's holds arrays too"),
+    (
+        r"interface T \{\}|\{\s*\}",
+        True,
+        "an empty object type takes no properties here; TypeScript's takes nearly all",
+    ),
+    (r"\benum\b", False, "TypeScript's string enums are nominal: their JSON values are no members to the compiler"),
+    (r"\bundefined\b", False, "a property that may be `undefined` may be left out here: JSON has no `undefined`"),
+    (r"index: number", True, "arrays and strings have numbers for keys in TypeScript; here it is an object's keys"),
+    (r"\|", True, "a value may have the properties of several members of a union for the compiler; here, of one"),
+    (r"\$\{number\}", True, "`${number}` is a number as JSON spells it here; TypeScript's is whatever Number() reads"),
+]
+
+
+def corpus() -> Iterator[tuple[str, str]]:
+    """Names and texts of the types of the corpus."""
+    for part in re.split(r"^=== ", CORPUS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        name, _, rest = part.partition("\n")
+        if not name.startswith("tool: "):
+            yield name, re.sub(r"/\*.*?\*/", "", rest.split("\n---\n")[0], flags=re.DOTALL)
+
+
+def example(schema: Any, root: Any, rng: random.Random, depth: int = 0) -> Any:
+    """A value that follows a schema of the corpus, most of the time."""
+    if not isinstance(schema, dict) or not schema:
+        return rng.choice(STRANGE)
+    if "$ref" in schema:
+        return example(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, rng, depth + 1)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            members = schema[key] if depth < 4 else sorted(schema[key], key=lambda m: "$ref" in m or "items" in m)[:1]
+            return example(rng.choice(members), root, rng, depth + 1)
+    if "allOf" in schema:
+        return example(schema["allOf"][0], root, rng, depth + 1)
+    kinds = schema.get("type", "null")
+    kind = rng.choice(kinds) if isinstance(kinds, list) else kinds
+    if kind == "object":
+        required = schema.get("required", ())
+        names = [n for n in schema.get("properties", {}) if n in required or (depth < 4 and rng.random() < 0.6)]
+        found = {name: example(schema["properties"][name], root, rng, depth + 1) for name in names}
+        if isinstance(schema.get("additionalProperties"), dict) and depth < 4:
+            found[rng.choice(["k", "x-y", "7"])] = example(schema["additionalProperties"], root, rng, depth + 1)
+        for sub in schema.get("patternProperties", {}).values():
+            found[rng.choice(["7", "-1", "1.5", "x-y", "k"])] = example(sub, root, rng, depth + 1)
+        return found
+    if kind == "array":
+        prefix = schema.get("prefixItems", [])
+        count = rng.randint(schema.get("minItems", 0), len(prefix)) if prefix else 0
+        items = [example(sub, root, rng, depth + 1) for sub in prefix[:count]]
+        if count == len(prefix) and depth < 4:
+            most = schema.get("maxItems", len(prefix) + 2)
+            extra = range(len(prefix), rng.randint(len(prefix), max(most, len(prefix))))
+            items += [example(schema.get("items", {}), root, rng, depth + 1) for _ in extra]
+        return items
+    if kind == "string":
+        return rng.choice(["", "a", "user-7", "v1.2", "7px", "#f", "-0.5px solid #f", "-0.5e3px dashed #"])
+    return {"number": rng.choice([0, 1, -2.5]), "integer": rng.choice([0, 3]), "boolean": rng.random() < 0.5}.get(kind)
+
+
+def spoiled(value: Any, rng: random.Random) -> Any:
+    """The value with one thing changed somewhere."""
+    value = copy.deepcopy(value)
+    holder, key, at = [value], 0, value
+    while isinstance(at, (dict, list)) and at and rng.random() < 0.7:
+        holder, key = at, rng.choice(list(at) if isinstance(at, dict) else range(len(at)))  # type: ignore[assignment]
+        at = holder[key]
+    change = rng.random()
+    if change < 0.25 and holder[0:1] != [value] if isinstance(holder, list) else change < 0.4:
+        del holder[key]
+    elif change < 0.6 and isinstance(at, dict):
+        at["zzz"] = rng.choice(STRANGE)
+    elif change < 0.6 and isinstance(at, list):
+        at.append(rng.choice(STRANGE))
+    else:
+        holder[key] = rng.choice(STRANGE)
+        if at is value:
+            return holder[key]
+    return value
+
+
+def instances(schema: Any, rng: random.Random) -> list[Any]:
+    """Values around a schema, all different."""
+    found: dict[str, Any] = {}
+    for value in STRANGE:
+        found.setdefault(json.dumps(value), value)
+    for _ in range(COUNT):
+        value = example(schema, schema, rng)
+        for each in (value, spoiled(value, rng), spoiled(spoiled(value, rng), rng)):
+            found.setdefault(json.dumps(each, sort_keys=True), each)
+    return list(found.values())
+
+
+def compile_all(tsc: str, folder: Path, files: dict[str, str]) -> dict[str, set[int]]:
+    """The lines of each file about which the compiler complains."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    command = [tsc, "--noEmit", "--strict", "--pretty", "false", "--target", "es2022", *files]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
+    errors: dict[str, set[int]] = {name: set() for name in files}
+    for line in (result.stdout + result.stderr).splitlines():
+        if match := re.match(r"(\S+?)\((\d+),\d+\): error", line):
+            errors[match[1]].add(int(match[2]))
+        elif line.startswith("error"):
+            raise RuntimeError(line)
+    return errors
+
+
+def literal(value: Any) -> str:
+    """A value as a TypeScript expression on one line."""
+    return json.dumps(value).replace('"__proto__"', '["__proto__"]')
+
+
+def compare(tsc: str, folder: Path, seed: int) -> tuple[Counter[str], list[str]]:
+    """Verdicts on the instances of every case: counts, and the differences that nobody expects."""
+    files: dict[str, str] = {}
+    cases = []
+    for index, (name, text) in enumerate(corpus()):
+        schema = schema_from_typescript(text, "T")
+        values = instances(schema, random.Random(f"{seed} {name}"))
+        head = text.rstrip("\n") + "\nexport {};\n"
+        files[f"case{index}.ts"] = head + "".join(f"const v{i}: T = {literal(v)};\n" for i, v in enumerate(values))
+        cases.append((f"case{index}.ts", name, text, schema, values, head.count("\n") + 1))
+    errors = compile_all(tsc, folder, files)
+    counts: Counter[str] = Counter()
+    surprises = []
+    for file, name, text, schema, values, first in cases:
+        if any(line < first for line in errors[file]):
+            surprises.append(f"{name}: the declarations do not compile")
+            continue
+        validator = jsonschema.Draft202012Validator(close_objects(schema))
+        for index, value in enumerate(values):
+            ours, theirs = validator.is_valid(value), first + index not in errors[file]
+            if ours == theirs:
+                counts["both valid" if ours else "both invalid"] += 1
+                continue
+            reason = next((why for what, laxer, why in EXPECTED if laxer == theirs and re.search(what, text)), None)
+            counts["expected: " + reason if reason else "unexpected"] += 1
+            if reason is None:
+                verdict = "accepted by tsc only" if theirs else "accepted by us only"
+                surprises.append(f"{name}: {verdict}: {json.dumps(value)[:200]}")
+    return counts, surprises
+
+
+def printed(tsc: str, folder: Path, bfcl: Path | None) -> tuple[int, list[str]]:
+    """How many printed texts there are, and those that do not compile."""
+    files = {}
+    for index, (_, text) in enumerate(corpus()):
+        files[f"printed{index}.ts"] = schema_to_typescript(schema_from_typescript(text, "T")) + "export {};\n"
+    if bfcl is not None:
+        with gzip.open(bfcl, "rt", encoding="utf-8") as lines:
+            for index, line in enumerate(lines):
+                tools = ToolSet.from_any(json.loads(line)["functions"])
+                files[f"tools{index}.ts"] = tools_to_typescript(tools) + "export {};\n"
+    errors = compile_all(tsc, folder, files)
+    wrong = [f"{name}:{line}: {files[name].splitlines()[line - 1]}" for name in files for line in errors[name]]
+    return len(files), wrong
+
+
+def main() -> int:
+    """Run both checks and print what they say."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--typescript", default="5.9.3", help="version of the npm package")
+    parser.add_argument("--tsc", help="a compiler that is installed")
+    parser.add_argument("--bfcl", type=Path, help="the functions of BFCL, printed and compiled too")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tsc = options.tsc
+        if tsc is None:
+            command = ["npm", "install", "--silent", "--prefix", name, f"typescript@{options.typescript}"]
+            subprocess.run(command, check=True)
+            tsc = str(folder / "node_modules" / ".bin" / "tsc")
+        version = subprocess.run([tsc, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        counts, surprises = compare(tsc, folder, options.seed)
+        total, wrong = printed(tsc, folder, options.bfcl)
+    print(f"tsc {version.removeprefix('Version ')}, {sum(counts.values())} values of {len(list(corpus()))} types")
+    for what, count in counts.most_common():
+        print(f"{count:6}  {what}")
+    print(f"{total:6}  printed texts, {len(wrong)} lines that do not compile")
+    for line in [*surprises, *wrong][:50]:
+        print(line)
+    return 1 if surprises or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
