@@ -7,34 +7,43 @@
     llm = ToolGrammarLLM(model="hf:Qwen/Qwen2.5-1.5B-Instruct")
     agent = Agent(role="Clerk", goal="Answer", backstory="...", tools=[find_order], llm=llm)
 
-Agents take CrewAI's native tool path: the model is offered the tools and returns calls, no text is searched for
-"Action:". Grammars are compiled from the agent's own tools where they can be reached, since the schemas that CrewAI
-passes on have lost recursion, maps and optional arguments. CrewAI runs every call whose arguments parse, so a call that
-the token budget cut short is handed over in a form that does not parse: CrewAI then tells the model what went wrong.
+Agents take CrewAI's native tool path: the model is offered the tools and returns calls. Where CrewAI has tools called
+in text instead ("Action:"), that text has a grammar of its own (`crewai_react`). Grammars are compiled from the agent's
+own tools where they can be reached, since the schemas that CrewAI passes on have lost recursion, maps and optional
+arguments. CrewAI runs every call whose arguments parse, so a call that the token budget cut short is handed over in a
+form that does not parse: CrewAI then tells the model what went wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from pydantic import BaseModel, PrivateAttr
 
 from ..core.errors import ContextOverflowError
-from ..core.events import ArgumentsDelta, CallStart, Event, Generation, ReasoningDelta, TextDelta, Usage
-from ..core.messages import Message, ToolCall
+from ..core.events import ArgumentsDelta, CallStart, Event, Generation, ReasoningDelta, TextDelta
+from ..core.messages import Message
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
 from . import _shared
+from .crewai_messages import (
+    ContextLengthExceeded,
+    answer_model,
+    is_answered,
+    openai_call,
+    original_tools,
+    text_tools,
+    usage_dict,
+)
+from .crewai_react import React, spelled
 
 try:
     from crewai.events.types.llm_events import LLMCallType
     from crewai.hooks.dispatch import HookAborted
     from crewai.llms.base_llm import BaseLLM, LLMCallBlockedError, llm_call_context
-    from crewai.utilities.agent_utils import convert_tools_to_openai_schema
-    from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
 except ImportError as error:
     raise _shared.missing("crewai", "crewai") from error
 
@@ -54,6 +63,8 @@ class ToolGrammarLLM(BaseLLM):
         tool_choice: CrewAI has no way to demand a call, so it is said here: ``"auto"``, ``"required"`` (in every turn
             that has tools) or ``"required_first"`` (until the first tool result is in the conversation).
         parallel_tool_calls: several calls in one turn are allowed.
+        native_tools: False has CrewAI describe the tools in its prompts and read "Action:" from the text; for models
+            that were trained for that form.
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``) and ours
             (``top_k``, ``min_p``, ``timeout``, ``tool_format``, ``on_budget``; see `GenerateParams`).
     """
@@ -61,6 +72,7 @@ class ToolGrammarLLM(BaseLLM):
     llm_type: str = "toolgrammar"
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
+    native_tools: bool = True
     top_k: int | None = None
     min_p: float | None = None
     timeout: float | None = None
@@ -79,8 +91,8 @@ class ToolGrammarLLM(BaseLLM):
     # -- what CrewAI asks about the model ------------------------------------------------------------------------------
 
     def supports_function_calling(self) -> bool:
-        """True: tools go the native way."""
-        return True
+        """Whether tools go the native way."""
+        return self.native_tools
 
     def get_context_window_size(self) -> int:
         """The part of the context window that a conversation may fill."""
@@ -148,26 +160,13 @@ class ToolGrammarLLM(BaseLLM):
                 turn.take(event)
             return turn.result()
 
-    def _params(self, conversation: Sequence[Message], tools: Any, schema: type[BaseModel] | None) -> GenerateParams:
+    def _params(self) -> GenerateParams:
         names = ("temperature", "top_p", "seed", "top_k", "min_p", "timeout", "tool_format", "on_budget")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if (limit := self._effective_max_tokens()) is not None:
             given["max_tokens"] = int(limit)
         # Read here and not at construction: an executor adds stop words for the length of one call.
-        params = GenerateParams(**given, stop=tuple(self.stop_sequences))
-        tool_set = self._engine.tools(tools)
-        if tool_set is None:
-            return params if schema is None else replace(params, json_mode=JsonMode(schema=_shared.closed(schema)))
-        choice = self.tool_choice
-        if choice == "required_first":
-            choice = "auto" if any(message.role == "tool" for message in conversation) else "required"
-        return replace(
-            params,
-            tools=tool_set,
-            tool_choice=choice,
-            parallel_tool_calls=self.parallel_tool_calls,
-            response_schema=None if schema is None else _shared.closed(schema),
-        )
+        return GenerateParams(**given, stop=tuple(self.stop_sequences))
 
 
 class _Turn:
@@ -194,6 +193,9 @@ class _Turn:
         self.collected = _shared.Collector()
         self.streaming = bool(llm._effective_stream())
         self.started: dict[int, CallStart] = {}
+        self.in_text = False  # tools are called in text
+        self.shown = ""
+        self.answer_model: type[BaseModel] | None = None
 
     @contextlib.contextmanager
     def reported(self) -> Iterator[None]:
@@ -204,7 +206,7 @@ class _Turn:
                 try:
                     yield
                 except ContextOverflowError as overflow:
-                    raise _ContextLengthExceeded(overflow) from overflow
+                    raise ContextLengthExceeded(overflow) from overflow
             except (HookAborted, LLMCallBlockedError) as denial:
                 self.llm._emit_call_denied_event(denial, **self.who)
                 raise
@@ -214,11 +216,36 @@ class _Turn:
 
     def request(self) -> tuple[list[Message], GenerateParams]:
         """The conversation and the parameters, after CrewAI's hooks have seen the messages."""
-        self.formatted = self.llm._format_messages(self.messages)
-        self.llm._invoke_before_llm_call_hooks(self.formatted, self.who["from_agent"])
+        llm, agent, task = self.llm, self.who["from_agent"], self.who["from_task"]
+        self.formatted = llm._format_messages(self.messages)
+        llm._invoke_before_llm_call_hooks(self.formatted, agent)
         conversation = [_shared.from_openai(message) for message in cast("list[Any]", self.formatted)]
-        tools = original_tools(self.tools or [], self.who["from_agent"], self.who["from_task"])
-        return conversation, self.llm._params(conversation, tools, self.response_model)
+        params = llm._params()
+        tools = original_tools(self.tools or [], agent, task)
+        if not tools and self.response_model is None:
+            tools = text_tools(conversation, agent, task)
+            self.in_text = bool(tools)
+        if not tools:
+            if self.response_model is None:
+                return conversation, params
+            self.answer_model = self.response_model
+            return conversation, replace(params, json_mode=JsonMode(schema=_shared.closed(self.response_model)))
+        choice = llm.tool_choice
+        if self.functions:
+            choice = "required"  # what CrewAI reads is the function's result
+        elif choice == "required_first":
+            choice = "auto" if is_answered(conversation) else "required"
+        self.answer_model = self.response_model or (None if self.functions else answer_model(agent, task))
+        if self.in_text:
+            form: Any = React(tuple(params.stop))
+            params = replace(params, tool_format=form)
+        return conversation, replace(
+            params,
+            tools=llm._engine.tools(tools),
+            tool_choice=choice,
+            parallel_tool_calls=llm.parallel_tool_calls and not self.in_text and not self.functions,
+            response_schema=None if self.answer_model is None else _shared.closed(self.answer_model),
+        )
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""
@@ -227,10 +254,14 @@ class _Turn:
             self.started[event.index] = event
         if not self.streaming:
             return
-        if isinstance(event, TextDelta):
-            self.llm._emit_stream_chunk_event(event.text, **self.who, call_type=LLMCallType.LLM_CALL)
-        elif isinstance(event, ReasoningDelta):
+        if isinstance(event, ReasoningDelta):
             self.llm._emit_thinking_chunk_event(event.text, **self.who)
+        elif self.in_text:
+            before, self.shown = self.shown, self._in_text()
+            if chunk := self.shown[len(before) :]:
+                self.llm._emit_stream_chunk_event(chunk, **self.who, call_type=LLMCallType.LLM_CALL)
+        elif isinstance(event, TextDelta):
+            self.llm._emit_stream_chunk_event(event.text, **self.who, call_type=LLMCallType.LLM_CALL)
         elif isinstance(event, ArgumentsDelta):
             start = self.started[event.index]
             written = {"name": start.name, "arguments": self.collected.arguments[event.index]}
@@ -240,7 +271,7 @@ class _Turn:
     def result(self) -> Any:
         """What CrewAI gets."""
         generation = self.collected.generation
-        usage = _usage(generation.usage)
+        usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
         calls = generation.tool_calls
         if calls and self.functions and calls[0].name in self.functions:
@@ -248,10 +279,13 @@ class _Turn:
             return self.llm._handle_tool_execution(
                 calls[0].name, dict(calls[0].arguments), self.functions, self.who["from_task"], self.who["from_agent"]
             )
-        answer = [_openai_call(call) for call in calls] if calls else self._text(generation)
+        for call in calls if self.in_text else ():
+            _shared.require_executable(call)  # CrewAI repairs text that does not parse, and would run it
+        as_text = self.in_text or not calls
+        answer = self._text(generation) if as_text else [openai_call(call) for call in calls]
         self.llm._emit_call_completed_event(
             response=answer,
-            call_type=LLMCallType.TOOL_CALL if calls else LLMCallType.LLM_CALL,
+            call_type=LLMCallType.LLM_CALL if as_text else LLMCallType.TOOL_CALL,
             messages=self.formatted,
             usage=usage,
             finish_reason=generation.finish_reason,
@@ -262,65 +296,17 @@ class _Turn:
         return answer
 
     def _text(self, generation: Generation) -> str | BaseModel:
+        if self.answer_model is not None and not generation.tool_calls:
+            # In text, the answer has words before it, and no pointers into it.
+            cut = ("",) if self.in_text and generation.finish_reason == "length" else generation.cut
+            _shared.require_whole(replace(generation, cut=cut))
+        if self.in_text:
+            return self._in_text()
         if self.response_model is None:
             return generation.text
-        _shared.require_whole(generation)
         return self.response_model.model_validate_json(generation.text)
 
-
-# -- translation ---------------------------------------------------------------------------------------------------
-
-
-def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) -> list[dict[str, Any]]:
-    """The tools, under the names that CrewAI gave them, with the schemas that their authors gave them.
-
-    CrewAI closes maps, cuts recursion and demands every optional argument on the way to the model. The tools
-    themselves are reachable through the agent (its executor's, which include those of the task) or the task; a tool
-    that is not found there, or has other arguments there, keeps the schema that was passed on.
-    """
-    executor = getattr(agent, "agent_executor", None)
-    sources = (getattr(executor, "original_tools", None), getattr(task, "tools", None), getattr(agent, "tools", None))
-    originals: dict[str, Any] = {}
-    for source in sources:
-        if source and tools:
-            originals = {**convert_tools_to_openai_schema(source)[2], **originals}
-    result = []
-    for tool in tools:
-        function = tool.get("function", tool)
-        made = _shared.openai_tool(tool)
-        schema = getattr(originals.get(function["name"]), "args_schema", None)
-        if schema is not None:
-            parameters = _shared.openai_tool({**function, "parameters": schema})["function"]["parameters"]
-            if _properties(parameters) == _properties(made["function"]["parameters"]):
-                made["function"]["parameters"] = parameters
-        result.append(made)
-    return result
-
-
-def _properties(schema: Mapping[str, Any]) -> set[str]:
-    """The names of the arguments; the schema of a class that contains itself is a reference to a definition."""
-    definition = schema.get("$ref", "").removeprefix("#/$defs/")
-    return set(schema.get("$defs", {}).get(definition, schema).get("properties", ()))
-
-
-def _openai_call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": _shared.executable_text(call)}
-    return {"id": call.id, "type": "function", "function": function}
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "cached_prompt_tokens": usage.cached_tokens,
-    }
-
-
-class _ContextLengthExceeded(LLMContextLengthExceededError, ContextOverflowError):
-    """Our error and CrewAI's, in the words by which CrewAI knows that it must summarise the conversation."""
-
-    def __init__(self, error: ContextOverflowError) -> None:
-        message = f"context length exceeded: {error.message}"
-        ContextOverflowError.__init__(self, message, hint=error.hint, place=error.place)
+    def _in_text(self) -> str:
+        """What is written so far, in the form that CrewAI searches for actions."""
+        call = next(iter(self.started.values()), None)
+        return spelled("".join(self.collected.text), call.name if call else None, self.collected.arguments.get(0, ""))

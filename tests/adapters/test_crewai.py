@@ -333,12 +333,16 @@ def test_crew_calls_tool(call: Call, stream: bool) -> None:
     assert model.requests[1][-1].role == "tool"
 
 
-def test_crew_gives_an_object(call: Call) -> None:
-    """A task with a pydantic output gets an instance, after its agent has used a tool."""
+@pytest.mark.parametrize("form", ["output_pydantic", "output_json"])
+def test_crew_gives_an_object(call: Call, form: str) -> None:
+    """A task with an output class gets an instance, or a dict, after its agent has used a tool; no call is made for it."""
     said = '{"value": 5, "children": []}'
-    model = ScriptedModel([call("turn", angle=5, fast=False), "It is 5.", said, said])
-    result = crew_of(ToolGrammarLLM(model=model), turn, output_pydantic=Tree).kickoff()
-    assert result.pydantic == Tree(value=5)
+    model = ScriptedModel([call("turn", angle=5, fast=False), said])
+    if form == "output_pydantic":
+        assert crew_of(ToolGrammarLLM(model=model), turn, output_pydantic=Tree).kickoff().pydantic == Tree(value=5)
+    else:
+        result = crew_of(ToolGrammarLLM(model=model), turn, output_json=Tree).kickoff()
+        assert result.json_dict == {"value": 5, "children": []}
     assert RAN == [{"angle": 5, "fast": False}]
 
 

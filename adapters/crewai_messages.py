@@ -1,0 +1,138 @@
+"""CrewAI's side of the translation: the tools and the answer that it means, and calls and usage in its form.
+
+CrewAI tells a model less than it knows: it closes maps, cuts recursion and demands every optional argument of a tool,
+and it asks for an output class only in a second call. The objects that it got from the user are reachable, and say all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..core.errors import ContextOverflowError
+from ..core.events import Usage
+from ..core.messages import Message, ToolCall
+from . import _shared
+from .crewai_react import INPUT, OBSERVATION
+
+try:
+    from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
+    from crewai.utilities.agent_utils import convert_tools_to_openai_schema
+    from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
+except ImportError as error:
+    raise _shared.missing("crewai", "crewai") from error
+
+# How CrewAI's prompts list the tools, when it has them called in text.
+_NAMES = re.compile(r"only one name of \[([^\]\n]*)\]")
+
+
+def reachable_tools(agent: Any, task: Any) -> dict[str, Any]:
+    """The tools of an agent and its task, under the names that CrewAI gives them: its executor's first."""
+    executor = getattr(agent, "agent_executor", None)
+    sources = (getattr(executor, "original_tools", None), getattr(task, "tools", None), getattr(agent, "tools", None))
+    found: dict[str, Any] = {}
+    for source in sources:
+        if source:
+            found = {**convert_tools_to_openai_schema(source)[2], **found}
+    return found
+
+
+def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) -> list[dict[str, Any]]:
+    """The tools, under the names that CrewAI gave them, with the schemas that their authors gave them.
+
+    A tool that is not found by the agent or the task, or has other arguments there, keeps the schema it came with.
+    A tool that hands work to coworkers takes the names of those that there are.
+    """
+    originals = reachable_tools(agent, task) if tools else {}
+    result = []
+    for tool in tools:
+        function = tool.get("function", tool)
+        made = _shared.openai_tool(tool)
+        original = originals.get(function["name"])
+        schema = getattr(original, "args_schema", None)
+        if schema is not None:
+            parameters = _shared.openai_tool({**function, "parameters": schema})["function"]["parameters"]
+            if _properties(parameters) == _properties(made["function"]["parameters"]):
+                made["function"]["parameters"] = parameters
+        if isinstance(original, BaseAgentTool) and "coworker" in made["function"]["parameters"].get("properties", ()):
+            coworkers = list(dict.fromkeys(agent.role for agent in original.agents))
+            made["function"]["parameters"]["properties"]["coworker"]["enum"] = coworkers
+        result.append(made)
+    return result
+
+
+def text_tools(messages: Sequence[Message], agent: Any, task: Any) -> list[dict[str, Any]]:
+    """The tools that a prompt asks to be called in text ("Action Input:"); empty when it does not.
+
+    A tool that the prompt names and that is not reachable takes any arguments.
+    """
+    prompt = "\n".join(message.text for message in messages if message.role in ("system", "user"))
+    if INPUT.rstrip() not in prompt:
+        return []
+    tools = convert_tools_to_openai_schema(list(reachable_tools(agent, task).values()))[0]
+    found = original_tools(tools, agent, task)
+    known = {_shared.tool_name(tool) for tool in found}
+    listed = _NAMES.search(prompt)
+    names = [name.strip() for name in listed[1].split(",")] if listed else []
+    anything = {"type": "object", "additionalProperties": True}
+    return found + [
+        {"type": "function", "function": {"name": name, "parameters": anything}}
+        for name in dict.fromkeys(names)
+        if name and name not in known
+    ]
+
+
+def answer_model(agent: Any, task: Any) -> type[BaseModel] | None:
+    """The class that the last text of an agent with tools is to match; None where the text is free.
+
+    CrewAI would make a further call of the text to get an instance. Steps of a plan are not the last text.
+    """
+    executor = getattr(agent, "agent_executor", None)
+    if task is None or executor is None or executor.task is not task or executor.state.todos.items:
+        return None
+    model = executor.response_model
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def is_answered(messages: Sequence[Message]) -> bool:
+    """Whether a tool's result is in the conversation, natively or in text."""
+    return any(
+        message.role == "tool"
+        or (message.role == "assistant" and f"\n{OBSERVATION}" in message.text)
+        or (message.role == "user" and message.text.startswith(OBSERVATION))
+        for message in messages
+    )
+
+
+def _properties(schema: Mapping[str, Any]) -> set[str]:
+    """The names of the arguments; the schema of a class that contains itself is a reference to a definition."""
+    definition = schema.get("$ref", "").removeprefix("#/$defs/")
+    return set(schema.get("$defs", {}).get(definition, schema).get("properties", ()))
+
+
+def openai_call(call: ToolCall) -> dict[str, Any]:
+    """A call for CrewAI to run."""
+    function = {"name": call.name, "arguments": _shared.executable_text(call)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def usage_dict(usage: Usage) -> dict[str, Any]:
+    """Token counts as CrewAI counts them."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cached_prompt_tokens": usage.cached_tokens,
+    }
+
+
+class ContextLengthExceeded(LLMContextLengthExceededError, ContextOverflowError):
+    """Our error and CrewAI's, in the words by which CrewAI knows that it must summarise the conversation."""
+
+    def __init__(self, error: ContextOverflowError) -> None:
+        message = f"context length exceeded: {error.message}"
+        ContextOverflowError.__init__(self, message, hint=error.hint, place=error.place)
