@@ -1,0 +1,184 @@
+"""Do agents run tools with valid arguments only? Agents of real frameworks, with a model of noise, are let loose.
+
+    python benchmarks/agents_validity.py path/to/bfcl-dev.jsonl.gz [--runs 300] [--frameworks langchain] [--json FILE]
+
+Each run gives an agent of the framework the question and the tools of one request of the Berkeley Function Calling
+Leaderboard (one JSON object a line: ``id``, ``question``, ``functions``) and a model that chooses at random among the
+allowed tokens, at temperature 1. Every tool that runs judges its arguments with the ``jsonschema`` library, by the
+function's own schema; every other run is streamed. Calls that the token budget cut must not run. An agent may end with
+a declared error (a schema that is refused by name, a budget that is too small) and no other. The exit code is 1 if
+anything failed.
+
+A framework is a module beside this one, ``agents_NAME.py``, with one function ``run(case)``; see `agents_case.Case`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+FRAMEWORKS = tuple(sorted(path.stem.removeprefix("agents_") for path in HERE.glob("agents_*.py")))
+FRAMEWORKS = tuple(name for name in FRAMEWORKS if name not in ("case", "validity"))
+PACKAGES = ("toolgrammar", "jsonschema", "langchain", "langchain-core", "langgraph", "crewai", "autogen-agentchat")
+
+
+@dataclass
+class Outcome:
+    """Counts over some runs.
+
+    Attributes:
+        runs: agents that were let loose.
+        tools: tools that ran.
+        cut: calls that the token budget cut, and that did not run.
+        declared: runs that ended with an error that is declared, by its type.
+        failures: what went wrong, by kind; empty if all is well.
+        examples: the first failures, in words.
+        seconds: time spent.
+    """
+
+    runs: int = 0
+    tools: int = 0
+    cut: int = 0
+    declared: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, other: Outcome) -> None:
+        """Count another outcome in."""
+        for name in ("runs", "tools", "cut", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.declared += other.declared
+        self.failures += other.failures
+        self.examples = (self.examples + other.examples)[:10]
+
+
+def run(framework: str, line: str, seed: int, max_tokens: int) -> Outcome:
+    """Let one agent of one framework run."""
+    sys.path.insert(0, str(HERE))
+    try:
+        from agents_case import DECLARED, Case, noise
+
+        let_run = importlib.import_module(f"agents_{framework}").run
+    finally:
+        sys.path.remove(str(HERE))
+    request = json.loads(line)
+    question = request["question"][0][-1]["content"]
+    case = Case(request["id"], question, request["functions"], seed, max_tokens, noise())
+    outcome = Outcome(runs=1)
+    started = time.perf_counter()
+    try:
+        let_run(case)
+    except DECLARED as error:
+        outcome.declared[type(error).__name__] += 1
+    except Exception as error:  # whatever else an agent ends with is a finding
+        case.problems.append(f"{type(error).__name__}: {error}")
+    outcome.seconds = time.perf_counter() - started
+    outcome.tools, outcome.cut = case.ran, case.cut
+    for problem in case.problems:
+        outcome.failures[problem.split(":")[0]] += 1
+        outcome.examples.append(f"{framework}, {case.id}, seed {seed}: {problem[:300]}")
+    return outcome
+
+
+def table(results: Mapping[str, Outcome]) -> Table:
+    """The summary."""
+    shown = Table(title="Tools that agents of noise ran")
+    for name in ("framework", "agents", "tools run", "calls cut", "declared errors", "failed", "valid"):
+        shown.add_column(name, justify="left" if name == "framework" else "right", no_wrap=True)
+    for framework, outcome in results.items():
+        failed = sum(outcome.failures.values())
+        valid = "100%" if not failed else f"{max(0.0, 1 - failed / max(outcome.tools, failed)):.2%}"
+        declared = sum(outcome.declared.values())
+        counts = (outcome.runs, outcome.tools, outcome.cut, declared, failed)
+        shown.add_row(framework, *(f"{count:,}" for count in counts), valid)
+    return shown
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that matter, those that are installed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def report(results: Mapping[str, Outcome], options: argparse.Namespace) -> dict[str, Any]:
+    """Everything, for a file."""
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "versions": versions(),
+        "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
+        "results": [{"framework": framework, **asdict(outcome)} for framework, outcome in results.items()],
+    }
+
+
+def main() -> int:
+    """Run the benchmark; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
+    parser.add_argument("--runs", type=int, default=300, help="agents per framework, spread over the requests")
+    parser.add_argument("--max-tokens", type=int, default=128, help="budget of a turn")
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=list(FRAMEWORKS))
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    opener = gzip.open if options.data.suffix == ".gz" else open
+    with opener(options.data, "rt", encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    # Neighbours in the file are alike: walk over all of it, however few the runs.
+    chosen = [lines[number * len(lines) // options.runs % len(lines)] for number in range(options.runs)]
+    results = {framework: Outcome() for framework in options.frameworks}
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    # Each process is one thread; and no framework sends anything anywhere, or asks anybody. Read when they are loaded.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OTEL_SDK_DISABLED="true")
+    os.environ.update(LANGSMITH_TRACING="false", CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
+    pool = ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"))
+    with pool, Progress(*columns, console=console) as progress:
+        for framework in options.frameworks:
+            task = progress.add_task(framework, total=len(chosen))
+            jobs = [pool.submit(run, framework, line, seed, options.max_tokens) for seed, line in enumerate(chosen)]
+            for job in jobs:
+                results[framework].add(job.result())
+                progress.advance(task)
+    Console(width=None if sys.stdout.isatty() else 110).print(table(results))
+    for outcome in results.values():
+        for example in outcome.examples:
+            console.print(example, style="red", markup=False, highlight=False)
+    if options.json:
+        options.json.write_text(json.dumps(report(results, options), indent=2, ensure_ascii=False) + "\n")
+    return 1 if any(outcome.failures for outcome in results.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

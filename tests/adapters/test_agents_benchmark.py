@@ -1,0 +1,72 @@
+"""The storm of agents runs, and notices what is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+FRAMEWORKS = ("langchain",)
+REQUEST: dict[str, Any] = {
+    "id": "a",
+    "question": [[{"role": "user", "content": "Go"}]],
+    "functions": [
+        {
+            "name": "move.to",
+            "description": "Move.",
+            "parameters": {
+                "type": "dict",
+                "properties": {"x": {"type": "integer"}, "name": {"type": "string"}, "fast": {"type": "boolean"}},
+                "required": ["x", "name"],
+            },
+        },
+        {"name": "stop", "description": "Stop.", "parameters": {"type": "dict", "properties": {}}},
+    ],
+}
+
+
+@pytest.fixture
+def case_module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """What frameworks get, as a module."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import agents_case
+
+    yield agents_case
+    del sys.modules["agents_case"]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_storm_runs(framework: str, tmp_path: Path) -> None:
+    """Six agents, every other one streamed: tools ran, none with invalid arguments, and the report says so."""
+    data, report = tmp_path / "requests.jsonl", tmp_path / "report.json"
+    data.write_text(json.dumps(REQUEST) + "\n")
+    command = [sys.executable, str(FOLDER / "agents_validity.py"), str(data), "--runs", "6", "--workers", "1"]
+    command += ["--frameworks", framework, "--json", str(report)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (written,) = json.loads(report.read_text())["results"]
+    assert (written["framework"], written["runs"], written["failures"]) == (framework, 6, {})
+    assert written["tools"] >= 6
+
+
+def test_invalid_arguments_are_noticed(case_module: ModuleType) -> None:
+    """A tool that runs with arguments that its own schema forbids is a failure; with valid ones it is none."""
+    case = case_module.Case("a", "Go", REQUEST["functions"], 0, 64, case_module.noise())
+    case.run_tool("move.to", {"x": 1, "name": "ann"})
+    assert case.problems == []
+    case.run_tool("move.to", {"x": "1", "name": "ann"})
+    case.run_tool("move.to", {"x": 1})
+    assert (case.ran, len(case.problems)) == (3, 2)
+
+
+def test_frameworks_are_all_tested_here() -> None:
+    """Each framework of the storm has its run above."""
+    found = {path.stem.removeprefix("agents_") for path in FOLDER.glob("agents_*.py")}
+    assert found - {"case", "validity"} == set(FRAMEWORKS)
