@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .automaton.matcher import Constraint
-from .automaton.program import Program
+from .automaton.program import SHARED, Program
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.nodes import Nodes
 from .params import OnUnsupported, PropertyOrder, Whitespace
@@ -25,20 +25,43 @@ class Grammar:
     Attributes:
         schema: the JSON Schema that it was made from; None for any other grammar.
         unenforced: what was left out under ``on_unsupported="validate"``, each with its place and reason.
+        specials: names of the control tokens that it may ask for.
 
     Law: ``(a + b).matches(x)`` iff ``x`` splits into a text of ``a`` and a text of ``b``; ``(a | b).matches(x)`` iff
     ``a.matches(x) or b.matches(x)``.
     """
 
-    __slots__ = ("_build", "_key", "_lock", "_program", "schema", "unenforced")
+    __slots__ = (
+        "_build",
+        "_hash",
+        "_is_part",
+        "_key",
+        "_lock",
+        "_program",
+        "_shares",
+        "schema",
+        "specials",
+        "unenforced",
+    )
 
     def __init__(
-        self, build: Callable[[Nodes], int], key: Hashable, unenforced: Sequence[ToolGrammarError] = ()
+        self,
+        build: Callable[[Nodes], int],
+        key: tuple[Hashable, ...],
+        unenforced: Sequence[ToolGrammarError] = (),
+        parts: Sequence[Grammar] = (),
     ) -> None:
         self._build = build
         self._key = key
+        self._hash: int | None = None
+        self._is_part = False
+        self._shares: bool = any(part._shares for part in parts)
+        self.specials: frozenset[str] = frozenset().union(*[part.specials for part in parts])
         self.schema: Any = None
-        self.unenforced = tuple(unenforced)
+        self.unenforced: tuple[ToolGrammarError, ...] = (
+            *unenforced,
+            *(problem for part in parts for problem in part.unenforced),
+        )
         self._program: Program | None = None
         self._lock = threading.Lock()
 
@@ -116,7 +139,9 @@ class Grammar:
     @classmethod
     def special(cls, name: str) -> Grammar:
         """The control token called ``name`` in the vocabulary; text that spells the name does not count."""
-        return cls(lambda nodes: nodes.special(name), ("special", name))
+        grammar = cls(lambda nodes: nodes.special(name), ("special", name))
+        grammar.specials = frozenset((name,))
+        return grammar
 
     @classmethod
     def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
@@ -152,11 +177,8 @@ class Grammar:
     @classmethod
     def sequence(cls, *parts: Grammar) -> Grammar:
         """The parts, one after the other."""
-        builds = [part._build for part in parts]
         return cls(
-            lambda nodes: nodes.sequence([build(nodes) for build in builds]),
-            ("sequence", *(part._key for part in parts)),
-            [problem for part in parts for problem in part.unenforced],
+            lambda nodes: nodes.sequence([part._node(nodes) for part in parts]), ("sequence", *parts), parts=parts
         )
 
     @classmethod
@@ -164,21 +186,35 @@ class Grammar:
         """Any one of the parts."""
         if not parts:
             raise GrammarError("a choice of nothing", hint="give Grammar.choice at least one part")
-        builds = [part._build for part in parts]
-        return cls(
-            lambda nodes: nodes.alt([build(nodes) for build in builds]),
-            ("choice", *(part._key for part in parts)),
-            [problem for part in parts for problem in part.unenforced],
-        )
+        return cls(lambda nodes: nodes.alt([part._node(nodes) for part in parts]), ("choice", *parts), parts=parts)
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
         """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):
             raise GrammarError(f"a repetition between {min} and {max} times", hint="0 <= min <= max")
-        return cls(
-            lambda nodes: nodes.repeat(part._build(nodes), min, max), ("repeat", part._key, min, max), part.unenforced
-        )
+        return cls(lambda nodes: nodes.repeat(part._node(nodes), min, max), ("repeat", part, min, max), parts=(part,))
+
+    def as_part(self) -> Grammar:
+        """The same language, as a part of many grammars: what is derived for it is kept for all of them.
+
+        Grammars that hold such parts live in one store of the process, which is renewed when it is full. For the tools
+        of an agent, whose sets change from request to request, that is far quicker; for a grammar that is bound
+        once, a store of its own is released sooner.
+        """
+        grammar = Grammar(self._build, self._key, parts=(self,))
+        grammar.schema = self.schema
+        grammar._is_part = grammar._shares = True
+        return grammar
+
+    def _node(self, nodes: Nodes) -> int:
+        """The root node in a store."""
+        if not self._is_part:
+            return self._build(nodes)
+        found = nodes.known.get(self)
+        if found is None:
+            found = nodes.known[self] = self._build(nodes)
+        return found
 
     def __add__(self, other: Grammar) -> Grammar:
         return Grammar.sequence(self, other)
@@ -189,13 +225,15 @@ class Grammar:
     # -- identity ----------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Grammar) and self._key == other._key
+        return self is other or (isinstance(other, Grammar) and hash(self) == hash(other) and self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        if self._hash is None:
+            self._hash = hash(self._key)
+        return self._hash
 
     def __repr__(self) -> str:
-        return f"Grammar.{self._key[0]}(...)" if isinstance(self._key, tuple) else "Grammar(...)"
+        return f"Grammar.{self._key[0]}(...)"
 
     # -- using -------------------------------------------------------------------------------------------------
 
@@ -209,7 +247,7 @@ class Grammar:
         with self._lock:
             if self._program is None or self._program.is_full:
                 try:
-                    program = Program(self._build)
+                    program = Program(self._build, SHARED.store() if self._shares else None)
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -58,6 +59,19 @@ class Tool:
         order (the order of ``properties`` does: it is the order in which they are written).
         """
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
+
+    @property
+    def identity(self) -> str | None:
+        """A hash of name and parameters as they are, worked out once; None if the parameters have no JSON text."""
+        known: str | None = self.__dict__.get("_identity")
+        if known is None:
+            try:
+                text = json.dumps([self.name, self.parameters], ensure_ascii=True, separators=(",", ":"))
+            except (TypeError, ValueError, RecursionError):
+                return None
+            known = hashlib.sha256(text.encode()).hexdigest()
+            object.__setattr__(self, "_identity", known)
+        return known
 
     def to_openai(self) -> dict[str, Any]:
         """The tool as an OpenAI-style dict with its full schema."""

@@ -13,7 +13,7 @@ from ..language.nodes import CONTROL
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks
 from .prepared import prepared
-from .program import Program
+from .program import Program, Store
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,11 +33,11 @@ _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class _Engine:
-    """A grammar's automaton, and its masks over a vocabulary."""
+    """A store, and the masks of its states over a vocabulary."""
 
-    __slots__ = ("_specials", "automaton", "lock", "masks", "program", "vocabulary")
+    __slots__ = ("_known", "_specials", "automaton", "lock", "masks", "program", "vocabulary")
 
-    def __init__(self, program: Program, vocabulary: Vocabulary, mask_memory: int) -> None:
+    def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory: int) -> None:
         trie, shared, _ = prepared(vocabulary)
         self.program = program
         self.vocabulary = vocabulary
@@ -45,21 +45,30 @@ class _Engine:
         self.lock = program.lock
         self.masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
         self._specials: dict[int, int] = {}
+        self._known = 0
 
     def special_number(self, token_id: int) -> int | None:
-        """The automaton's number of a control token, or None if the grammar has not met it."""
-        program = self.program
-        if len(self._specials) != len(program.specials):
-            for number, name in enumerate(program.specials):
-                known = self.vocabulary.special.get(name)
-                if known is None:
-                    raise GrammarError(
-                        f"the grammar needs the control token {name!r}, which the vocabulary does not have",
-                        hint="give it in Vocabulary(special={...}), or choose another format",
-                    )
-                self._specials[known] = number
-                self.masks.set_special(number, known)
+        """The automaton's number of a control token, or None if no grammar of the store has met it."""
+        names = self.program.specials
+        while self._known < len(names):
+            # A name that the vocabulary lacks belongs to a grammar that was bound to another.
+            known = self.vocabulary.special.get(names[self._known])
+            if known is not None:
+                self._specials[known] = self._known
+                self.masks.set_special(self._known, known)
+            self._known += 1
         return self._specials.get(token_id)
+
+
+def _engine(store: Store, vocabulary: Vocabulary, mask_memory: int) -> _Engine:
+    """The engine of a store: one for all constraints where the store is shared."""
+    if not store.is_shared:
+        return _Engine(store, vocabulary, mask_memory)
+    with vocabulary.lock:
+        found: _Engine | None = vocabulary.cache.get("engine")
+        if found is None or found.program is not store:
+            found = vocabulary.cache["engine"] = _Engine(store, vocabulary, mask_memory)
+        return found
 
 
 class Constraint:
@@ -72,7 +81,7 @@ class Constraint:
         mask_memory: bytes that memoised masks may take.
 
     Raises:
-        GrammarError: the grammar names a control token that the vocabulary does not have (raised when it is met).
+        GrammarError: the grammar names a control token that the vocabulary does not have.
     """
 
     def __init__(
@@ -81,18 +90,24 @@ class Constraint:
         self.vocabulary = vocabulary
         self.grammar = grammar
         self.words = (vocabulary.size + 31) // 32
+        for name in grammar.specials:
+            if name not in vocabulary.special:
+                raise GrammarError(
+                    f"the grammar needs the control token {name!r}, which the vocabulary does not have",
+                    hint="give it in Vocabulary(special={...}), or choose another format",
+                )
         self._mask_memory = mask_memory
-        self._engine = _Engine(program, vocabulary, mask_memory)
+        self._bound = program, _engine(program.store, vocabulary, mask_memory)
 
     @property
     def program(self) -> Program:
         """The automaton that new matchers use."""
-        return self._engine.program
+        return self._bound[0]
 
     @property
     def masks(self) -> Masks:
         """The masks that new matchers use."""
-        return self._engine.masks
+        return self._bound[1].masks
 
     def matcher(self) -> Matcher:
         """A matcher at the beginning of a text.
@@ -100,11 +115,12 @@ class Constraint:
         What is derived for a grammar is kept for all texts. When that has grown past a bound (`Program.is_full`), new
         matchers begin with a fresh store, and the old one goes when the last matcher that uses it does.
         """
-        engine = self._engine
-        if engine.program.is_full:
-            engine = self._engine = _Engine(self.grammar.program, self.vocabulary, self._mask_memory)
-        with engine.lock:
-            return Matcher(self, engine, engine.program.start)
+        program, engine = self._bound
+        if program.is_full:
+            program = self.grammar.program
+            engine = _engine(program.store, self.vocabulary, self._mask_memory)
+            self._bound = program, engine
+        return Matcher(self, engine, program.start)
 
     @property
     def closers(self) -> npt.NDArray[np.int64]:
@@ -126,7 +142,7 @@ class Constraint:
 
     def counters(self) -> dict[str, int]:
         """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
-        engine = self._engine
+        engine = self._bound[1]
         with engine.lock:
             automaton: dict[str, int] = engine.program.automaton.counters()
             masks: dict[str, int] = engine.masks.counters()

@@ -1,6 +1,8 @@
-"""A grammar as the kernel sees it: derives rows and heads on demand, and knows shortest completions.
+"""Grammars as the kernel sees them: derives rows and heads on demand, and knows shortest completions.
 
-One `Program` per grammar. It owns the stores (terms, nodes, rows) and the `Automaton` that is filled from them.
+A `Store` holds terms, nodes and rows, and the `Automaton` that is filled from them. A `Program` is one grammar in a
+store: most have one of their own; grammars made of parts that many grammars share (the tools of an agent, say) live in
+one store together, so that what was derived for a part is there for all of them.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from .rows import DEAD, DONE, Rows
 #: states take in them on average (measured; keys, arguments and derivatives included).
 PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
+
+#: Bytes of a store in which nothing was derived yet (measured).
+STORE_BYTES = 100_000
 
 _LOCAL_DONE = 127
 
@@ -104,23 +109,25 @@ def _times(rope: Rope, count: int) -> Rope:
 _DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
 
-class Program:
-    """The lazily derived automaton of one grammar.
+class Store:
+    """A lazily derived automaton, for one grammar or many.
 
     Args:
-        build: makes the root node in the program's node store; called once.
-        memory: from how many bytes on (estimated) the program is full; None: `PROGRAM_MEMORY`.
+        memory: from how many bytes on (estimated) the store is full; None: `PROGRAM_MEMORY`.
+        shared: many grammars will share it.
 
     Attributes:
         nodes: the node store.
         automaton: the kernel's automaton; use it under `lock`.
         lock: one derivation at a time.
         specials: names of the control tokens met so far, by number.
+        is_shared: many grammars share it.
     """
 
-    def __init__(self, build: Callable[[Nodes], int], memory: int | None = None) -> None:
+    def __init__(self, memory: int | None = None, *, shared: bool = False) -> None:
         self._limit = memory
-        self.nodes = Nodes()
+        self.is_shared = shared
+        self.nodes = Nodes(shared=shared)
         self.rows = Rows(self.nodes.terms)
         self.automaton = Automaton(self, _LOCAL)
         self.lock = threading.RLock()
@@ -128,24 +135,17 @@ class Program:
         self._atoms: dict[int, int] = {}
         self._dynamic: list[int] = []
         self._shortest: dict[int, Rope | None] = {}
-        self.root = build(self.nodes)
-        self.is_empty = self.nodes.is_empty(self.root)
-        self._start: int | None = None
-
-    @property
-    def start(self) -> int:
-        """The automaton's first state."""
-        if self._start is None:
-            self._start = self.automaton.start(self.root)
-        return self._start
 
     @property
     def is_full(self) -> bool:
-        """Whether so much was derived that new texts had better begin with a fresh program."""
-        limit = PROGRAM_MEMORY if self._limit is None else self._limit
+        """Whether so much was derived that new texts had better begin with a fresh store."""
+        return self.byte_count() > (PROGRAM_MEMORY if self._limit is None else self._limit)
+
+    def byte_count(self) -> int:
+        """Bytes that the store takes (estimated)."""
         sizes = (len(self.nodes.terms), TERM_BYTES), (len(self.nodes.kind), NODE_BYTES), (len(self.rows), ROW_BYTES)
-        held = sum(count * size for count, size in sizes)
-        return held > limit or held + self.automaton.state_bytes() > limit
+        held = STORE_BYTES + self.nodes.weight + sum(count * size for count, size in sizes)
+        return held + int(self.automaton.state_bytes())
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
 
@@ -423,3 +423,75 @@ class Program:
         elif kind == WORDS:
             length += min(len(data) for data, _ in args[0]) - args[1]
         return length
+
+
+class Program:
+    """One grammar in a store.
+
+    Args:
+        build: makes the root node in a node store; called once.
+        store: where; None: a store of its own.
+
+    Attributes:
+        store: where the grammar is.
+        root: its node.
+        is_empty: it has no text at all.
+    """
+
+    def __init__(self, build: Callable[[Nodes], int], store: Store | None = None) -> None:
+        self.store = Store() if store is None else store
+        with self.store.lock:
+            self.root = build(self.store.nodes)
+            self.is_empty = self.store.nodes.is_empty(self.root)
+        self._start: int | None = None
+
+    @property
+    def start(self) -> int:
+        """The automaton's first state."""
+        if self._start is None:
+            with self.store.lock:
+                self._start = self.store.automaton.start(self.root)
+        return self._start
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was derived that new texts had better begin with a fresh store."""
+        return self.store.is_full
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The store's lock: one derivation at a time."""
+        return self.store.lock
+
+    @property
+    def automaton(self) -> Automaton:
+        """The kernel's automaton; use it under `lock`."""
+        return self.store.automaton
+
+    @property
+    def rows(self) -> Rows:
+        """The store's row states."""
+        return self.store.rows
+
+    def advance(self, state: int, data: bytes, before: Callable[[], bytes]) -> int:
+        """See `Store.advance`."""
+        return self.store.advance(state, data, before)
+
+
+class _Shared:
+    """The store of all grammars that share parts; a fresh one when the last has grown too large."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+
+    def store(self) -> Store:
+        """The store for new grammars."""
+        with self._lock:
+            if self._store is None or self._store.is_full:
+                self._store = Store(shared=True)
+            return self._store
+
+
+#: The process's one shared store.
+SHARED = _Shared()

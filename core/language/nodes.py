@@ -45,6 +45,9 @@ CONTROL = b"\xff"
 #: How many nodes one store may hold.
 MAX_NODES = 600_000
 
+#: How much more a store may hold that many grammars share: what others left there is nobody's limit.
+SHARED_ROOM = 200_000
+
 
 class Head(NamedTuple):
     """One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then the node ``rest``."""
@@ -60,10 +63,19 @@ class Nodes:
         terms: the store of the terms used by TEXT nodes.
         EMPTY: the empty language.
         EPSILON: the language of the empty text.
+        known: nodes of what many grammars share, by whatever stands for it.
+        weight: bytes that builders and their documents take (estimated by those who add them).
+
+    Args:
+        shared: many grammars will share the store: it may hold ``SHARED_ROOM`` more than one grammar may need.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
         self.terms = Terms()
+        self._room = MAX_NODES + (SHARED_ROOM if shared else 0)
+        self.terms.room += SHARED_ROOM if shared else 0
+        self.known: dict[Hashable, int] = {}
+        self.weight = 0
         self.kind: list[int] = []
         self.args: list[tuple[Any, ...]] = []
         self._index: dict[tuple[Any, ...], int] = {}
@@ -91,7 +103,7 @@ class Nodes:
         if found is not None:
             return found
         number = len(self.kind)
-        if number >= MAX_NODES:
+        if number >= self._room:
             raise LimitError(f"the grammar needs more than {MAX_NODES:,} states", hint="split the schema")
         self._index[key] = number
         self.kind.append(kind)

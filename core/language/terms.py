@@ -46,9 +46,11 @@ class Terms:
         EPSILON: the language of the empty string.
         ALL: every string.
         ANY: every string of one character.
+        room: how many terms the store may hold.
     """
 
     def __init__(self) -> None:
+        self.room = MAX_TERMS
         self._index: dict[tuple[object, ...], int] = {}
         self._kind: list[int] = []
         self._args: list[tuple[Any, ...]] = []
@@ -77,7 +79,7 @@ class Terms:
         if found is not None:
             return found
         number = len(self._kind)
-        if number >= MAX_TERMS:
+        if number >= self.room:
             raise LimitError(
                 f"a pattern or enumeration needs more than {MAX_TERMS:,} automaton states",
                 hint="simplify the pattern, or bound its repetitions",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,11 +9,15 @@ from typing import Any
 
 from ..errors import InvalidSchemaError, LimitError, Place, SchemaError, UnsupportedSchemaError
 from ..language.nodes import Nodes
+from .identity import canonical
 from .lower import Lowering
 from .normalise import Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located
 from .scan import DynamicReferences, problems
+
+#: What a document takes in a store (measured): who lowers it, and the document itself by the length of its text.
+LOWERING_BYTES, CHARACTER_BYTES = 3_500, 8
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class CompiledSchema:
         """The root node in a store; everything below is lowered when it is met."""
         lowering = nodes.builders.get(self.key)
         if lowering is None:
+            text = self.key[0] if isinstance(self.key, tuple) else ""
+            nodes.weight += LOWERING_BYTES + CHARACTER_BYTES * (len(text) if isinstance(text, str) else 0)
             lowering = nodes.builders[self.key] = self._lowering(nodes)
         root: int = lowering.root()
         return root
@@ -52,9 +57,10 @@ class CompiledSchema:
 
     @cached_property
     def key(self) -> Hashable:
-        """Equal for equal schemas and options (schemas too deep or cyclic for JSON are only equal to themselves)."""
+        """Equal for schemas that say the same (see `canonical`) under equal options (schemas too deep or cyclic for
+        JSON are only equal to themselves)."""
         try:
-            return json.dumps(self.document.schema, ensure_ascii=False), self.options
+            return canonical(self.document.schema), self.options
         except (RecursionError, ValueError, TypeError):
             return _Same(self.document.schema), self.options
 

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...core.errors import ToolGrammarError
 from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
+from ..parts import PARTS
 from ..tool import Tool, with_tool
 
 #: How the ``error`` of a call begins that could not be read, and so has no arguments that could be valid.
@@ -47,6 +48,19 @@ class Turn:
     response_schema: Any = None
     whitespace: Whitespace = "single"
     additional_properties: bool = False
+
+    def part(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
+        """What a format writes of one tool; kept, so that other sets with the same tool share it.
+
+        Args:
+            tool: the tool.
+            spelling: what else it follows from: the format, if all of its fields count.
+            make: makes it, from the tool's name and parameters and from `whitespace` and `additional_properties`.
+        """
+        identity = tool.identity
+        if identity is None:
+            return make()
+        return PARTS.get((identity, self.whitespace, self.additional_properties, spelling), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """The JSON texts that are arguments of a tool.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...core.errors import GrammarError, ToolGrammarError
 from ...core.grammar import Grammar
@@ -159,7 +160,7 @@ class JsonCalls(WireFormat):
         return self._spelled(self.text_start) + text + self._spelled(self.text_end)
 
     def _calls(self, turn: Turn) -> Grammar:
-        call = Grammar.choice(*(self._call(tool, turn) for tool in turn.tools))
+        call = Grammar.choice(*(turn.part(tool, self, partial(self._call, tool, turn)) for tool in turn.tools))
         least = max(turn.min_calls, 1)
         most = turn.max_calls if self.parallel else 1
         calls = call

@@ -85,7 +85,11 @@ class TaggedJson(WireFormat):
 
     def _named(self, tool: Tool, turn: Turn) -> Grammar:
         """The name in quotes, the arguments' key, and this tool's arguments."""
-        return Grammar.literal(f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ") + turn.arguments(tool)
+
+        def make() -> Grammar:
+            return Grammar.literal(f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ") + turn.arguments(tool)
+
+        return turn.part(tool, self, make)
 
     def parser(
         self,

@@ -1,0 +1,253 @@
+"""Tool sets share what was derived for their tools, and nothing of what they allow."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+import random
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError, Vocabulary
+from toolgrammar.core.automaton import program as program_module
+from toolgrammar.core.automaton.program import SHARED, Program
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools import parts as parts_module
+from toolgrammar.tools.parts import PARTS
+
+WORDS = [b"<tool_call>\n", b'{"name": "', b'", "', b'"}}\n</tool_call>', b"}}", b'": ', b'": "', b"true", b"12", b"ab"]
+TOKENS: list[bytes | None] = [*(bytes([each]) for each in range(256)), *WORDS, None, None]
+EOS = len(TOKENS) - 1
+KINDS: list[dict[str, Any]] = [
+    {"type": "string"},
+    {"type": "string", "maxLength": 4},
+    {"type": "string", "enum": ["a", "ab", "b"]},
+    {"type": "integer", "minimum": 0, "maximum": 300},
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "number"}, "maxItems": 2, "uniqueItems": True},
+    {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
+]
+
+
+def tool(number: int, description: str = "") -> Tool:
+    """A tool of its own for each number."""
+    draw = random.Random(number)
+    names = draw.sample(["a", "ab", "b", "c"], 3)
+    properties = {name: {**draw.choice(KINDS), "description": description} for name in names}
+    return Tool(f"tool_{number}", description, {"type": "object", "properties": properties, "required": names[:2]})
+
+
+POOL = [tool(number) for number in range(40)]
+
+
+def vocabulary() -> Vocabulary:
+    """A small vocabulary of its own cache."""
+    return Vocabulary(TOKENS, eos=[EOS], special={"<go>": EOS - 1})
+
+
+def alone(grammar: Grammar, known: Vocabulary) -> Constraint:
+    """The same grammar in a store of its own."""
+    return Constraint(Program(grammar._build), known, grammar)
+
+
+def walk(ours: Constraint, other: Constraint, seed: int, steps: int = 60) -> Iterator[tuple[Any, Any]]:
+    """What two constraints say along one random text."""
+    draw = random.Random(seed)
+    one, two = ours.matcher(), other.matcher()
+    for _ in range(steps):
+        allowed = one.allowed_tokens()
+        yield allowed, two.allowed_tokens()
+        yield one.forced_bytes(), two.forced_bytes()
+        yield len(one.shortest_completion()), len(two.shortest_completion())
+        yield one.is_accepting, two.is_accepting
+        rest = [token for token in allowed if token != EOS]
+        if not rest:
+            return
+        token = draw.choice([each for each in rest if each > 255] or rest)
+        assert one.accept(token) and two.accept(token)
+
+
+@pytest.mark.parametrize("name", ["hermes", "llama-json", "qwen3-coder", "mistral-v11"])
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_shared_and_alone_are_one_language(name: str, choice: str) -> None:
+    """Sets of overlapping tools in the shared store give the same masks as grammars with stores of their own."""
+    markers = {marker: EOS + 1 + at for at, marker in enumerate(sorted(_specials(name)))}
+    known = Vocabulary([*TOKENS, *(None for _ in markers)], eos=[EOS], special=markers)
+    for seed in range(6):
+        draw = random.Random(seed)
+        grammar = ToolSet(draw.sample(POOL, 5)).grammar(name, tool_choice=choice)
+        shared, own = grammar.bind(known), alone(grammar, known)
+        assert shared.program.store.is_shared and not own.program.store.is_shared
+        for one, two in walk(shared, own, seed):
+            assert one == two
+
+
+def _specials(name: str) -> frozenset[str]:
+    return ToolSet(POOL[:1]).grammar(name).specials
+
+
+def test_known_tools_are_not_derived_again() -> None:
+    """A new set of tools that were seen lowers no schema, derives no row, and adds few nodes to the store."""
+    known = vocabulary()
+    for start in range(0, 40, 5):
+        run_to_the_end(ToolSet(POOL[start : start + 5]).grammar(tool_choice="required").bind(known))
+    store = SHARED.store()
+    before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(PARTS)
+    nodes = len(store.nodes)
+    chosen = random.Random(1).sample(POOL, 20)
+    constraint = ToolSet(chosen).grammar(tool_choice="required").bind(known)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(matcher.forced_bytes()) and len(matcher.allowed_tokens()) > 0
+    assert len(store.nodes) - nodes < 3 * len(chosen)
+    run_to_the_end(constraint)
+    assert SHARED.store() is store
+    assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(PARTS)) == before
+    assert len(store.nodes) - nodes < 14 * len(chosen)
+
+
+def run_to_the_end(constraint: Constraint) -> None:
+    """One text of each alternative that the names open."""
+    first = constraint.matcher()
+    assert first.accept_bytes(first.forced_bytes())
+    out = np.zeros(constraint.words, dtype=np.uint32)
+    for name in sorted(each.name for each in POOL):
+        matcher = first.fork()
+        if matcher.accept_bytes((name[len("tool_") :] + '", "arguments": {').encode()):
+            matcher.fill_mask(out)
+            assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting
+
+
+def test_equal_tools_are_one_part() -> None:
+    """Tools that differ in descriptions only, or that are made anew, share one grammar in the store."""
+    ToolSet([tool(90)]).grammar().program  # noqa: B018 - it is put in the store
+    store = SHARED.store()
+    before = len(store.nodes.builders)
+    ToolSet([tool(90, "now with a description"), tool(91)]).grammar().program  # noqa: B018
+    assert len(store.nodes.builders) == before + 1
+    count = len(PARTS)
+    ToolSet([tool(90), tool(91)]).grammar().program  # noqa: B018
+    assert len(PARTS) == count
+    assert len(store.nodes.builders) == before + 1
+
+
+def test_the_same_name_with_other_arguments_is_another_part() -> None:
+    """A tool that changes between two requests is held to what it is now."""
+    text = '<tool_call>\n{"name": "f", "arguments": {"x": %s}}\n</tool_call>'
+
+    def grammar(kind: str) -> Grammar:
+        parameters = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
+        return ToolSet([Tool("f", "", parameters)]).grammar(tool_choice="required")
+
+    assert grammar("integer").matches(text % "1") and not grammar("integer").matches(text % '"1"')
+    assert grammar("string").matches(text % '"1"') and not grammar("string").matches(text % "1")
+
+
+def test_a_full_store_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the bound new texts begin in a fresh store, texts under way go on in theirs, and then it is freed."""
+    known = vocabulary()
+    grammar = ToolSet(POOL[:4]).grammar(tool_choice="required")
+    constraint = grammar.bind(known)
+    old = constraint.matcher()
+    assert old.accept_bytes(old.forced_bytes())
+    with monkeypatch.context() as patch:
+        patch.setattr(program_module, "PROGRAM_MEMORY", 1)
+        new = constraint.matcher()
+    first = weakref.ref(old._engine.program)
+    assert new._engine.program is not first()
+    assert new.accept_bytes(new.forced_bytes()) and new.allowed_tokens() == old.allowed_tokens()
+    assert old.accept_bytes(old.shortest_completion()) and old.is_accepting
+    del old
+    gc.collect()
+    assert first() is None
+
+
+def test_control_tokens_are_asked_of_each_grammar() -> None:
+    """A grammar whose control token the vocabulary lacks is refused, and no other grammar in the store is."""
+    known = vocabulary()
+    part = Grammar.json().as_part()
+    fine = part + Grammar.special("<go>")
+    with pytest.raises(GrammarError, match="'<missing>'"):
+        (part + Grammar.special("<missing>")).bind(known)
+    other = Vocabulary([*TOKENS, None], eos=[EOS], special={"<missing>": EOS + 1})
+    lacking = (part + Grammar.special("<missing>")).bind(other).matcher()
+    matcher = fine.bind(known).matcher()
+    for each, token in ((lacking, EOS + 1), (matcher, EOS - 1)):
+        assert each.accept_bytes(b"[]")
+        assert each.allowed_tokens() == [token] and each.accept(token) and each.is_accepting
+
+
+def test_a_tool_beyond_a_limit_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that is too large for the store raises its own error; other sets go on as before."""
+    known = vocabulary()
+    wide = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){25}$"}}}
+    monkeypatch.setattr(program_module, "SHARED", program_module._Shared())
+    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", program_module.SHARED)
+    good = ToolSet(POOL[:3]).grammar(tool_choice="required")
+    expected = [ours for ours, _ in walk(alone(good, known), alone(good, known), 5)]
+    store = program_module.SHARED.store()
+    hostile = ToolSet([Tool("wide", "", wide)]).grammar(tool_choice="required").bind(known).matcher()
+    store.nodes.terms.room = len(store.nodes.terms) + 3_000
+    with pytest.raises(ToolGrammarError, match="automaton states"):  # noqa: PT012
+        assert hostile.accept_bytes(b'<tool_call>\n{"name": "wide", "arguments": {"x": "')
+        draw = random.Random(0)
+        while True:
+            assert hostile.accept_bytes(draw.choice([b"a", b"b"]))
+            hostile.allowed_tokens()
+    store.nodes.terms.room += 3_000
+    assert [ours for ours, _ in walk(good.bind(known), alone(good, known), 5)] == expected
+
+
+def test_threads_share_a_store() -> None:
+    """Eight threads, each with sets of its own, see what one sees."""
+    known = vocabulary()
+    failed: list[object] = []
+
+    def work(seed: int) -> None:
+        draw = random.Random(seed)
+        for turn in range(4):
+            grammar = ToolSet(draw.sample(POOL, 6)).grammar(tool_choice="required")
+            try:
+                for one, two in walk(grammar.bind(known), alone(grammar, known), turn, 25):
+                    assert one == two
+            except BaseException as error:  # handed to the main thread
+                failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_kept_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many parts are kept, and the ones used least recently go."""
+    monkeypatch.setattr(parts_module, "MAX_PARTS", 3)
+    parts = parts_module.Parts()
+    made: list[str] = []
+
+    def get(name: str) -> Grammar:
+        return parts.get(name, lambda: (made.append(name), Grammar.literal(name))[1])
+
+    for name in "abcadbca":
+        get(name)
+    # a b c, a again, d (b goes), b (c goes), c (a goes), a (d goes)
+    assert "".join(made) == "abcdbca" and len(parts) == 3
+    assert get("a") is get("a")
+
+
+def test_tools_can_be_copied_and_pickled() -> None:
+    """What is remembered with a tool does not hinder copies."""
+    ToolSet(POOL[:1]).grammar()
+    one = POOL[0]
+    assert copy.deepcopy(one) == one == pickle.loads(pickle.dumps(one))
+    assert copy.deepcopy(one).identity == one.identity
+    assert json.dumps(one.parameters)
+    assert one.renamed("other").identity != one.identity

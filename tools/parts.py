@@ -1,0 +1,41 @@
+"""The grammars of single tools, kept: the tool sets of an agent change, its tools hardly do."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from ..core.grammar import Grammar
+
+#: How many grammars of single tools are kept, the ones used last.
+MAX_PARTS = 4_096
+
+
+class Parts:
+    """Keeps the grammars of tools by what they follow from. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
+        """The grammar of a key, made if it is not there, as a part of many grammars (`Grammar.as_part`)."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+                return found
+        made = make().as_part()  # without the lock: a schema may take long
+        with self._lock:
+            made = self._known.setdefault(key, made)
+            while len(self._known) > MAX_PARTS:
+                self._known.popitem(last=False)
+        return made
+
+
+#: The process's kept grammars.
+PARTS = Parts()
