@@ -173,7 +173,8 @@ def test_saved_and_loaded(noise: Model) -> None:
     model = ChatToolGrammar(model="embedded", options={"seed": 3}, temperature=0.5, stop=["x"])
     saved = json.loads(dumps(model))
     assert saved["id"] == ["toolgrammar", "adapters", "langchain", "ChatToolGrammar"]
-    assert saved["kwargs"] == {"model": "embedded", "options": {"seed": 3}, "temperature": 0.5, "stop": ["x"]}
+    expected = {"model": "embedded", "options": {"seed": 3}, "temperature": 0.5, "stop": ["x"]}
+    assert {name: value for name, value in saved["kwargs"].items() if value is not None} == expected
     assert dumpd(ChatToolGrammar(model=noise))["type"] == "not_implemented"
     assert dumpd(ChatToolGrammar(model="embedded", options={"seed": 3, "weights": None}))["type"] == "constructor"
 
