@@ -20,6 +20,7 @@
     └── ToolCallError               a tool call that is not valid
         ├── UnknownToolError            its name is not one of the given tools
         ├── InvalidArgumentsError       its arguments do not match the tool's schema
+        ├── ToolTimeoutError            the tool took too long
         └── ParseError                  the text is not in the wire format
 
 Every error carries ``code`` (a stable slug), ``place`` (where in the user's input) and ``hint`` (the way out).
@@ -190,6 +191,13 @@ class InvalidArgumentsError(ToolCallError, ValueError):
     """The call's arguments do not match the tool's schema."""
 
     code = "invalid_arguments"
+
+
+class ToolTimeoutError(ToolCallError, TimeoutError):
+    """The tool did not answer in the time that it was given."""
+
+    code = "tool_timeout"
+    retryable = True
 
 
 class ParseError(ToolCallError, ValueError):

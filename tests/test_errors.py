@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
@@ -19,7 +20,12 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-TOOLS = ToolSet.from_any([add])
+def wait(seconds: float) -> None:
+    """Do nothing for a while."""
+    time.sleep(seconds)
+
+
+TOOLS = ToolSet.from_any([add, wait])
 NESTED = {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(20)]}
 
 #: The shortest way to each error, by code; the classes that only group others have none.
@@ -37,6 +43,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "model": lambda: load_model("nowhere"),
     "unknown_tool": lambda: TOOLS.validate(ToolCall("1", "subtract", {})),
     "invalid_arguments": lambda: TOOLS.validate(ToolCall("1", "add", {"a": 1})),
+    "tool_timeout": lambda: TOOLS.call(ToolCall("1", "wait", {"seconds": 0.5}), timeout=0.01),
     "parse": lambda: TOOLS.parse('<tool_call>\n{"name": "add", "argu'),
     "tool_call": lambda: TOOLS.call(ToolCall("1", "add", {"a": 1, "b": 2}, error="malformed call: x")),
 }

@@ -7,19 +7,28 @@ Pydantic.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import dataclasses
 import inspect
 import json
-from collections.abc import Callable
+import re
+import threading
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ..core.errors import InvalidArgumentsError, Place, ToolCallError
-from ..core.messages import Message, ToolCall
+from ..core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
+from ..core.messages import ImagePart, Message, TextPart, ToolCall
+from .formats import new_call_id
 from .functions import arguments_error
 from .tool import Tool
+
+#: Most characters of a failure that a model is told.
+MAX_ERROR_LENGTH = 2_000
+#: The code of a failure inside the tool itself; the other codes are those of our own errors.
+FAILED = "tool_failed"
 
 
 @dataclass(frozen=True)
@@ -30,16 +39,80 @@ class ToolResult:
         call: the call.
         value: what the tool returned; None if it failed.
         error: why it failed, in words that a model can read, or None.
+        code: which kind of failure, or None: the ``code`` of one of our errors (``unknown_tool``,
+            ``invalid_arguments``, ``tool_timeout``, ...), or ``tool_failed`` for an exception of the tool itself.
+        pointer: JSON pointer to the argument that is wrong, where one is.
     """
 
     call: ToolCall
     value: Any = None
     error: str | None = None
+    code: str | None = None
+    pointer: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed."""
+        return self.error is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-like data: ``{"result": ...}``, or ``{"error": {"code": ..., "message": ..., "tool": ..., ...}}``."""
+        if self.error is None:
+            return {"result": TypeAdapter(Any).dump_python(self.value, mode="json", fallback=str)}
+        told = {"code": self.code, "message": self.error, "tool": self.call.name, "pointer": self.pointer}
+        return {"error": {key: value for key, value in told.items() if value is not None}}
 
     def to_message(self) -> Message:
         """The message of role ``tool`` that tells the model."""
-        content = self.error if self.error is not None else result_text(self.value)
+        content: Any = self.error if self.error is not None else self.value
+        if self.error is None and not _is_parts(content):
+            content = result_text(content)
         return Message("tool", content, tool_call_id=self.call.id, name=self.call.name, is_error=self.error is not None)
+
+
+def failure(call: ToolCall, error: BaseException) -> ToolResult:
+    """The result of a call that failed: an exception in words that a model can act on, without a traceback."""
+    code = error.code if isinstance(error, ToolGrammarError) else FAILED
+    pointer = error.place.pointer if isinstance(error, ToolGrammarError) else None
+    return ToolResult(call, error=describe_failure(error), code=code, pointer=pointer)
+
+
+def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
+    """A call from what servers and frameworks write.
+
+    Args:
+        source: a `ToolCall`, or a dict of OpenAI (``function`` with JSON text as ``arguments``), Anthropic (``input``),
+            LangChain (``args``), or plainly ``name`` and ``arguments``.
+
+    Raises:
+        ToolCallError: it has no name.
+        InvalidArgumentsError: the arguments are not a JSON object.
+    """
+    if isinstance(source, ToolCall):
+        return source
+    inner = source.get("function")
+    body = inner if isinstance(inner, Mapping) else source
+    name = body.get("name")
+    if not isinstance(name, str):
+        raise ToolCallError("a call has a name", hint='for example {"name": "add", "arguments": {"a": 1}}')
+    key = next((key for key in ("arguments", "args", "input") if key in body), None)
+    arguments = body[key] if key is not None else None
+    raw = arguments if isinstance(arguments, str) else None
+    if raw is not None:
+        try:
+            arguments = json.loads(raw) if raw.strip() else {}
+        except ValueError as error:
+            raise InvalidArgumentsError(
+                f"the arguments are not JSON: {error}", hint="write a JSON object", place=Place(tool=name)
+            ) from None
+    arguments = {} if arguments is None else arguments
+    if not isinstance(arguments, Mapping):
+        raise InvalidArgumentsError(
+            f"the arguments are a JSON object, not {type(arguments).__name__}",
+            hint='for example {"a": 1}',
+            place=Place(tool=name),
+        )
+    return ToolCall(str(source.get("id") or new_call_id()), name, arguments, raw=raw)
 
 
 def result_text(value: Any) -> str:
@@ -80,45 +153,166 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
     )
 
 
-def run(tool: Tool, action: Callable[[], Any]) -> Any:
-    """Run a prepared call of a function that is not async.
+def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:
+    """Run a prepared call; an async function runs in an event loop of its own.
+
+    Args:
+        tool: the tool.
+        action: the prepared call.
+        timeout: seconds, or None. An async function is cancelled when they are over; an ordinary one cannot be
+            stopped: it goes on in its thread, and its result is dropped.
 
     Raises:
-        ToolCallError: the function is async.
+        ToolCallError: the function is async, and this thread already runs an event loop.
+        ToolTimeoutError: the seconds are over.
     """
     if tool.function is not None and _is_async(tool.function):
-        raise _async_error(tool)
-    value = action()
+        return _run_async(tool, action, timeout)
+    value = action() if timeout is None else _in_time(tool, action, timeout)
     if inspect.isawaitable(value):
-        if inspect.iscoroutine(value):
-            value.close()
-        raise _async_error(tool)
+        awaitable = value
+        return _run_async(tool, lambda: awaitable, timeout)
     return value
 
 
-async def arun(tool: Tool, action: Callable[[], Any]) -> Any:
-    """Run a prepared call: async functions are awaited, others run in a thread."""
-    if tool.function is None or _is_async(tool.function):
-        value = action()
-    else:
-        value = await asyncio.to_thread(action)
-    return await value if inspect.isawaitable(value) else value
+async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:
+    """Run a prepared call: async functions are awaited, others run in a thread; ``timeout`` as in `run`."""
+    if tool.function is None:
+        return action()
+
+    async def whole() -> Any:
+        value = action() if tool.function is not None and _is_async(tool.function) else await _in_thread(action)
+        return await value if inspect.isawaitable(value) else value
+
+    return await _within(tool, whole(), timeout)
 
 
 def describe_failure(error: BaseException) -> str:
     """An exception in words that a model can act on, without a traceback."""
-    if isinstance(error, ToolCallError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, ToolGrammarError):
+        text = str(error)
+    else:
+        inner = getattr(error, "exceptions", None)
+        while isinstance(inner, tuple) and len(inner) == 1:  # a group around one exception says nothing itself
+            error = inner[0]
+            inner = getattr(error, "exceptions", None)
+        try:
+            message = re.sub(r"\n\s*For further information visit \S+", "", str(error)).strip()
+        except Exception:  # an exception may fail to say what it is
+            message = ""
+        text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return text if len(text) <= MAX_ERROR_LENGTH else f"{text[: MAX_ERROR_LENGTH - 4]} ..."
+
+
+def _is_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(part, (TextPart, ImagePart)) for part in value)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
+    while hasattr(function, "func"):  # functools.partial
+        function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _async_error(tool: Tool) -> ToolCallError:
-    return ToolCallError(
-        f"the function of tool {tool.name!r} is async", hint="use acall instead of call", place=Place(tool=tool.name)
+def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        value = action() if not _is_async(tool.function or action) else None
+        if inspect.iscoroutine(value):
+            value.close()
+        raise ToolCallError(
+            f"the function of tool {tool.name!r} is async, and an event loop is running here",
+            hint="use acall instead of call",
+            place=Place(tool=tool.name),
+        )
+
+    async def whole() -> Any:
+        return await _within(tool, _awaited(action()), timeout)
+
+    return asyncio.run(whole())
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> Any:
+    """The result of some work; a TimeoutError of its own passes as what it is."""
+    if timeout is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+    finally:
+        if not task.done():
+            task.cancel()
+    if not done:
+        await asyncio.wait({task}, timeout=1)  # let it clean up
+        raise _too_slow(tool, timeout)
+    return task.result()
+
+
+def _in_time(tool: Tool, action: Callable[[], Any], timeout: float) -> Any:
+    """The result of an action in a thread of its own, if it comes in time."""
+    outcome: list[Any] = []
+    over = threading.Event()
+
+    def report(value: Any, error: BaseException | None) -> None:
+        outcome.append((value, error))
+        over.set()
+
+    _start(action, report)
+    if not over.wait(timeout):
+        raise _too_slow(tool, timeout)
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
+
+
+async def _in_thread(action: Callable[[], Any]) -> Any:
+    """The same, awaited. Not in the loop's own pool, whose end waits for whatever is still running in it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if not future.done():
+            future.set_result((value, error))
+
+    def report(value: Any, error: BaseException | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    _start(action, report)
+    value, error = await future
+    if error is not None:
+        raise error
+    return value
+
+
+def _start(action: Callable[[], Any], report: Callable[[Any, BaseException | None], Any]) -> None:
+    """Run an action in a daemon thread, with this thread's context variables."""
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            value = context.run(action)
+        except BaseException as error:  # raised where the result is waited for
+            report(None, error)
+        else:
+            report(value, None)
+
+    threading.Thread(target=work, name="toolgrammar-tool", daemon=True).start()
+
+
+def _too_slow(tool: Tool, timeout: float) -> ToolTimeoutError:
+    return ToolTimeoutError(
+        f"the tool {tool.name!r} took longer than {timeout:g} seconds",
+        hint="ask for less, or try again later",
+        place=Place(tool=tool.name),
     )
 
 

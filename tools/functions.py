@@ -76,7 +76,7 @@ def tool_from_function(
         description=description if description is not None else _description(documentation),
         parameters=_schema(model, name, parameters),
         function=function,
-        binder=functools.partial(_bind, model, tuple(parameters), name),
+        binder=functools.partial(_bind, model, parameters, name),
     )
 
 
@@ -192,13 +192,24 @@ def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
     return None
 
 
-def _bind(model: type[BaseModel], names: tuple[str, ...], tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _bind(
+    model: type[BaseModel], parameters: Mapping[str, inspect.Parameter], tool: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
     """Decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
     try:
         value = model.model_validate_json(json.dumps(dict(arguments)))
     except ValidationError as error:
         raise arguments_error(error, tool) from error
-    return {name: getattr(value, f"p{i}") for i, name in enumerate(names) if f"p{i}" in value.model_fields_set}
+    return {
+        name: getattr(value, f"p{i}")
+        for i, (name, parameter) in enumerate(parameters.items())
+        # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
+        if f"p{i}" in value.model_fields_set or parameter.default is parameter.empty or _is_field(parameter.default)
+    }
+
+
+def _is_field(default: Any) -> bool:
+    return isinstance(default, FieldInfo)
 
 
 def arguments_error(error: ValidationError, tool: str) -> InvalidArgumentsError:

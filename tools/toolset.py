@@ -12,7 +12,7 @@ from ..core.events import CallEnd, Event, TextDelta
 from ..core.grammar import Grammar
 from ..core.messages import Message, ToolCall
 from ..core.params import OutputParser, Whitespace
-from .calling import ToolResult, arun, describe_failure, prepare, run
+from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
 from .dialects import to_json_schema
 from .formats import MALFORMED, Turn, WireFormat, get_format, new_call_id
@@ -260,15 +260,15 @@ class ToolSet:
         """The call, if it is valid.
 
         Args:
-            call: a `ToolCall`, or a dict with ``name`` and ``arguments``.
+            call: a `ToolCall`, or a dict of it: with ``name`` and ``arguments``, or as OpenAI, Anthropic or LangChain
+                write it.
 
         Raises:
             UnknownToolError: no such tool; lists the names.
             InvalidArgumentsError: the arguments do not match the tool's schema, read as the grammar reads it.
             ToolCallError: the call was malformed as it was written.
         """
-        if isinstance(call, Mapping):
-            call = ToolCall(str(call.get("id") or new_call_id()), call["name"], call.get("arguments") or {})
+        call = as_call(call)
         if call.name not in self._tools and (call.name or call.error is None):
             raise self._unknown(call.name)
         if call.error is not None and call.error.startswith(MALFORMED):
@@ -276,40 +276,55 @@ class ToolSet:
         self._checker(call.name).check(call.arguments)
         return call if call.error is None else replace(call, error=None)
 
-    def call(self, call: ToolCall, *, allow_cut: bool = False) -> Any:
+    def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:
         """Validate a call and run it; returns what the function returns, or the instance for a tool made of a class.
 
         Args:
-            call: the call.
+            call: the call; a dict of it as in `validate`.
             allow_cut: run it even if the token budget cut some of its values.
+            timeout: seconds that it may take, or None. An ordinary function cannot be stopped: it goes on in its
+                thread, and its result is dropped.
 
         Raises:
             UnknownToolError: no such tool.
             InvalidArgumentsError: the arguments do not match the schema or the function's types, or are cut.
-            ToolCallError: the tool has no function, or an async one.
+            ToolTimeoutError: the seconds are over.
+            ToolCallError: the tool has no function, or an async one while an event loop is running (use `acall`).
             Exception: whatever the function raises.
         """
-        tool = self[self.validate(call).name]
-        return run(tool, prepare(tool, call, allow_cut=allow_cut))
+        valid = self.validate(call)
+        tool = self[valid.name]
+        return run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout)
 
-    async def acall(self, call: ToolCall, *, allow_cut: bool = False) -> Any:
-        """`call`, for async functions too; others run in a thread."""
-        tool = self[self.validate(call).name]
-        return await arun(tool, prepare(tool, call, allow_cut=allow_cut))
+    async def acall(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
+    ) -> Any:
+        """`call`, without blocking: async functions are awaited (and cancelled in time), others run in a thread."""
+        valid = self.validate(call)
+        tool = self[valid.name]
+        return await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout)
 
-    def execute(self, call: ToolCall, *, allow_cut: bool = False) -> ToolResult:
+    def execute(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
+    ) -> ToolResult:
         """`call`, with every failure as a result that a model can read instead of an exception."""
+        known = ToolCall("", "", {})
         try:
-            return ToolResult(call, self.call(call, allow_cut=allow_cut))
-        except Exception as error:  # whatever a tool raises, the model is told
-            return ToolResult(call, error=describe_failure(error))
+            known = as_call(call)
+            return ToolResult(known, self.call(known, allow_cut=allow_cut, timeout=timeout))
+        except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
+            return failure(known, error)
 
-    async def aexecute(self, call: ToolCall, *, allow_cut: bool = False) -> ToolResult:
+    async def aexecute(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
+    ) -> ToolResult:
         """`acall`, with every failure as a result that a model can read instead of an exception."""
+        known = ToolCall("", "", {})
         try:
-            return ToolResult(call, await self.acall(call, allow_cut=allow_cut))
-        except Exception as error:  # whatever a tool raises, the model is told
-            return ToolResult(call, error=describe_failure(error))
+            known = as_call(call)
+            return ToolResult(known, await self.acall(known, allow_cut=allow_cut, timeout=timeout))
+        except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
+            return failure(known, error)
 
     # -- for models and servers --------------------------------------------------------------------------------
 

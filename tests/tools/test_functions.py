@@ -303,7 +303,7 @@ async def slow(value: int) -> int:
 
 @pytest.mark.asyncio
 async def test_async_functions() -> None:
-    """Async functions run through ``acall``; ``call`` refuses them; ``acall`` runs ordinary ones too."""
+    """Async functions run through ``acall``, ordinary ones too; ``call`` refuses them where a loop is running."""
     tools = ToolSet.from_any([slow, Counter.twice])
     assert await tools.acall(ToolCall("c", "slow", {"value": 1})) == 2
     assert await tools.acall(ToolCall("c", "twice", {"value": 2})) == 4
