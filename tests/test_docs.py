@@ -25,7 +25,7 @@ from toolgrammar.core.language import ecma
 from toolgrammar.core.schema import check, formats
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: The first line of a block that is compiled and not run, with the reason.
 NOT_RUN = re.compile(r"# not run: \S")
@@ -72,6 +72,7 @@ def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")  # CrewAI reads its own deprecated fields
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The python blocks of a page run in order, as one program, and print what the text blocks below them say."""

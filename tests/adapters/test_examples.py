@@ -15,6 +15,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SAID = {
     "langchain_agent.py": ["model calls: get_weather", "'unit': 'celsius'", "tool says:   -4 degrees", "set_lamp("],
     "langchain_structured.py": ["bell of brass, with clapper, ring", "1 part 2 parts done", "ran out", "Part(name='b"],
+    "langchain_team.py": [
+        "ask_gardener(",
+        "There are 12 roses.",
+        "ask_cashier(",
+        "cost 24.0 euros",
+        "Offer(flower='rose'",
+    ],
     "crewai_crew.py": ["price_list({'apple': 4, 'bread': 1}, discount=0.0)", "Bill(total=5.0", "in 3 requests"],
     "crewai_team.py": ["count_stock('bell', [1, 2])", "Action: count_stock", "Stock(article='bell', count=8)"],
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
