@@ -27,29 +27,35 @@ from pydantic import BaseModel, Field
 from typing_extensions import Self
 
 from ..core.errors import ModelError, UnknownToolError
-from ..core.events import FinishReason, Generation, TextDelta
-from ..core.messages import Message, Part, TextPart, ToolCall
+from ..core.events import Generation, TextDelta
+from ..core.grammar import Grammar
+from ..core.messages import Message
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
 from . import _shared
+from .autogen_messages import (
+    REASONS,
+    SELECT,
+    function_call,
+    openai_tool,
+    sampling,
+    selection,
+    to_messages,
+    with_speakers,
+)
 
 try:
-    from autogen_core import EVENT_LOGGER_NAME, CancellationToken, Component, FunctionCall, Image
+    from autogen_core import EVENT_LOGGER_NAME, CancellationToken, Component
     from autogen_core.logging import LLMCallEvent, LLMStreamEndEvent, LLMStreamStartEvent
     from autogen_core.models import (
-        AssistantMessage,
         ChatCompletionClient,
         CreateResult,
-        FunctionExecutionResultMessage,
         LLMMessage,
         ModelFamily,
         ModelInfo,
         RequestUsage,
-        SystemMessage,
-        UserMessage,
     )
-    from autogen_core.models._types import FinishReasons
-    from autogen_core.tools import BaseTool, Tool, ToolSchema
+    from autogen_core.tools import Tool, ToolSchema
 except ImportError as error:
     raise _shared.missing("autogen-core", "autogen") from error
 
@@ -83,7 +89,9 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             several clients may share.
         options: keyword options for loading ``model``.
         **create_args: for every call: ``temperature``, ``max_tokens``, ``top_p``, ``top_k``, ``min_p``, ``seed``,
-            ``stop``, ``timeout``, ``parallel_tool_calls``, ``tool_format``, ``on_budget`` (see `GenerateParams`).
+            ``stop``, ``timeout``, ``parallel_tool_calls``, ``tool_format``, ``on_budget`` (see `GenerateParams`), and
+            ``select_speaker``: the prompt of a `SelectorGroupChat` is answered with one of the names that it lists. By
+            default AutoGen's own prompt is known; True for a client that serves a selector with a prompt of yours.
 
     Raises:
         ModelError: the model cannot be loaded, or an argument is not known.
@@ -101,7 +109,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         self._create_args = create_args
         self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
         self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
-        _sampling(create_args)  # unknown arguments are an error now, not at the first call
+        sampling(create_args)  # unknown arguments are an error now, not at the first call
 
     # -- generation ----------------------------------------------------------------------------------------------
 
@@ -130,7 +138,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             asyncio.CancelledError: the token was cancelled.
         """
         conversation = to_messages(messages)
-        params = self._params(tools, tool_choice, json_output, extra_create_args)
+        params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
         stop = threading.Event()
         answer = asyncio.ensure_future(
             self._engine.model().agenerate(conversation, replace(params, cancel=stop.is_set))
@@ -165,7 +173,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         AutoGen streams text only: tool calls and reasoning are in the result.
         """
         conversation = to_messages(messages)
-        params = self._params(tools, tool_choice, json_output, extra_create_args)
+        params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
         stop = threading.Event()
         if cancellation_token is not None:
             cancellation_token.add_callback(stop.set)
@@ -189,12 +197,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
 
     def _params(
         self,
+        conversation: Sequence[Message],
         tools: Sequence[Tool | ToolSchema],
         tool_choice: ToolChoice,
         json_output: JsonOutput,
         extra: Mapping[str, Any],
     ) -> GenerateParams:
-        params = _sampling({**self._create_args, **extra})
+        arguments = {**self._create_args, **extra}
+        params = sampling(arguments)
         tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
         choice = tool_choice if isinstance(tool_choice, str) else tool_choice.name
         if choice not in ("auto", "required", "none") and (tool_set is None or choice not in tool_set.names):
@@ -203,9 +213,12 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         schema: Any = None
         if json_output:
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
+            schema = with_speakers(schema, conversation)
         if tool_set is None:
             # A demanded call without tools is the model's to refuse.
             params = replace(params, tool_choice=choice)
+            if schema is None and params.grammar is None and (names := selection(conversation, arguments.get(SELECT))):
+                return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
             return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
         # Agents hand over handoffs as tools, and act on the first of several only.
         handoffs = any(name.startswith("transfer_to_") for name in tool_set.names)
@@ -225,10 +238,10 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             counter.completion_tokens += usage.completion_tokens
         if json_output:
             _shared.require_whole(generation)
-        calls = [_function_call(call) for call in generation.tool_calls]
+        calls = [function_call(call) for call in generation.tool_calls]
         text, reasoning = generation.text, generation.message.reasoning
         return CreateResult(
-            finish_reason=_REASONS[generation.finish_reason],
+            finish_reason=REASONS[generation.finish_reason],
             content=calls or text,
             usage=usage,
             cached=False,
@@ -286,71 +299,3 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     @classmethod
     def _from_config(cls, config: ToolGrammarClientConfig) -> Self:
         return cls(config.model, options=config.options, **config.create_args)
-
-
-# -- translation ---------------------------------------------------------------------------------------------------
-
-_PER_CALL = frozenset(
-    {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
-    | {"tool_format", "on_budget", "grammar", "jump_forward"}
-)
-
-
-_REASONS: Mapping[FinishReason, FinishReasons] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "function_calls",
-    "cancelled": "unknown",
-}
-
-
-def _sampling(arguments: Mapping[str, Any]) -> GenerateParams:
-    if unknown := sorted(set(arguments) - _PER_CALL):
-        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if isinstance(given.get("stop"), str):
-        given["stop"] = (given["stop"],)
-    return GenerateParams(**given)
-
-
-def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
-    """A tool or its schema as an OpenAI-style dict; a tool's own argument type is preferred to AutoGen's rendering."""
-    if isinstance(tool, Mapping):
-        return _shared.openai_tool({key: tool[key] for key in ("name", "description", "parameters") if key in tool})
-    if isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema:
-        return _shared.openai_tool(tool)
-    return openai_tool(tool.schema)  # a tool that says itself what its schema is
-
-
-def to_messages(messages: Sequence[LLMMessage]) -> list[Message]:
-    """AutoGen's messages as ours; one message of several results becomes one for each."""
-    return [translated for message in messages for translated in _to_messages(message)]
-
-
-def _to_messages(message: LLMMessage) -> list[Message]:
-    if isinstance(message, SystemMessage):
-        return [Message("system", message.content)]
-    if isinstance(message, UserMessage):
-        if isinstance(message.content, str):
-            return [Message("user", message.content, name=message.source)]
-        return [Message("user", tuple(_part(part) for part in message.content), name=message.source)]
-    if isinstance(message, AssistantMessage):
-        if isinstance(message.content, str):
-            return [Message("assistant", message.content, reasoning=message.thought, name=message.source)]
-        calls = tuple(_shared.past_call(call.id, call.name, call.arguments) for call in message.content)
-        return [Message("assistant", reasoning=message.thought, tool_calls=calls, name=message.source)]
-    assert isinstance(message, FunctionExecutionResultMessage)
-    return [
-        Message("tool", each.content, tool_call_id=each.call_id, name=each.name, is_error=bool(each.is_error))
-        for each in message.content
-    ]
-
-
-def _part(part: str | Image) -> Part:
-    if isinstance(part, str):
-        return TextPart(part)
-    return _shared.image(part.data_uri)
-
-
-def _function_call(call: ToolCall) -> FunctionCall:
-    return FunctionCall(id=call.id, name=call.name, arguments=_shared.executable_text(call))

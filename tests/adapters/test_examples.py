@@ -24,6 +24,7 @@ SAID = {
     ],
     "crewai_crew.py": ["price_list({'apple': 4, 'bread': 1}, discount=0.0)", "Bill(total=5.0", "in 3 requests"],
     "crewai_team.py": ["count_stock('bell', [1, 2])", "Action: count_stock", "Stock(article='bell', count=8)"],
+    "autogen_team.py": ["line_editor", "greeter -> poet", "poet says:"],
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
 }
 

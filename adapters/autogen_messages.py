@@ -1,0 +1,135 @@
+"""AutoGen's side of the translation: messages and tools in, calls out, and what its teams ask in prompts.
+
+Teams ask for names in plain words: a selector for the next role, Magentic-One's ledger for the next speaker. An answer
+that is none of the names in the prompt makes the team ask again and then give up, so the names are read from there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.errors import ModelError
+from ..core.events import FinishReason
+from ..core.messages import Message, Part, TextPart, ToolCall
+from ..core.params import GenerateParams
+from . import _shared
+
+try:
+    from autogen_core import FunctionCall, Image
+    from autogen_core.models import (
+        AssistantMessage,
+        FunctionExecutionResultMessage,
+        LLMMessage,
+        SystemMessage,
+        UserMessage,
+    )
+    from autogen_core.models._types import FinishReasons
+    from autogen_core.tools import BaseTool, Tool, ToolSchema
+except ImportError as error:
+    raise _shared.missing("autogen-core", "autogen") from error
+
+_PER_CALL = frozenset(
+    {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
+    | {"tool_format", "on_budget", "grammar", "jump_forward"}
+)
+#: The argument that is ours alone: see `selection`.
+SELECT = "select_speaker"
+
+REASONS: Mapping[FinishReason, FinishReasons] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "function_calls",
+    "cancelled": "unknown",
+}
+
+# A list of names as Python prints it: AutoGen puts one into the prompts of its selectors.
+_LIST = r"\[((?:'\w+'(?:, )?)+)\]"
+_OWN_SELECTION = re.compile(rf"select the next role from {_LIST} to play\. Only return the role\.")
+_ANY_SELECTION = re.compile(_LIST)
+# Where Magentic-One's prompt says who may speak next.
+_NEXT_SPEAKER = re.compile(r'"next_speaker":\s*\{+\s*"reason": string,\s*"answer": string \(select from: ([^)\n]*)\)')
+
+
+def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
+    """The arguments of a client, or of one call, as parameters.
+
+    Raises:
+        ModelError: an argument is not known; lists those that are.
+    """
+    if unknown := sorted(set(arguments) - _PER_CALL - {SELECT}):
+        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted({SELECT, *_PER_CALL})}")
+    given = {name: value for name, value in arguments.items() if value is not None and name != SELECT}
+    if isinstance(given.get("stop"), str):
+        given["stop"] = (given["stop"],)
+    return GenerateParams(**given)
+
+
+def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
+    """A tool or its schema as an OpenAI-style dict; a tool's own argument type is preferred to AutoGen's rendering."""
+    if isinstance(tool, Mapping):
+        return _shared.openai_tool({key: tool[key] for key in ("name", "description", "parameters") if key in tool})
+    if isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema:
+        return _shared.openai_tool(tool)
+    return openai_tool(tool.schema)  # a tool that says itself what its schema is
+
+
+def to_messages(messages: Sequence[LLMMessage]) -> list[Message]:
+    """AutoGen's messages as ours; one message of several results becomes one for each."""
+    return [translated for message in messages for translated in _to_messages(message)]
+
+
+def _to_messages(message: LLMMessage) -> list[Message]:
+    if isinstance(message, SystemMessage):
+        return [Message("system", message.content)]
+    if isinstance(message, UserMessage):
+        if isinstance(message.content, str):
+            return [Message("user", message.content, name=message.source)]
+        return [Message("user", tuple(_part(part) for part in message.content), name=message.source)]
+    if isinstance(message, AssistantMessage):
+        if isinstance(message.content, str):
+            return [Message("assistant", message.content, reasoning=message.thought, name=message.source)]
+        calls = tuple(_shared.past_call(call.id, call.name, call.arguments) for call in message.content)
+        return [Message("assistant", reasoning=message.thought, tool_calls=calls, name=message.source)]
+    assert isinstance(message, FunctionExecutionResultMessage)
+    return [
+        Message("tool", each.content, tool_call_id=each.call_id, name=each.name, is_error=bool(each.is_error))
+        for each in message.content
+    ]
+
+
+def _part(part: str | Image) -> Part:
+    if isinstance(part, str):
+        return TextPart(part)
+    return _shared.image(part.data_uri)
+
+
+def function_call(call: ToolCall) -> FunctionCall:
+    """A call for AutoGen to run."""
+    return FunctionCall(id=call.id, name=call.name, arguments=_shared.executable_text(call))
+
+
+def selection(messages: Sequence[Message], asked: bool | None) -> tuple[str, ...]:
+    """The names of which a selector's prompt wants one; empty where it is no such prompt.
+
+    Args:
+        messages: the conversation.
+        asked: None takes AutoGen's own prompt for one, True any that lists names, False none.
+    """
+    prompts = [message.text for message in messages if message.role in ("system", "user")] if asked is not False else []
+    pattern = _ANY_SELECTION if asked else _OWN_SELECTION
+    lists = [found[1] for prompt in prompts for found in pattern.finditer(prompt)]
+    return tuple(dict.fromkeys(re.findall(r"'(\w+)'", lists[-1]))) if lists else ()
+
+
+def with_speakers(schema: Any, messages: Sequence[Message]) -> Any:
+    """The schema of Magentic-One's ledger, its next speaker one of those that the prompt names; any other as it is."""
+    asked = _NEXT_SPEAKER.search(messages[-1].text) if messages else None
+    speaker = schema.get("properties", {}).get("next_speaker") if isinstance(schema, Mapping) else None
+    if asked is None or speaker is None:
+        return schema
+    names = [name.strip() for name in asked[1].split(",")]
+    only = {"type": "object", "properties": {"reason": {"type": "string"}, "answer": {"enum": names}}}
+    closed = {**only, "required": ["reason", "answer"], "additionalProperties": False}
+    return {**schema, "properties": {**schema["properties"], "next_speaker": closed}}
