@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .automaton import Constraint, Matcher
+    from .automaton import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .errors import (
         BudgetError,
         CancelledError,
@@ -83,6 +83,7 @@ __all__ = [
     "InvalidSchemaError",
     "JsonMode",
     "LimitError",
+    "MaskTable",
     "Matcher",
     "Message",
     "MissingDependencyError",
@@ -113,11 +114,13 @@ __all__ = [
     "Vocabulary",
     "VocabularyError",
     "Whitespace",
+    "apply_mask",
+    "fill_masks",
     "load_model",
 ]
 
 _HOME = {
-    "automaton": ("Constraint", "Matcher"),
+    "automaton": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "errors": (
         "BudgetError",
         "CancelledError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,6 +19,7 @@ cclass = cfunc = inline = ccall = _unchanged
 
 int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int
 void = None
+nogil = nullcontext()
 
 
 def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:

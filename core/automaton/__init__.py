@@ -22,6 +22,7 @@ if os.environ.get("TOOLGRAMMAR_INTERPRETED", "") not in ("", "0"):
     sys.modules[_spec.name] = _module
     _spec.loader.exec_module(_module)
 
+from .batch import MaskTable, apply_mask, fill_masks
 from .kernel import COMPILED
 from .matcher import Constraint, Matcher
 from .program import Program
@@ -31,4 +32,4 @@ if not COMPILED:
         "the mask kernel runs interpreted, about a hundred times slower; install with a C compiler to compile it"
     )
 
-__all__ = ["COMPILED", "Constraint", "Matcher", "Program"]
+__all__ = ["COMPILED", "Constraint", "MaskTable", "Matcher", "Program", "apply_mask", "fill_masks"]

@@ -1,4 +1,9 @@
-"""Masks of many texts at once, and putting masks on logits."""
+"""Masks of many texts at once, and putting masks on logits.
+
+`fill_masks` and `apply_mask` are the plain way: a mask of ``V / 8`` bytes for each row, then one pass over the logits.
+Sixteen kilobytes a row take longer to copy than to find, so `MaskTable` copies none: each mask lies there once, and a
+batch is a list of row numbers. On an accelerator the table lies in its memory, and a step sends only those numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import DecodingError
+from . import forbid
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from .matcher import Matcher
+
+#: The bits of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
+_HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
 
 
 def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None:
@@ -38,7 +46,7 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None
 
 
 def apply_mask(logits: Any, masks: Any) -> None:
-    """Set the logits of forbidden tokens to minus infinity, in place.
+    """Set the logits of forbidden tokens to minus infinity, in place, in one pass.
 
     Args:
         logits: float16, float32, float64 (also bfloat16 in torch), shape ``[..., V]``; a NumPy array or a torch tensor
@@ -52,22 +60,178 @@ def apply_mask(logits: Any, masks: Any) -> None:
     shape, words = tuple(logits.shape), tuple(masks.shape)
     if len(shape) < 1 or shape[:-1] != words[:-1]:
         raise DecodingError(f"masks of shape {words} do not fit logits of shape {shape}", hint="one mask for each row")
+    rows = int(np.prod(shape[:-1], dtype=np.int64))
+    on_host = isinstance(logits, np.ndarray) or getattr(getattr(logits, "device", None), "type", "") == "cpu"
+    if on_host:
+        given = masks if isinstance(masks, np.ndarray) else masks.cpu().numpy()
+        packed = np.ascontiguousarray(given).view(np.uint32).reshape(rows, words[-1])
+        _apply_on_host(logits, packed, np.arange(rows, dtype=np.int32))
+        return
+    torch = _torch_of(logits)
+    if isinstance(masks, np.ndarray):
+        masks = torch.from_numpy(np.ascontiguousarray(masks).view(np.int32))
+    _forbid_on_device(torch, logits, _unpacked(torch, masks.to(logits.device, non_blocking=True)))
+
+
+class MaskTable:
+    """The masks of a running batch, each of them once. Not for several threads at once.
+
+    A row is found by the state of its text, so texts in equal states share one, at one step or over many. When the
+    table is full it starts afresh.
+
+    Args:
+        size: how many tokens the vocabulary has.
+        capacity: how many masks are kept; it grows if a batch needs more at once.
+        device: of torch, for example ``"cuda"``: keep the masks there too, a byte for each token. None keeps them on
+            the host alone.
+
+    Attributes:
+        words: the masks, ``[capacity + 1, ceil(size / 32)]``; row 0 allows nothing. Another array when it has grown:
+            look it up after `rows`.
+        filled: how many masks were written so far: a count of work.
+    """
+
+    def __init__(self, size: int, capacity: int = 512, device: Any = None) -> None:
+        if size < 1 or capacity < 1:
+            raise DecodingError(f"a table of {capacity} masks of {size} tokens", hint="give at least 1")
+        self._size = size
+        self._device = device
+        self.filled = 0
+        self._allocate(capacity + 1)
+
+    def _allocate(self, rows: int) -> None:
+        self.words = np.zeros((rows, (self._size + 31) // 32), np.uint32)
+        self._rows: dict[Any, dict[int, int]] = {}  # by engine and state
+        self._used = 1
+        self._forbidden: Any = None  # on the device, [rows, size]: what each mask forbids
+        self._sent = 0  # how many rows lie there
+
+    def rows(self, matchers: Sequence[Matcher]) -> npt.NDArray[np.int32]:
+        """For each text the row of `words` that is its mask; good until the next call.
+
+        Raises:
+            DecodingError: a text has another vocabulary.
+        """
+        found = np.empty(len(matchers), np.int32)
+        if not self._find(matchers, found):
+            # Full: what is needed now is written again into an empty table.
+            if len(matchers) < len(self.words):
+                self._rows.clear()
+                self._used, self._sent = 1, 0
+            else:
+                self._allocate(len(matchers) + 1)
+            self._find(matchers, found)
+        return found
+
+    def _find(self, matchers: Sequence[Matcher], out: npt.NDArray[np.int32]) -> bool:
+        """Find or write the rows; False if there is no room."""
+        engine: Any = None
+        known: dict[int, int] = {}
+        rows: list[int] = []
+        for matcher in matchers:
+            if matcher._engine is not engine:
+                engine = matcher._engine
+                known = self._rows.setdefault(engine, {})
+            row = known.get(matcher._state)
+            if row is None:
+                row = self._write(matcher, known)
+                if row < 0:
+                    return False
+            rows.append(row)
+        out[:] = rows
+        return True
+
+    def _write(self, matcher: Matcher, known: dict[int, int]) -> int:
+        """Write a mask into a new row; -1 if there is none left."""
+        if matcher.constraint.vocabulary.size != self._size:
+            raise DecodingError(
+                f"a text with {matcher.constraint.vocabulary.size} tokens in a table for {self._size}",
+                hint="one table for each vocabulary",
+            )
+        if self._used == len(self.words):
+            return -1
+        row = self._used
+        target = self.words[row]
+        matcher.fill_mask(target)
+        self._used += 1
+        self.filled += 1
+        engine = matcher._engine
+        with engine.lock:
+            # A mask that depends on more than the state is of use to this text alone, and only now.
+            if matcher.is_finished or engine.masks.fill_known(matcher._state, target):
+                known[matcher._state] = row
+        return row
+
+    def apply(self, logits: Any, matchers: Sequence[Matcher]) -> None:
+        """Set the logits of forbidden tokens to minus infinity, in place, in one pass.
+
+        Args:
+            logits: ``[len(matchers), V]``, ``V`` at least the vocabulary's size; NumPy, or torch on the host or on the
+                table's device. Types as for `apply_mask`.
+            matchers: the text of each row.
+
+        Raises:
+            DecodingError: the shapes do not fit, a text has another vocabulary, or the logits lie elsewhere.
+        """
+        if logits.ndim != 2 or len(logits) != len(matchers) or logits.shape[1] < self._size:
+            raise DecodingError(
+                f"logits of shape {tuple(logits.shape)} do not fit {len(matchers)} texts of {self._size} tokens",
+                hint="one row for each text, and at least one logit for each token",
+            )
+        rows = self.rows(matchers)
+        if isinstance(logits, np.ndarray) or self._device is None:
+            _apply_on_host(logits, self.words, rows)
+            return
+        torch = _torch_of(logits)
+        if logits.device.type != torch.device(self._device).type:
+            raise DecodingError(
+                f"logits on {logits.device} and a table on {self._device}", hint="MaskTable(device=...)"
+            )
+        if self._forbidden is None:
+            self._forbidden = torch.zeros((len(self.words), self._size), dtype=torch.bool, device=self._device)
+        if self._sent < self._used:
+            fresh = torch.from_numpy(self.words[self._sent : self._used].view(np.int32)).to(self._device)
+            self._forbidden[self._sent : self._used] = _unpacked(torch, fresh)[:, : self._size]
+            self._sent = self._used
+        index = torch.from_numpy(rows).to(self._device, non_blocking=True)
+        _forbid_on_device(torch, logits, self._forbidden.index_select(0, index))
+
+
+def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray[np.int32]) -> None:
+    """Mask logits that lie in the host's memory; row ``i`` of them by ``masks[rows[i]]``."""
+    pattern = _SINGLE
     if isinstance(logits, np.ndarray):
         if not np.issubdtype(logits.dtype, np.floating):
             raise DecodingError(f"logits are floating-point numbers, not {logits.dtype}")
-        np.copyto(logits, -np.inf, where=~_allowed(masks, shape[-1]))
+        bits = _bits_of_array(logits)
+        if logits.dtype == np.float16:
+            pattern = _HALF
+    else:
+        torch = _torch_of(logits)
+        bits = None
+        if logits.is_contiguous() and logits.dtype in (torch.float32, torch.float16, torch.bfloat16):
+            wide = logits.dtype == torch.float32
+            pattern = _SINGLE if wide else _HALF if logits.dtype == torch.float16 else _BFLOAT
+            bits = logits.detach().view(torch.int32 if wide else torch.int16).numpy()
+            bits = bits.view(np.uint32 if wide else np.uint16)
+    if bits is not None and forbid.COMPILED:
+        bits = bits.reshape(len(rows), -1)
+        (forbid.forbid32 if bits.itemsize == 4 else forbid.forbid16)(bits, masks, rows, pattern)
         return
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
-        raise DecodingError("logits are a NumPy array or a torch tensor of floating-point numbers")
-    if isinstance(masks, np.ndarray):
-        masks = torch.from_numpy(np.ascontiguousarray(masks).view(np.int32))
-    masks = masks.to(logits.device, non_blocking=True)
-    bits = (masks.unsqueeze(-1) >> torch.arange(32, dtype=torch.int32, device=logits.device)) & 1
-    forbidden = bits.reshape(*words[:-1], -1)[..., : shape[-1]] == 0
-    if forbidden.shape[-1] < shape[-1]:
-        logits[..., forbidden.shape[-1] :] = float("-inf")
-    logits[..., : forbidden.shape[-1]].masked_fill_(forbidden, float("-inf"))
+    forbidden = ~_allowed(masks, logits.shape[-1])[rows].reshape(tuple(logits.shape))
+    if isinstance(logits, np.ndarray):
+        np.copyto(logits, -np.inf, where=forbidden)
+    else:
+        logits.masked_fill_(torch.from_numpy(forbidden), float("-inf"))
+
+
+def _bits_of_array(logits: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """The bits of an array, if the compiled loops know how to go through them."""
+    if not logits.flags.c_contiguous or not logits.flags.writeable or not logits.dtype.isnative:
+        return None
+    if logits.dtype == np.float32:
+        return logits.view(np.uint32)
+    return logits.view(np.uint16) if logits.dtype == np.float16 else None
 
 
 def _allowed(masks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bool_]:
@@ -77,3 +241,23 @@ def _allowed(masks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bool_]:
     if missing:
         bits = np.concatenate([bits, np.zeros((*bits.shape[:-1], missing), np.uint8)], axis=-1)
     return bits[..., :size].astype(np.bool_)
+
+
+def _torch_of(logits: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
+        raise DecodingError("logits are a NumPy array or a torch tensor of floating-point numbers")
+    return torch
+
+
+def _unpacked(torch: Any, masks: Any) -> Any:
+    """What masks forbid, ``[..., 32 * W]``."""
+    shifts = torch.arange(32, dtype=torch.int32, device=masks.device)
+    return (((masks.unsqueeze(-1) >> shifts) & 1) == 0).reshape(*masks.shape[:-1], -1)
+
+
+def _forbid_on_device(torch: Any, logits: Any, forbidden: Any) -> None:
+    """Mask logits by booleans on their own device; what these do not reach is forbidden."""
+    size = min(logits.shape[-1], forbidden.shape[-1])
+    logits[..., size:] = float("-inf")
+    logits[..., :size].masked_fill_(forbidden[..., :size], float("-inf"))

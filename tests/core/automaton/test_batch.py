@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, Grammar, Matcher, Vocabulary
-from toolgrammar.core.automaton.batch import apply_mask, fill_masks
+from toolgrammar.core.automaton import batch, forbid
+from toolgrammar.core.automaton.batch import MaskTable, apply_mask, fill_masks
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
 
@@ -57,6 +61,28 @@ def test_rows_are_the_masks_of_each(matchers: list[Matcher]) -> None:
         fill_masks(matchers, out[:2])
 
 
+@pytest.fixture(params=["compiled", "numpy", "interpreted"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How masks are applied: the compiled loops, NumPy, and the loops as plain Python."""
+    if request.param == "compiled":
+        if not forbid.COMPILED:
+            pytest.skip("the loops are not compiled here")
+    elif request.param == "numpy":
+        monkeypatch.setattr(forbid, "COMPILED", False)
+    else:
+        source = Path(batch.__file__).with_name("forbid.py")
+        loader = importlib.machinery.SourceFileLoader("toolgrammar.core.automaton.forbid_interpreted", str(source))
+        spec = importlib.util.spec_from_loader(loader.name, loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        assert module.COMPILED is False
+        monkeypatch.setattr(module, "COMPILED", True)
+        monkeypatch.setattr(batch, "forbid", module)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("extra", [-9, 0, 70])
 def test_numpy_logits(matchers: list[Matcher], vocabulary: Vocabulary, dtype: Any, extra: int) -> None:
@@ -72,6 +98,7 @@ def test_numpy_logits(matchers: list[Matcher], vocabulary: Vocabulary, dtype: An
     np.testing.assert_array_equal(np.isfinite(one), bits(masks[1:2], vocabulary.size)[0])
 
 
+@pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("extra", [-9, 0, 70])
 @pytest.mark.parametrize("layout", ["contiguous", "strided"])
@@ -97,3 +124,82 @@ def test_shapes_and_types_are_checked() -> None:
         apply_mask(np.zeros((3, 32), np.float32), masks)
     with pytest.raises(DecodingError, match="not int64"):
         apply_mask(np.zeros((2, 32), np.int64), masks)
+
+
+def test_table_gives_each_text_its_mask(matchers: list[Matcher], vocabulary: Vocabulary) -> None:
+    """The rows of a table are the masks; texts in equal states share one, and no mask is written twice."""
+    table = MaskTable(vocabulary.size, capacity=16)
+    for _ in range(3):
+        rows = table.rows(matchers)
+        np.testing.assert_array_equal(table.words[rows], filled(matchers))
+        assert rows[1] == rows[2] == rows[6] and len(set(rows.tolist())) == 5
+    assert table.filled == 5 and not table.words[0].any()
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 7, 500])
+def test_table_of_any_size_follows_a_batch(vocabulary: Vocabulary, capacity: int) -> None:
+    """Texts that are written at random, with names that depend on what is before, always get their own masks."""
+    grammars = [
+        Grammar.json(),
+        Grammar.from_json_schema(SCHEMA),
+        Grammar.from_json_schema({"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True}),
+        Grammar.from_json_schema({"type": "object", "additionalProperties": {"type": "integer"}}),
+    ]
+    constraints = [grammar.bind(vocabulary) for grammar in grammars]
+    random = np.random.default_rng(0)
+    texts = [constraints[number % len(constraints)].matcher() for number in range(9)]
+    table = MaskTable(vocabulary.size, capacity)
+    for _ in range(60):
+        rows = table.rows(texts)
+        np.testing.assert_array_equal(table.words[rows], filled(texts))
+        for number, text in enumerate(texts):
+            allowed = text.allowed_tokens()
+            if not allowed or random.random() < 0.05:
+                texts[number] = constraints[number % len(constraints)].matcher()
+            else:
+                assert text.accept(int(random.choice(allowed)))
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_table_masks_logits(matchers: list[Matcher], vocabulary: Vocabulary, device: str | None, dtype: str) -> None:
+    """One call masks all rows, on the host and by way of a device; the same as masks of one's own."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    table = MaskTable(vocabulary.size, capacity=6, device=device)
+    for order in (matchers, matchers[::-1], matchers[2:5]):
+        logits = torch.randn((len(order), vocabulary.size + 40)).to(getattr(torch, dtype))
+        expected = logits.clone()
+        apply_mask(expected, filled(order))
+        table.apply(logits, order)
+        assert torch.equal(logits, expected)
+    array = np.zeros((len(matchers), vocabulary.size), np.float32)
+    table.apply(array, matchers)
+    np.testing.assert_array_equal(np.isfinite(array), bits(filled(matchers), vocabulary.size))
+
+
+def test_device_is_never_waited_for(matchers: list[Matcher], vocabulary: Vocabulary) -> None:
+    """On a device nothing is read back: the same calls run on torch's "meta" device, which has no data to give."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    table = MaskTable(vocabulary.size, device="meta")
+    logits = torch.empty((len(matchers), vocabulary.size + 3), dtype=torch.bfloat16, device="meta")
+    for _ in range(2):
+        table.apply(logits, matchers)
+        apply_mask(logits, filled(matchers))
+    assert table.filled == 5
+    with pytest.raises(DecodingError, match="a table on meta"):
+        table.apply(torch.zeros((len(matchers), vocabulary.size)), matchers)
+
+
+def test_wrong_use_of_a_table_is_a_clear_error(matchers: list[Matcher], vocabulary: Vocabulary) -> None:
+    """Shapes, vocabularies and sizes that do not fit are named."""
+    with pytest.raises(DecodingError, match="table of 0 masks"):
+        MaskTable(10, 0)
+    with pytest.raises(DecodingError, match="in a table for 10"):
+        MaskTable(10).rows(matchers)
+    table = MaskTable(vocabulary.size)
+    for shape in ((2, vocabulary.size), (len(matchers), vocabulary.size - 1), (vocabulary.size,)):
+        with pytest.raises(DecodingError, match="do not fit"):
+            table.apply(np.zeros(shape, np.float32), matchers)
+    with pytest.raises(DecodingError, match="NumPy array or a torch tensor"):
+        apply_mask(memoryview(np.zeros((1, 32), np.float32)), np.zeros((1, 1), np.uint32))

@@ -1,0 +1,91 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Minus infinity on what masks forbid, in one pass over the logits, without the interpreter's lock.
+
+Logits are given as their bits, so that half precision of either kind needs no arithmetic: what is written is a pattern.
+
+Compiled where that is possible (Cython in pure-Python mode); `batch` has a way without, so nothing here is run
+interpreted but by the tests that compare the two.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+#: Whether this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
+
+
+def forbid32(
+    logits: cython.uint[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::1], pattern: cython.uint
+) -> None:
+    """Write ``pattern`` over the forbidden logits of 32 bits.
+
+    Args:
+        logits: the bits of the logits, ``[n, V]``.
+        masks: as `Matcher.fill_mask` writes them, ``[m, W]``; logits beyond ``32 * W`` are forbidden.
+        rows: for each row of the logits, its row of the masks.
+        pattern: the bits of minus infinity.
+    """
+    row: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    source: cython.Py_ssize_t
+    bits: cython.uint
+    everything: cython.uint = 0xFFFFFFFF
+    size: cython.Py_ssize_t = logits.shape[1]
+    words: cython.Py_ssize_t = min(masks.shape[1], (size + 31) // 32)
+    count: cython.Py_ssize_t = logits.shape[0]
+    with cython.nogil:
+        for row in range(count):
+            source = rows[row]
+            for word in range(words):
+                bits = masks[source, word]
+                start = word * 32
+                stop = start + 32 if start + 32 < size else size
+                if bits == 0:
+                    for at in range(start, stop):
+                        logits[row, at] = pattern
+                elif bits != everything:
+                    for at in range(start, stop):
+                        if bits >> (at - start) & 1 == 0:
+                            logits[row, at] = pattern
+            for at in range(words * 32, size):
+                logits[row, at] = pattern
+
+
+def forbid16(
+    logits: cython.ushort[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::1], pattern: cython.ushort
+) -> None:
+    """Like `forbid32`, for logits of 16 bits."""
+    row: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    source: cython.Py_ssize_t
+    bits: cython.uint
+    everything: cython.uint = 0xFFFFFFFF
+    size: cython.Py_ssize_t = logits.shape[1]
+    words: cython.Py_ssize_t = min(masks.shape[1], (size + 31) // 32)
+    count: cython.Py_ssize_t = logits.shape[0]
+    with cython.nogil:
+        for row in range(count):
+            source = rows[row]
+            for word in range(words):
+                bits = masks[source, word]
+                start = word * 32
+                stop = start + 32 if start + 32 < size else size
+                if bits == 0:
+                    for at in range(start, stop):
+                        logits[row, at] = pattern
+                elif bits != everything:
+                    for at in range(start, stop):
+                        if bits >> (at - start) & 1 == 0:
+                            logits[row, at] = pattern
+            for at in range(words * 32, size):
+                logits[row, at] = pattern
