@@ -59,6 +59,8 @@ def tools_from_any(sources: Any) -> Iterator[Tool]:
     if isinstance(sources, str):
         yield from tools_from_typescript(sources)
         return
+    if isinstance(sources, Mapping) and "jsonrpc" in sources and isinstance(sources.get("result"), Mapping):
+        sources = sources["result"]  # the response of an MCP server as it came
     if isinstance(sources, Mapping):
         for key in _COLLECTIONS:
             if isinstance(sources.get(key), (list, tuple)) and not isinstance(sources.get("name"), str):
@@ -122,7 +124,7 @@ def tool_from_dict(source: Mapping[str, Any]) -> Tool:
             schema = schema["json"]
         if inspect.isclass(schema):
             schema = _schema_like(schema, name)
-        return Tool(name, _text(source.get("description")), typing.cast(Any, schema))
+        return Tool(name, _text(source.get("description")), typing.cast(Any, schema), **_about(source))
     title = source.get("title")
     if isinstance(title, str) and _looks_like_schema(source):
         body = {key: value for key, value in source.items() if key not in ("title", "description")}
@@ -151,8 +153,20 @@ def _from_object(source: Any) -> Tool | None:
         return Tool(name, description, _schema_like(source.args_type(), name))
     for key in ("inputSchema", "input_schema"):  # MCP
         if isinstance(getattr(source, key, None), Mapping):
-            return Tool(name, description, dict(getattr(source, key)))
+            said = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
+            return Tool(name, description, dict(getattr(source, key)), **_about(said))
     return None
+
+
+def _about(source: Mapping[str, Any]) -> dict[str, Any]:
+    """What an MCP tool says of itself beside its schema."""
+    annotations, output = source.get("annotations"), source.get("outputSchema")
+    annotations = {k: v for k, v in annotations.items() if v is not None} if isinstance(annotations, Mapping) else {}
+    return {
+        "title": _text(source.get("title")) or _text(annotations.get("title")),
+        "output_schema": dict(output) if isinstance(output, Mapping) else None,
+        "annotations": annotations,
+    }
 
 
 def _keywords(invoke: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:

@@ -35,6 +35,9 @@ class Tool:
         function: what to call, or None for a tool that is only described.
         model: the class that the arguments build (a Pydantic model, dataclass or typed dict), or None.
         binder: turns decoded arguments into the keyword arguments of ``function``; None passes them as they are.
+        title: a name for people, or empty.
+        output_schema: JSON Schema of what the tool returns, where its source says it (MCP), or None.
+        annotations: what its source says of its behaviour (MCP's ``readOnlyHint`` and so on): claims, not facts.
 
     Raises:
         SchemaError: the name is unusable, or the parameters are not an object schema.
@@ -46,6 +49,9 @@ class Tool:
     function: Callable[..., Any] | None = None
     model: type[Any] | None = None
     binder: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    title: str = field(default="", repr=False, compare=False)
+    output_schema: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+    annotations: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)

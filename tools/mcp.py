@@ -1,0 +1,317 @@
+"""Tools of the Model Context Protocol: a server's ``tools/list`` as tools, its results as values, and the way back.
+
+`McpServer` starts a server and keeps a session with it in a thread of its own, so that its tools run from ordinary code
+and from async code alike. Who has a session of the official ``mcp`` package already gives it to `tools_from_session`.
+Dicts and objects of a ``tools/list`` result need neither: `ToolSet.from_any` reads them.
+
+What a server says of its tools (descriptions, ``annotations``) is a claim, not a fact: use servers that you trust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from ..core.errors import MissingDependencyError, Place, ToolCallError
+from ..core.messages import ImagePart, Part, TextPart
+from ..core.validation import Validator
+from .calling import ToolResult, describe_failure, result_text
+from .signatures import tool_from_any
+from .tool import Tool
+from .toolset import ToolSet
+
+MAX_PAGES = 1_000
+
+Transport = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+def result_from_mcp(result: Any, tool: Tool | None = None) -> Any:
+    """What a ``tools/call`` result says.
+
+    Args:
+        result: a ``CallToolResult`` of the ``mcp`` package, or the same as a dict.
+        tool: the tool that was called; its ``output_schema`` is then checked.
+
+    Returns:
+        The structured content if there is any; else the text, if all content is text; else the content as parts: texts
+        and images, with a line of text for what is neither (audio, binary resources, links).
+
+    Raises:
+        ToolCallError: the server says that the call failed (``isError``), or the structured content is not what the
+            tool's ``output_schema`` promises.
+    """
+    body = result if isinstance(result, Mapping) else result.model_dump(mode="json", by_alias=True)
+    place = Place(tool=tool.name if tool is not None else None)
+    parts = [_part(block) for block in body.get("content") or ()]
+    plain = all(isinstance(part, TextPart) for part in parts)
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    if body.get("isError"):
+        raise ToolCallError(text or "the server says that the call failed, and not why", place=place)
+    structured = body.get("structuredContent")
+    if tool is not None and tool.output_schema is not None:
+        problem = next(Validator(tool.output_schema).violations(structured), None)
+        if problem is not None:
+            raise ToolCallError(f"the server's result is not what it promised: {problem}", place=place)
+    if structured is not None:
+        return structured
+    return text if plain else tuple(parts)
+
+
+def result_to_mcp(result: ToolResult) -> dict[str, Any]:
+    """A result as a server would send it: a ``CallToolResult`` as a dict."""
+    if result.error is not None:
+        return {"content": [{"type": "text", "text": result.error}], "isError": True}
+    message = result.to_message()
+    parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
+    content = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif part.data is not None:
+            data = base64.b64encode(part.data).decode()
+            content.append({"type": "image", "data": data, "mimeType": part.media_type or "image/png"})
+        else:
+            content.append({"type": "text", "text": str(part.url)})
+    structured = result.to_dict()["result"]
+    extra = {"structuredContent": structured} if isinstance(structured, dict) else {}
+    return {"content": content, **extra, "isError": False}
+
+
+def tools_to_mcp(tools: Iterable[Tool]) -> dict[str, Any]:
+    """Tools as a server would list them: a ``ListToolsResult`` as a dict.
+
+    Law: ``ToolSet.from_any(tools_to_mcp(tools))`` has the same names, descriptions and schemas.
+    """
+    listed = []
+    for tool in tools:
+        entry: dict[str, Any] = {"name": tool.name}
+        for key, value in (("title", tool.title), ("description", tool.description)):
+            if value:
+                entry[key] = value
+        entry["inputSchema"] = json.loads(json.dumps(tool.parameters))
+        if tool.output_schema is not None:
+            entry["outputSchema"] = json.loads(json.dumps(tool.output_schema))
+        if tool.annotations:
+            entry["annotations"] = dict(tool.annotations)
+        listed.append(entry)
+    return {"tools": listed}
+
+
+async def tools_from_session(session: Any, *, prefix: str = "", timeout: float | None = None) -> ToolSet:
+    """The tools of an initialised ``mcp.ClientSession``; all pages of the list.
+
+    Args:
+        session: the session. Its tools run in its event loop only: use `ToolSet.acall` there.
+        prefix: put before every name, to tell several servers' tools apart.
+        timeout: seconds that the server may take for one call, or None.
+    """
+
+    async def call(name: str, arguments: dict[str, Any]) -> Any:
+        limit = None if timeout is None else timedelta(seconds=timeout)
+        return await session.call_tool(name, arguments, read_timeout_seconds=limit)
+
+    return ToolSet(_bound(tool, call, prefix) for tool in await _listed(session))
+
+
+class McpServer:
+    """A server, started and ended with a ``with`` block; ``tools`` are its tools, ready to be called.
+
+    Args:
+        transport: gives the connection: a function without arguments that returns one of the ``mcp`` package's client
+            context managers, for example ``lambda: streamablehttp_client(url)``. For a program, see `stdio`.
+        prefix: put before every tool's name, to tell several servers' tools apart.
+        start_timeout: seconds that starting, greeting and listing may take.
+        call_timeout: seconds that one call may take, or None.
+
+    Raises:
+        MissingDependencyError: the extra ``mcp`` is not installed.
+        ToolCallError: on entering the block: the server does not start, or does not answer.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        prefix: str = "",
+        start_timeout: float = 30.0,
+        call_timeout: float | None = None,
+    ) -> None:
+        _import_mcp()
+        self._transport = transport
+        self._prefix = prefix
+        self._start_timeout = start_timeout
+        self._call_timeout = call_timeout
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._session: Any = None
+        self._tools = ToolSet()
+
+    @classmethod
+    def stdio(
+        cls,
+        command: str,
+        args: Sequence[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        prefix: str = "",
+        start_timeout: float = 30.0,
+        call_timeout: float | None = None,
+    ) -> McpServer:
+        """A program that speaks MCP over its standard input and output.
+
+        Args:
+            command: the program.
+            args: its arguments.
+            env: its environment; None for the few variables that the ``mcp`` package passes on.
+            cwd: its working directory.
+            prefix: as in the class.
+            start_timeout: as in the class.
+            call_timeout: as in the class.
+        """
+        mcp = _import_mcp()
+        parameters = mcp.StdioServerParameters(
+            command=command, args=list(args), env=None if env is None else dict(env), cwd=cwd
+        )
+        return cls(
+            lambda: mcp.stdio_client(parameters),
+            prefix=prefix,
+            start_timeout=start_timeout,
+            call_timeout=call_timeout,
+        )
+
+    @property
+    def tools(self) -> ToolSet:
+        """The server's tools, as listed when the block was entered. Each is an async function."""
+        return self._tools
+
+    def __enter__(self) -> McpServer:
+        if self._thread is not None:
+            raise ToolCallError("the server runs already", hint="make another McpServer")
+        self._thread = threading.Thread(target=self._run, name="toolgrammar-mcp", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(self._start_timeout):
+            self.close()
+            raise ToolCallError(
+                f"the MCP server did not answer in {self._start_timeout:g} seconds", hint="raise start_timeout"
+            )
+        if self._failure is not None:
+            failure = self._failure
+            self.close()
+            raise ToolCallError(
+                f"the MCP server does not work: {describe_failure(failure)}", hint="try its command in a terminal"
+            ) from failure
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session and the server; a second time does nothing."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end)
+        if self._thread is not None:
+            self._thread.join(10)
+        self._session = None
+
+    # -- inside the thread -------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # told to whoever waits in __enter__
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    def _end(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+        if self._session is None and self._task is not None:  # it still waits for the server's greeting
+            self._task.cancel()
+
+    async def _serve(self) -> None:
+        mcp = _import_mcp()
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._task = asyncio.current_task()
+        async with self._transport() as streams, mcp.ClientSession(streams[0], streams[1]) as session:
+            await session.initialize()
+            self._session = session
+            self._tools = ToolSet(_bound(tool, self._call, self._prefix) for tool in await _listed(session))
+            self._ready.set()
+            await self._stop.wait()
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool from any event loop; cancelling this cancels the call."""
+        session, loop = self._session, self._loop
+        if session is None or loop is None or loop.is_closed():
+            raise ToolCallError("the MCP server is not running", hint="call its tools inside the with block")
+        limit = None if self._call_timeout is None else timedelta(seconds=self._call_timeout)
+        work = session.call_tool(name, arguments, read_timeout_seconds=limit)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+async def _listed(session: Any) -> list[Tool]:
+    """The tools of every page."""
+    found: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await (session.list_tools() if cursor is None else session.list_tools(cursor))
+        found += [tool_from_any(entry) for entry in page.tools]
+        cursor = page.nextCursor
+        if not cursor:
+            break
+    return found
+
+
+def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> Tool:
+    """The tool, run by the server."""
+
+    async def run(**arguments: Any) -> Any:
+        return result_from_mcp(await call(tool.name, arguments), tool)
+
+    return replace(tool, name=prefix + tool.name, function=run)
+
+
+def _part(block: Mapping[str, Any]) -> Part:
+    """A content block as a part of a message."""
+    kind = block.get("type")
+    if kind == "text":
+        return TextPart(str(block.get("text", "")))
+    if kind == "image":
+        return ImagePart(data=base64.b64decode(block.get("data", "")), media_type=block.get("mimeType"))
+    if kind == "resource":
+        inner = block.get("resource") or {}
+        if "text" in inner:
+            return TextPart(str(inner["text"]))
+        kind_of = str(inner.get("mimeType", "application/octet-stream"))
+        if kind_of.startswith("image/"):
+            return ImagePart(data=base64.b64decode(inner.get("blob", "")), media_type=kind_of)
+        return TextPart(f"[resource {inner.get('uri')} of type {kind_of}]")
+    if kind == "resource_link":
+        about = ", ".join(str(block[key]) for key in ("name", "description", "mimeType") if block.get(key))
+        return TextPart(f"[link to {block.get('uri')}: {about}]" if about else f"[link to {block.get('uri')}]")
+    if kind == "audio":
+        return TextPart(f"[audio of type {block.get('mimeType')}]")
+    return TextPart(result_text(dict(block)))
+
+
+def _import_mcp() -> Any:
+    try:
+        import mcp
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the official MCP package is not installed", hint="pip install 'toolgrammar[mcp]'"
+        ) from error
+    return mcp
