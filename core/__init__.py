@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .automaton import Constraint, MaskTable, Matcher, apply_mask, fill_masks
+    from .constraint_cache import CacheStatistics, ConstraintCache
     from .errors import (
         BudgetError,
         CancelledError,
@@ -65,10 +66,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentsDelta",
     "BudgetError",
+    "CacheStatistics",
     "CallEnd",
     "CallStart",
     "CancelledError",
     "Constraint",
+    "ConstraintCache",
     "ContextOverflowError",
     "DecodingError",
     "Event",
@@ -121,6 +124,7 @@ __all__ = [
 
 _HOME = {
     "automaton": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
+    "constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "errors": (
         "BudgetError",
         "CancelledError",

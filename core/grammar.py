@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,13 @@ class Grammar:
 
     __slots__ = (
         "_build",
+        "_digest",
         "_hash",
         "_is_part",
         "_key",
         "_lock",
         "_program",
+        "_program_in_use",
         "_shares",
         "schema",
         "specials",
@@ -54,6 +57,7 @@ class Grammar:
         self._build = build
         self._key = key
         self._hash: int | None = None
+        self._digest: str | None = None
         self._is_part = False
         self._shares: bool = any(part._shares for part in parts)
         self.specials: frozenset[str] = frozenset().union(*[part.specials for part in parts])
@@ -63,6 +67,7 @@ class Grammar:
             *(problem for part in parts for problem in part.unenforced),
         )
         self._program: Program | None = None
+        self._program_in_use: weakref.ref[Program] | None = None
         self._lock = threading.Lock()
 
     # -- making ------------------------------------------------------------------------------------------------
@@ -245,7 +250,10 @@ class Grammar:
             UnsatisfiableSchemaError: the language is empty.
         """
         with self._lock:
-            if self._program is None or self._program.is_full:
+            program = self._program
+            if self._program_in_use is not None:
+                program = self._program_in_use()
+            if program is None or program.is_full:
                 try:
                     program = Program(self._build, SHARED.store() if self._shares else None)
                 except RecursionError:
@@ -256,8 +264,11 @@ class Grammar:
                     raise UnsatisfiableSchemaError(
                         "no text can satisfy the grammar", hint="look for constraints that contradict each other"
                     )
-                self._program = program
-            return self._program
+                if self._shares:  # grammars that are kept do not keep stores that others have filled
+                    self._program_in_use = weakref.ref(program)
+                else:
+                    self._program = program
+            return program
 
     def matches(self, data: bytes | str) -> bool:
         """Whether ``data`` is a text of the language (control tokens cannot be given as text)."""

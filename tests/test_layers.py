@@ -28,6 +28,7 @@ RANKS = {
     "core.schema": 4,
     "core.automaton": 5,
     "core.grammar": 6,
+    "core.constraint_cache": 6,
     "core.repair": 6,
     "core.validation": 6,
     "core.models": 7,

@@ -45,6 +45,8 @@ POOL_END = cython.declare(cython.int, 256)
 #: From how many trie nodes on a subtree is worth an answer from `Runs`, and how many of them one vocabulary keeps.
 LARGE = cython.declare(cython.int, 64)
 MOST_RUNS = cython.declare(cython.int, 24)
+#: How many tables of counted strings one vocabulary keeps.
+MOST_COUNTED = cython.declare(cython.int, 256)
 LOCAL_DONE = cython.declare(cython.int, 127)
 LOCAL_BODY = cython.declare(cython.int, 1)
 UNBOUNDED = cython.declare(cython.longlong, 0xFFFFFFFF)
@@ -1718,8 +1720,9 @@ class Masks:
             needed = 0
         if needed > counts.longest:
             needed = counts.longest + 1
-        key = ("counted", left, needed)
-        found = self.shared.get(key)
+        known = self.shared.setdefault("counted", {})
+        key = (left, needed)
+        found = known.get(key)
         if found is not None:
             return found
         table: Table = _new_table()
@@ -1743,7 +1746,9 @@ class Masks:
             if needed <= counts.end_chars[i] <= left:
                 self._end(counts.end[i], True)
         self._set_ends(table)
-        self.shared[key] = table
+        if len(known) >= MOST_COUNTED:
+            del known[next(iter(known))]
+        known[key] = table
         return table
 
     @cython.cfunc
@@ -2036,6 +2041,11 @@ class Masks:
         for i in range(mask.count):
             out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
         return None
+
+    def byte_count(self) -> int:
+        """Bytes that masks, tables and scratch space take, those aside that the vocabulary keeps for all grammars."""
+        scratch = 4 * len(self.out_array) + 4 * len(self.end_array) + 8 * len(self.stack)
+        return self.held + 8 * len(self.memo) + scratch + 4_000
 
     def counters(self) -> dict:
         """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""

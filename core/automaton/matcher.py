@@ -140,6 +140,12 @@ class Constraint:
             found = self.vocabulary.cache["quoted"] = np.array(prepared(self.vocabulary).quoted, dtype=np.int64)
         return found
 
+    def byte_count(self) -> int:
+        """Bytes that the store and its masks take beside the vocabulary (estimated from their counts, without a lock);
+        all of it, also where the store is shared."""
+        program, engine = self._bound
+        return program.store.byte_count() + int(engine.masks.byte_count())
+
     def counters(self) -> dict[str, int]:
         """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
         engine = self._bound[1]

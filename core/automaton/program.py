@@ -8,6 +8,7 @@ one store together, so that what was derived for a part is there for all of them
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Generator, Hashable
 from typing import NamedTuple
 
@@ -129,12 +130,16 @@ class Store:
         self.is_shared = shared
         self.nodes = Nodes(shared=shared)
         self.rows = Rows(self.nodes.terms)
-        self.automaton = Automaton(self, _LOCAL)
+        # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
+        self.automaton = Automaton(weakref.proxy(self), _LOCAL)
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
         self._dynamic: list[int] = []
         self._shortest: dict[int, Rope | None] = {}
+
+    def __del__(self) -> None:
+        self.nodes.clear()
 
     @property
     def is_full(self) -> bool:
@@ -491,6 +496,12 @@ class _Shared:
             if self._store is None or self._store.is_full:
                 self._store = Store(shared=True)
             return self._store
+
+    def release(self, store: Store) -> None:
+        """Begin anew with the next grammar, if ``store`` is the present one."""
+        with self._lock:
+            if self._store is store:
+                self._store = None
 
 
 #: The process's one shared store.

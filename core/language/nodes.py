@@ -95,6 +95,13 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.kind)
 
+    def clear(self) -> None:
+        """Forget everything, once nobody asks any more: builders know the store that knows them."""
+        self.builders.clear()
+        self.known.clear()
+        self.args.clear()
+        self._index.clear()
+
     # -- construction ------------------------------------------------------------------------------------------
 
     def _make(self, kind: int, args: tuple[Any, ...]) -> int:

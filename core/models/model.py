@@ -11,6 +11,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from ..constraint_cache import ConstraintCache
 from ..decoding import Decoding, Forward, Output
 from ..decoding.loop import DEFAULT_BUDGET
 from ..errors import CancelledError, InvalidArgumentsError, ModelError, ParseError
@@ -20,7 +21,6 @@ from ..messages import Message, TextPart
 from ..params import GenerateParams, JsonMode, ToolInterface
 from ..repair import extract_json
 from ..validation import violations
-from .cache import LeastRecentlyUsed
 from .drive import Released, alone, together
 from .planner import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of
 from .protocol import Backend, BatchBackend
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from ..automaton import Constraint
     from ..vocabulary import Vocabulary
     from .drive import Logits, Work
-
-#: How many bound grammars a model keeps.
-CACHED_CONSTRAINTS = 64
 
 #: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
 MAX_RETRIES = 2
@@ -65,19 +62,23 @@ class Model:
     Args:
         backend: the loaded model.
         default_max_tokens: the token budget of requests that give none.
+        cache: where compiled grammars are kept; models may share one. None: one of its own, of 256 MiB at most.
 
     Attributes:
         backend: the loaded model.
+        cache: where compiled grammars are kept.
         capabilities: what the model can be held to.
     """
 
-    def __init__(self, backend: Backend, *, default_max_tokens: int = DEFAULT_BUDGET) -> None:
+    def __init__(
+        self, backend: Backend, *, default_max_tokens: int = DEFAULT_BUDGET, cache: ConstraintCache | None = None
+    ) -> None:
         self.backend = backend
         self.capabilities = Capabilities()
         self._default_max_tokens = default_max_tokens
         self._turn = threading.Lock()
         self._planner = Planner()
-        self._constraints: LeastRecentlyUsed[Grammar, Constraint] = LeastRecentlyUsed(CACHED_CONSTRAINTS)
+        self.cache = ConstraintCache() if cache is None else cache
 
     def __copy__(self) -> Model:
         return self
@@ -253,7 +254,7 @@ class Model:
         return self.backend.encode_prompt(messages, own, tools.prompt(tool_format), **options)
 
     def _bind(self, grammar: Grammar) -> Constraint:
-        return self._constraints.get(grammar, lambda: grammar.bind(self.backend.vocabulary))
+        return self.cache.bind(grammar, self.backend.vocabulary)
 
     def _exhaust(self, work: Work) -> Exception | None:
         """Run one generation to its end; the error that ended it."""

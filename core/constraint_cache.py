@@ -1,0 +1,302 @@
+"""`ConstraintCache`: grammars bound to vocabularies, kept as long as their memory allows."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from .automaton.program import SHARED
+from .errors import GrammarError
+from .grammar import Grammar
+
+if TYPE_CHECKING:
+    from .automaton.matcher import Constraint
+    from .language.nodes import Nodes
+    from .vocabulary import Vocabulary
+
+#: How many bytes a cache may take, unless told otherwise.
+MAX_BYTES = 256 * 2**20
+
+#: What an entry takes whose store is shared, and counted once for all of them.
+THIN_BYTES = 6_000
+
+#: How many other entries are measured at each request: entries grow while texts are written.
+_ROUND = 4
+
+
+@dataclass(frozen=True)
+class CacheStatistics:
+    """What a cache has done, and what it holds.
+
+    Attributes:
+        hits: requests that were answered from the cache, or by a compilation that was under way.
+        misses: requests that were compiled.
+        evictions: entries that made room for others.
+        entries: constraints that are kept.
+        bytes: what they take, as measured.
+        max_bytes: what they may take.
+    """
+
+    hits: int
+    misses: int
+    evictions: int
+    entries: int
+    bytes: int
+    max_bytes: int
+
+
+@dataclass
+class _Entry:
+    constraint: Constraint
+    size: int = 0
+
+
+class ConstraintCache:
+    """Constraints by what they say, not by who made them. Thread-safe.
+
+    A request's key is the SHA-256 of the schema and its options (titles, descriptions and other annotations do not
+    count, the order of ``properties`` does), or of the grammar, and of the vocabulary's content. Equal requests at once
+    are compiled once. What is kept is measured in bytes, again at each request, since constraints grow with the texts
+    that are written; past the bound, those used least recently go. A constraint that somebody still holds works on.
+
+    Tool sets share one store of the process (see `Grammar.as_part`): it is counted once, and goes with the last of
+    them.
+
+    Args:
+        max_bytes: what the kept constraints may take beside their vocabularies.
+
+    Raises:
+        GrammarError: ``max_bytes`` is not above zero.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        if max_bytes <= 0:
+            raise GrammarError(f"max_bytes is {max_bytes}", hint="give a number of bytes above zero")
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._round: deque[Hashable] = deque()
+        self._making: dict[Hashable, Future[Constraint | None]] = {}
+        self._bytes = 0
+        self._shared: dict[Vocabulary, _Sharers] = {}
+        self._hits = self._misses = self._evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"ConstraintCache({', '.join(f'{k}={v:,}' for k, v in vars(self.statistics).items())})"
+
+    @property
+    def statistics(self) -> CacheStatistics:
+        """What the cache has done, and what it holds now."""
+        with self._lock:
+            for entry in self._entries.values():
+                self._measure(entry)
+            self._evict()
+            return CacheStatistics(
+                self._hits, self._misses, self._evictions, len(self._entries), self._total(), self._max_bytes
+            )
+
+    def bind(self, grammar: Grammar, vocabulary: Vocabulary) -> Constraint:
+        """``grammar.bind(vocabulary)``, from the cache if an equal grammar was asked for before.
+
+        Raises:
+            ToolGrammarError: as `Grammar.bind`; errors are not kept.
+        """
+        return self._get((_digest((grammar,)) or grammar, vocabulary.content_hash), lambda: grammar.bind(vocabulary))
+
+    def from_json_schema(self, schema: Any, vocabulary: Vocabulary, **options: Any) -> Constraint:
+        """``Grammar.from_json_schema(schema, **options).bind(vocabulary)``, from the cache if the like was asked for.
+
+        The constraint's ``grammar.schema`` may differ from ``schema`` in annotations.
+
+        Raises:
+            ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
+        """
+        from .schema import SchemaOptions
+        from .schema.identity import canonical
+
+        digest = None
+        if isinstance(schema, (dict, bool)):
+            try:
+                like = Grammar(_nothing, ("schema", (canonical(schema), SchemaOptions(**options))))
+                digest = _digest((like,))
+            except (RecursionError, ValueError, TypeError):
+                pass  # it has no text, or there is no such option: the grammar says so
+        if digest is None:
+            return self.bind(Grammar.from_json_schema(schema, **options), vocabulary)
+        return self._get(
+            (digest, vocabulary.content_hash), lambda: Grammar.from_json_schema(schema, **options).bind(vocabulary)
+        )
+
+    def clear(self) -> None:
+        """Forget all constraints; what was counted so far stays counted."""
+        with self._lock:
+            for key in list(self._entries):
+                self._drop(key)
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _get(self, key: Hashable, make: Callable[[], Constraint]) -> Constraint:
+        while True:
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is not None:
+                    self._hits += 1
+                    self._entries.move_to_end(key)
+                    self._measure_some(entry)
+                    return entry.constraint
+                under_way = self._making.get(key)
+                if under_way is None:
+                    self._misses += 1
+                    mine = self._making[key] = Future()
+                    break
+                self._hits += 1
+            made = under_way.result()
+            if made is not None:
+                return made
+        try:
+            constraint = make()
+        except BaseException as error:
+            with self._lock:
+                del self._making[key]
+            if isinstance(error, Exception):
+                mine.set_exception(error)
+            else:
+                mine.set_result(None)  # this thread was interrupted: those who wait do it themselves
+            raise
+        with self._lock:
+            del self._making[key]
+            entry = self._entries[key] = _Entry(constraint)
+            self._round.append(key)
+            if constraint.program.store.is_shared:
+                entry.size = THIN_BYTES
+                self._bytes += THIN_BYTES
+                self._shared.setdefault(constraint.vocabulary, _Sharers()).count += 1
+            self._measure_some(entry)
+        mine.set_result(constraint)
+        return constraint
+
+    def _measure_some(self, entry: _Entry) -> None:
+        self._measure(entry)
+        for _ in range(min(_ROUND, len(self._round))):
+            key = self._round.popleft()
+            other = self._entries.get(key)
+            if other is not None:
+                self._measure(other)
+                self._round.append(key)
+        self._evict()
+
+    def _measure(self, entry: _Entry) -> None:
+        constraint = entry.constraint
+        if constraint.program.store.is_shared:
+            self._shared[constraint.vocabulary].see(constraint)
+            return
+        size = constraint.byte_count()
+        self._bytes += size - entry.size
+        entry.size = size
+
+    def _total(self) -> int:
+        return self._bytes + sum(each.byte_count() for each in self._shared.values())
+
+    def _evict(self) -> None:
+        for vocabulary in [each for each, sharers in self._shared.items() if sharers.is_renewed]:
+            self._leave_old_stores(vocabulary)
+        while self._entries and self._total() > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+            self._evictions += 1
+
+    def _leave_old_stores(self, vocabulary: Vocabulary) -> None:
+        """Forget the entries whose shared store was full, and gave way to another: they would hold it."""
+        sharers = self._shared[vocabulary]
+        sharers.is_renewed = False
+        assert sharers.constraint is not None  # it was seen
+        newest = sharers.constraint.program.store
+        for key, entry in list(self._entries.items()):
+            store = entry.constraint.program.store
+            if entry.constraint.vocabulary is vocabulary and store.is_shared and store is not newest:
+                self._drop(key)
+                self._evictions += 1
+
+    def _drop(self, key: Hashable) -> None:
+        entry = self._entries.pop(key)
+        self._bytes -= entry.size
+        vocabulary = entry.constraint.vocabulary
+        if entry.constraint.program.store.is_shared:
+            sharers = self._shared[vocabulary]
+            sharers.count -= 1
+            if sharers.count == 0:
+                del self._shared[vocabulary]
+                SHARED.release(entry.constraint.program.store)
+                with vocabulary.lock:
+                    vocabulary.cache.pop("engine", None)
+
+
+@dataclass
+class _Sharers:
+    """The entries of one vocabulary that share a store.
+
+    Attributes:
+        count: how many they are.
+        constraint: one that uses the newest store.
+        is_renewed: some may use an older one.
+    """
+
+    count: int = 0
+    constraint: Constraint | None = None
+    is_renewed: bool = False
+
+    def see(self, constraint: Constraint) -> None:
+        """An entry was asked for: is its store another one than so far?"""
+        known = self.constraint
+        if known is None or known.program.store is not constraint.program.store:
+            if known is None or known.program.is_full:
+                self.constraint = constraint
+            self.is_renewed = known is not None
+
+    def byte_count(self) -> int:
+        """Bytes of the newest store."""
+        return 0 if self.constraint is None else self.constraint.byte_count()
+
+
+def _nothing(nodes: Nodes) -> int:
+    return nodes.EMPTY
+
+
+def _digest(value: Any) -> str | None:
+    """SHA-256 of what a grammar follows from; None if that has no text of its own."""
+    digest = hashlib.sha256()
+    return digest.hexdigest() if _feed(digest, value) else None
+
+
+def _feed(digest: Any, value: Any) -> bool:
+    """Take in a value, each with its kind and length, so that no two different ones read the same."""
+    if isinstance(value, Grammar):
+        if value._digest is None:
+            value._digest = _digest(value._key) or ""
+        digest.update(b"grammar " + value._digest.encode())
+        return value._digest != ""
+    if value is None or isinstance(value, (bool, int, float)):
+        digest.update(f"{type(value).__name__} {value!r};".encode())
+        return True
+    if isinstance(value, (str, bytes)):
+        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+        digest.update(b"%b %d;" % (type(value).__name__.encode(), len(data)))
+        digest.update(data)
+        return True
+    if isinstance(value, (tuple, list)):
+        digest.update(b"tuple %d;" % len(value))
+        return all(_feed(digest, each) for each in value)
+    if isinstance(value, Mapping):
+        digest.update(b"map %d;" % len(value))
+        return all(_feed(digest, each) for pair in value.items() for each in pair)
+    if hasattr(value, "__dataclass_fields__"):
+        digest.update(type(value).__name__.encode())
+        return all(_feed(digest, getattr(value, each.name)) for each in fields(value))
+    return False
