@@ -279,7 +279,7 @@ class Decoding:
             DecodingError: there are none.
         """
         self.matcher.fill_mask(self._mask)
-        allowed = np.flatnonzero(np.unpackbits(self._mask.view(np.uint8), bitorder="little"))
+        allowed = np.flatnonzero(np.unpackbits(self._mask.view(np.uint8), bitorder="little").view(np.bool_))
         if len(allowed) == 0:
             raise no_token("go on")
         return allowed

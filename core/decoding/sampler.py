@@ -3,8 +3,9 @@
 The order is that of transformers and vLLM, with the grammar's mask before everything: probabilities are renormalised
 over the tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
 
-The draw inverts the distribution function with the likeliest token first. That needs no sorting of a whole vocabulary:
-nearly always the draw lies among the first thousand tokens, and only these are sorted.
+The draw inverts the distribution function. Where top-p or min-p cut it, it does so with the likeliest token first; that
+needs no sorting of a whole vocabulary: nearly always the draw lies among the first thousand tokens, and only these are
+sorted.
 
 Where nearly everything is allowed it is cheaper to *draw first* and ask the grammar afterwards. For a greedy choice
 that is plainly the same. For a draw from the whole distribution it is, too: with ``A`` the allowed tokens, and a second
@@ -105,9 +106,7 @@ class Sampler:
         if params.temperature <= 0:
             return best
         weights = np.exp((scores - scores[best]) / np.float32(max(params.temperature, 1e-20)))
-        below = np.cumsum(weights, dtype=np.float64)
-        place = int(np.searchsorted(below, self._random.random() * below[-1], side="right"))
-        return place if place < len(below) else best  # rounding, at the very end
+        return _at(np.cumsum(weights, dtype=np.float64), self._random.random())
 
     def _adjusted(
         self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp] | None
@@ -137,6 +136,8 @@ class Sampler:
         if params.top_k > 0:
             order = _likeliest(scaled, params.top_k)[: params.top_k]
             return self._cut(order, weights[order], float(weights[order].sum()), self._random.random(), whole=True)
+        if params.top_p >= 1.0 and params.min_p <= 0.0:  # nothing is cut: any order will do
+            return _at(np.cumsum(weights), self._random.random())
         draw, total = self._random.random(), float(weights.sum())
         order = _likeliest(scaled, HEAD)
         found = self._cut(order, weights[order], total, draw, whole=len(order) == len(scaled))
@@ -182,6 +183,14 @@ class Sampler:
         if place < len(order):
             return int(order[place])
         return int(order[int(np.flatnonzero(weights)[-1])]) if whole else -1  # rounding, at the very end
+
+
+def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
+    """The position that a draw from [0, 1) falls on, by the running sums of weights."""
+    place = int(np.searchsorted(sums, draw * sums[-1], side="right"))
+    if place < len(sums):
+        return place
+    return int(np.searchsorted(sums, sums[-1], side="left"))  # rounding, at the very end: the last that weighs anything
 
 
 def _places(

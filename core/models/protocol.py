@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class Session(Protocol):
     """One sequence and its cache.
 
+    A session that can go on from one that was computed before may have an attribute ``cached_tokens``: how many of its
+    first tokens it took from there.
+
     Law: the logits depend only on the token ids now in the sequence, not on how they came there.
     """
 

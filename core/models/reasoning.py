@@ -37,10 +37,11 @@ class ReasoningMarkers:
         """Reasoning, from its start (or, if the prompt has begun it, from there) to the beginning of the answer."""
         parts = [] if begun else _spelled(self.start, special)
         ending = _spelled(self.end, special)
+        again = [] if any(control for _, control in _pieces(self.start, special)) else [self.start]
         if len(ending) == 1 and self.end not in special:
-            parts.append(Grammar.until(self.end))
+            parts.append(Grammar.until(self.end, excluding=again))
         else:
-            parts += [Grammar.text(), *ending]
+            parts += [Grammar.text(excluding=again), *ending]
         return Grammar.sequence(*parts, *_spelled(self.after, special))
 
     def text_before(self, special: Collection[str], *, begun: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from toolgrammar.core import (
     JsonMode,
     Model,
     ModelError,
+    load_model,
 )
 from toolgrammar.core.models.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
@@ -87,6 +89,11 @@ def requests(temperature: float) -> tuple[list[str], list[GenerateParams]]:
     return ["a longer prompt, " * number + "please" for number in range(8)], params
 
 
+def same(generations: Sequence[Generation]) -> list[Generation]:
+    """Without what depends on what was computed before."""
+    return [replace(each, usage=replace(each.usage, cached_tokens=0)) for each in generations]
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("max_rows", [1, 3, 32])
 def test_a_batch_equals_one_by_one(temperature: float, max_rows: int) -> None:
@@ -95,7 +102,7 @@ def test_a_batch_equals_one_by_one(temperature: float, max_rows: int) -> None:
     backend = Batching()
     model = Model(backend)
     expected = [model.generate(prompt, each) for prompt, each in zip(prompts, params, strict=True)]
-    assert model.generate_batch(prompts, params, max_rows=max_rows) == expected
+    assert same(model.generate_batch(prompts, params, max_rows=max_rows)) == same(expected)
     assert not backend.rows and max(backend.passes) <= max_rows
     assert sum(backend.passes) == sum(each.usage.forward_passes for each in expected)
     if max_rows == 32:
@@ -130,7 +137,7 @@ def test_an_error_of_one_row_leaves_the_others_alone() -> None:
         GenerateParams(cancel=lambda: True),
     ]
     outcomes = model.generate_batch(["a", "b", "c"], params, return_errors=True)
-    assert outcomes[0] == model.generate("a", params[0])
+    assert same(outcomes[:1]) == same([model.generate("a", params[0])])
     assert isinstance(outcomes[1], BudgetError) and isinstance(outcomes[2], CancelledError)
     with pytest.raises(BudgetError):
         model.generate_batch(["a", "b", "c"], params)
@@ -159,3 +166,13 @@ def test_misuse_of_a_batch_is_named() -> None:
     with pytest.raises(ModelError, match="max_rows is 0"):
         model.generate_batch(["a"], max_rows=0)
     assert model.generate_batch([]) == []
+
+
+def test_usage_counts_what_was_not_computed_again() -> None:
+    """The second turn of a conversation reports the tokens that the first one left."""
+    model = load_model("embedded")
+    first = model.generate("Tell me a story, please, a long one.", max_tokens=5)
+    second = model.generate("Tell me a story, please, a long one.", max_tokens=5)
+    assert first.usage.cached_tokens == 0
+    assert 0 < second.usage.cached_tokens <= second.usage.prompt_tokens
+    assert second.text == first.text

@@ -1,0 +1,482 @@
+"""Constrained decoding against free generation and against processors in transformers' own loop, on one machine.
+
+    OMP_NUM_THREADS=1 python benchmarks/decoding.py path/to/bfcl-dev.jsonl.gz [--requests 8] [--json FILE]
+
+For requests of the Berkeley Function Calling Leaderboard one call is written by
+
+- the library, jumping over what the grammar fixes; and without jumping;
+- ``generate`` of transformers, free, for as many tokens as the library wrote (the end of text is banned);
+- ``generate`` of transformers with a logits processor over xgrammar, and over llguidance, for the same language: the
+  call with its markers, the name bound to its arguments (until it is over, or so many tokens are written).
+
+The model is Llama-shaped, with random weights (about 90 million parameters, a real vocabulary of 131,072 tokens),
+float32 on one thread of the CPU. So what it says is noise; strings would hardly ever end. Every way of generating
+therefore gets the same bias towards tokens that close. Sampling is greedy everywhere. The prompt is the question alone.
+The embedded model runs the library alone, with and without jumping.
+
+Shown: tokens per forward pass, time per token, and how much of the library's time the engine (masks, matcher, budget,
+retokenising) and the sampler take. Compiling the grammar is counted. Times are CPU times of the one thread, since a
+machine may do other things; wall times are in the file. Passes and tokens are exact.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, Vocabulary, load_model
+from toolgrammar.core.decoding import Sampler
+from toolgrammar.core.models import Model
+from toolgrammar.tools import ToolSet
+
+#: Added to the logits of tokens that close a string, an object or an array.
+CLOSING = 6.0
+
+
+@dataclass
+class Row:
+    """One way of generating, over all requests.
+
+    Attributes:
+        name: of the way.
+        model: of the model.
+        calls: how many calls were written to their end.
+        tokens: written.
+        passes: forward passes, the prompt's included.
+        seconds: CPU time.
+        wall: wall time.
+        forward: of these, inside the model.
+        sampler: of these, inside the sampler.
+        forced: tokens that were not asked for.
+    """
+
+    name: str
+    model: str
+    calls: int = 0
+    tokens: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    wall: float = 0.0
+    forward: float = 0.0
+    sampler: float = 0.0
+    forced: int = 0
+
+
+class TorchSession:
+    """One sequence of a model of transformers."""
+
+    def __init__(self, backend: Llama) -> None:
+        self._backend = backend
+        self._cache: Any = None
+        self.length = 0
+
+    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Append tokens in one forward pass."""
+        import torch
+
+        backend = self._backend
+        started = time.process_time()
+        with torch.inference_mode():
+            output = backend.model(
+                input_ids=torch.tensor([list(token_ids)]), past_key_values=self._cache, use_cache=True, logits_to_keep=1
+            )
+        self._cache = output.past_key_values
+        self.length += len(token_ids)
+        logits: np.ndarray[Any, np.dtype[np.float32]] = output.logits[0, -1].numpy() + backend.bias
+        backend.seconds += time.process_time() - started
+        return logits
+
+    def crop(self, length: int) -> None:
+        """Forget tokens."""
+        self._cache.crop(length - self.length)
+        self.length = length
+
+    def close(self) -> None:
+        """Free the cache."""
+        self._cache = None
+
+
+class Llama:
+    """A random model of Llama's shape with the Tekken vocabulary.
+
+    Attributes:
+        seconds: spent in forward passes.
+    """
+
+    name = "llama-90m"
+    tool_format = "hermes"
+    context_window = 4096
+
+    def __init__(self) -> None:
+        import mistral_common
+        import torch
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        folder = Path(mistral_common.__file__).parent / "data"
+        self._tokenizer = Tekkenizer.from_file(folder / "tekken_240911.json")
+        self.vocabulary = Vocabulary.from_mistral(self._tokenizer)
+        torch.set_num_threads(1)
+        torch.manual_seed(0)
+        config = LlamaConfig(
+            vocab_size=self.vocabulary.size, hidden_size=448, intermediate_size=1216, num_hidden_layers=14,
+            num_attention_heads=7, num_key_value_heads=7, max_position_embeddings=4096, tie_word_embeddings=True,
+            eos_token_id=min(self.vocabulary.eos), pad_token_id=None, bos_token_id=None, initializer_range=0.05,
+        )  # fmt: skip
+        self.model = LlamaForCausalLM(config).eval()
+        self.model.generation_config.pad_token_id = min(self.vocabulary.eos)
+        self.parameters = sum(each.numel() for each in self.model.parameters())
+        self.bias = np.array(
+            [CLOSING if token and token[:1] in b'"}]' else 0.0 for token in self.vocabulary.tokens], dtype=np.float32
+        )
+        self.seconds = 0.0
+
+    def encode(self, text: str) -> list[int]:
+        """As the tokenizer writes it."""
+        ids: list[int] = self._tokenizer.encode(text, bos=False, eos=False)
+        return ids
+
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    ) -> list[int]:
+        """The conversation, one paragraph each."""
+        return self.encode("\n\n".join([*(message.text for message in messages), ""]))
+
+    def start(self) -> TorchSession:
+        """A fresh sequence."""
+        return TorchSession(self)
+
+
+class Biased:
+    """The embedded model with the same bias, and a clock.
+
+    Attributes:
+        seconds: spent in forward passes.
+    """
+
+    def __init__(self) -> None:
+        self._inner: Any = load_model("embedded", context_window=16_384).backend
+        self.bias = np.array(
+            [CLOSING if token and token[:1] in b'"}]' else 0.0 for token in self._inner.vocabulary.tokens],
+            dtype=np.float32,
+        )
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def start(self) -> Any:
+        """A fresh sequence."""
+        session, outer = self._inner.start(), self
+
+        class Timed:
+            length = property(lambda _: session.length)
+
+            def extend(self, ids: Sequence[int]) -> Any:
+                started = time.process_time()
+                logits = session.extend(ids) + outer.bias
+                outer.seconds += time.process_time() - started
+                return logits
+
+            def crop(self, length: int) -> None:
+                session.crop(length)
+
+            def close(self) -> None:
+                session.close()
+
+        return Timed()
+
+
+class TimedSampler:
+    """Measures what the sampler takes, while it is entered."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._kept: dict[str, Any] = {}
+
+    def __enter__(self) -> TimedSampler:
+        for name in ("choose", "draw_first"):
+            self._kept[name] = getattr(Sampler, name)
+            setattr(Sampler, name, self._timed(self._kept[name]))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name, method in self._kept.items():
+            setattr(Sampler, name, method)
+
+    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any) -> Any:
+            started = time.process_time()
+            try:
+                return method(*given)
+            finally:
+                self.seconds += time.process_time() - started
+
+        return timed
+
+
+def ours(model: Model, tools: ToolSet, question: str, row: Row, most: int, *, jump: bool) -> int:
+    """One call by the library; how many tokens it wrote."""
+    backend: Any = model.backend
+    before = backend.seconds
+    with TimedSampler() as sampler:
+        started, wall = time.process_time(), time.perf_counter()
+        generation = model.generate(
+            question,
+            GenerateParams(
+                tools=tools, tool_choice="required", parallel_tool_calls=False, max_tokens=most, jump_forward=jump
+            ),
+        )
+        row.seconds += time.process_time() - started
+        row.wall += time.perf_counter() - wall
+    row.forward += backend.seconds - before
+    row.sampler += sampler.seconds
+    row.tokens += generation.usage.completion_tokens
+    row.passes += generation.usage.forward_passes
+    row.forced += generation.usage.forced_tokens
+    row.calls += len(generation.tool_calls) == 1
+    return generation.usage.completion_tokens
+
+
+def theirs(
+    backend: Llama, prompt: list[int], row: Row, most: int, processors: list[Any], *, free: bool = False
+) -> None:
+    """One run of transformers' own loop."""
+    import torch
+    from transformers import LogitsProcessorList
+
+    bias = torch.from_numpy(backend.bias)
+    end = min(backend.vocabulary.eos)
+
+    def biased(ids: Any, scores: Any) -> Any:
+        scores = scores + bias
+        if free:
+            scores[:, end] = -torch.inf
+        return scores
+
+    started, wall = time.process_time(), time.perf_counter()
+    with torch.inference_mode():
+        output = backend.model.generate(
+            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), max_new_tokens=most,
+            do_sample=False, logits_processor=LogitsProcessorList([biased, *processors]),
+        )  # fmt: skip
+    row.seconds += time.process_time() - started
+    row.wall += time.perf_counter() - wall
+    written = output[0, len(prompt) :].tolist()
+    row.calls += end in written
+    count = written.index(end) if end in written else len(written)
+    row.tokens += count
+    row.passes += len(written)
+
+
+def call_schemas(tools: ToolSet) -> list[tuple[str, Any]]:
+    """Name and closed argument schema of each tool, for peers that compile JSON Schema."""
+    from toolgrammar.tools.closing import close_objects
+
+    return [(tool.name, close_objects(tool.parameters)) for tool in tools]
+
+
+class XGrammar:
+    """xgrammar's own processor for transformers."""
+
+    name = "transformers + xgrammar"
+
+    def __init__(self, backend: Llama) -> None:
+        import xgrammar
+
+        self._library = xgrammar
+        tokens = [b"" if token is None else token for token in backend.vocabulary.tokens]
+        info = xgrammar.TokenizerInfo(
+            tokens,
+            vocab_type=xgrammar.VocabType.RAW,
+            vocab_size=len(tokens),
+            stop_token_ids=sorted(backend.vocabulary.eos),
+        )
+        self._compiler = xgrammar.GrammarCompiler(info, max_threads=1)
+
+    def processor(self, tools: ToolSet) -> Any:
+        """A processor for one call of these tools."""
+        calls = [
+            self._library.Grammar.concat(
+                self._library.Grammar.from_ebnf(
+                    "root ::= " + json.dumps(f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": ')
+                ),
+                self._library.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False),
+                self._library.Grammar.from_ebnf('root ::= "}\\n</tool_call>"'),
+            )
+            for name, schema in call_schemas(tools)
+        ]
+        compiled = self._compiler.compile_grammar(self._library.Grammar.union(*calls))
+        return self._library.contrib.hf.LogitsProcessor(compiled)
+
+
+class LLGuidance:
+    """A processor over llguidance's matcher, which fills the mask and applies it in one call."""
+
+    name = "transformers + llguidance"
+
+    def __init__(self, backend: Llama) -> None:
+        from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+
+        vocabulary = backend.vocabulary
+
+        class Inner:
+            eos_token_id = min(vocabulary.eos)
+            bos_token_id = None
+            tokens = [b"\xff<%d>" % index if token is None else token for index, token in enumerate(vocabulary.tokens)]
+            special_token_ids = [index for index, token in enumerate(vocabulary.tokens) if token is None]
+
+            def __call__(self, text: Any) -> list[int]:
+                return backend.encode(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+
+        self._tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
+        self._matcher = LLMatcher
+
+    def processor(self, tools: ToolSet) -> Any:
+        """A processor for one call of these tools."""
+        import llguidance.torch as llt
+
+        rules, names = [], []
+        for number, (name, schema) in enumerate(call_schemas(tools)):
+            head = json.dumps(f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": ')
+            options = {**(schema if isinstance(schema, dict) else {}), "x-guidance": {"whitespace_flexible": False}}
+            rules.append(
+                f'call{number}: {head} args{number} "}}\\n</tool_call>"\nargs{number}: %json {json.dumps(options)}'
+            )
+            names.append(f"call{number}")
+        matcher = self._matcher(self._tokenizer, "start: " + " | ".join(names) + "\n" + "\n".join(rules))
+        if matcher.is_error():
+            raise ValueError(matcher.get_error())
+        mask = llt.allocate_token_bitmask(1, self._tokenizer.vocab_size)
+        begun = False
+
+        def process(ids: Any, scores: Any) -> Any:
+            nonlocal begun
+            if begun:
+                matcher.consume_token(int(ids[0, -1]))
+            begun = True
+            llt.fill_next_token_bitmask(matcher, mask, 0)
+            llt.apply_token_bitmask_inplace(scores, mask)
+            return scores
+
+        return process
+
+
+PEERS = {"xgrammar": XGrammar, "llguidance": LLGuidance}
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """The summary."""
+    shown = Table(title="Tool calls, greedy, one sequence")
+    for name in (
+        "model",
+        "way",
+        "calls",
+        "tokens",
+        "passes",
+        "tokens/pass",
+        "ms/token",
+        "ms/pass",
+        "engine",
+        "sampler",
+    ):
+        shown.add_column(name, justify="left" if name in ("model", "way") else "right")
+    for row in rows:
+        engine = row.seconds - row.forward - row.sampler
+        own = row.forward > 0
+        shown.add_row(
+            row.model, row.name, f"{row.calls}", f"{row.tokens:,}", f"{row.passes:,}",
+            f"{row.tokens / max(1, row.passes):.2f}", f"{row.seconds / max(1, row.tokens) * 1e3:.1f}",
+            f"{row.seconds / max(1, row.passes) * 1e3:.1f}",
+            f"{engine / row.seconds:.1%}" if own else "", f"{row.sampler / row.seconds:.1%}" if own else "",
+        )  # fmt: skip
+    return shown
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
+    parser.add_argument("--requests", type=int, default=8, help="how many requests, spread over the file")
+    parser.add_argument("--max-tokens", type=int, default=200, help="budget of a call")
+    parser.add_argument("--peers", default="xgrammar,llguidance")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    opener = gzip.open if options.data.suffix == ".gz" else open
+    with opener(options.data, "rt", encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    requests = [json.loads(line) for line in lines[:: max(1, len(lines) // options.requests)][: options.requests]]
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    llama, biased = Llama(), Biased()
+    big, small = Model(llama), Model(biased)
+    peers = [PEERS[name](llama) for name in options.peers.split(",") if name]
+    jumping, plain = Row("toolgrammar", llama.name), Row("toolgrammar, no jumps", llama.name)
+    free = Row("transformers, free", llama.name)
+    small_rows = [Row("toolgrammar", "embedded"), Row("toolgrammar, no jumps", "embedded")]
+    peer_rows = {peer.name: Row(peer.name, llama.name) for peer in peers}
+    ours(big, ToolSet.from_any(requests[0]["functions"]), "warm up", Row("", ""), 60, jump=True)
+    refused: list[str] = []
+    for request in requests:
+        tools = ToolSet.from_any(request["functions"])
+        question = request["question"][0][-1]["content"]
+        try:
+            tools.grammar(tool_choice="required")
+        except UnsupportedSchemaError as error:
+            refused.append(str(error))
+            continue
+        count = ours(big, tools, question, jumping, options.max_tokens, jump=True)
+        ours(big, tools, question, plain, options.max_tokens, jump=False)
+        prompt = llama.encode_prompt([Message("user", question)])
+        theirs(llama, prompt, free, count, [], free=True)
+        for peer in peers:
+            started, wall = time.process_time(), time.perf_counter()
+            try:
+                processor = peer.processor(tools)
+            except Exception as error:  # a peer may refuse a schema, each in its own way
+                refused.append(f"{peer.name}: {error}")
+                continue
+            peer_rows[peer.name].seconds += time.process_time() - started
+            peer_rows[peer.name].wall += time.perf_counter() - wall
+            theirs(llama, prompt, peer_rows[peer.name], options.max_tokens, [processor])
+        for row, jump in zip(small_rows, (True, False), strict=True):
+            ours(small, tools, question, row, options.max_tokens, jump=jump)
+    rows = [jumping, plain, free, *peer_rows.values(), *small_rows]
+    console.print(table(rows))
+    console.print(f"{llama.parameters / 1e6:.1f} million parameters; refused: {refused or 'none'}")
+    if options.json:
+        packages = (
+            "toolgrammar",
+            "torch",
+            "transformers",
+            "numpy",
+            *(name for name in options.peers.split(",") if name),
+        )
+        found = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "parameters": llama.parameters,
+            "versions": {name: importlib.metadata.version(name) for name in packages},
+            "rows": [asdict(row) for row in rows],
+            "refused": refused,
+        }
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
