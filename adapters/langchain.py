@@ -146,6 +146,8 @@ class ChatToolGrammar(BaseChatModel):
             self.engine = _shared.Engine(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
         self.model = self.engine.name
+        if "profile" in type(self).model_fields and self.profile is None:
+            self.profile = self._resolve_model_profile()  # LangChain asks by itself only since 1.3
 
     # -- what LangChain asks about the model -----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from toolgrammar.adapters.langchain import ChatToolGrammar
 DEMANDED_TURNS = 2
 
 
-class Demand(AgentMiddleware[Any, Any, Any]):
+class Demand(AgentMiddleware):  # type: ignore[type-arg]
     """Demands a call on the first turns: free, noise would rather talk."""
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:

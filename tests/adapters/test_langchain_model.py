@@ -12,6 +12,7 @@ import pytest
 from langchain_core import exceptions
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, dumps, load
 from langchain_core.messages import HumanMessage, trim_messages
 from langchain_core.outputs import LLMResult
@@ -145,18 +146,21 @@ def test_other_models_and_schemas_are_other_keys() -> None:
     assert model.invoke("x", response_format=shape(str)).text == '{"value": "1"}'
 
 
+@pytest.mark.skipif("profile" not in BaseChatModel.model_fields, reason="profiles came with langchain-core 1.1")
 def test_profile(noise: Model) -> None:
     """The profile tells agents what the model can do; with it they ask for a constrained final answer."""
-    profile = ChatToolGrammar(model=noise, max_tokens=50)._resolve_model_profile()
+    profile = ChatToolGrammar(model=noise, max_tokens=50).profile
     assert profile is not None
     assert profile["max_input_tokens"] == noise.context_window
     assert profile["max_output_tokens"] == 50
     assert profile["structured_output"]
     assert not profile["image_inputs"]
     assert not profile["reasoning_output"]
-    thinking = ChatToolGrammar(model=noise, tool_format="harmony")._resolve_model_profile()
+    thinking = ChatToolGrammar(model=noise, tool_format="harmony").profile
     assert thinking is not None
     assert thinking["reasoning_output"]
+    own = ChatToolGrammar(model=noise, profile={"structured_output": False}).profile
+    assert own == {"structured_output": False}
 
 
 def test_unknown_setting_is_refused() -> None:
