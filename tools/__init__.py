@@ -25,6 +25,7 @@ from .calling import ToolResult
 from .closing import close_objects
 from .dialects import to_json_schema
 from .formats import Turn, WireFormat, get_format
+from .openapi import tools_from_openapi
 from .tool import Tool
 from .toolset import ToolSet
 from .typescript import schema_from_typescript, tools_from_typescript
@@ -42,6 +43,7 @@ __all__ = [
     "schema_from_typescript",
     "schema_to_typescript",
     "to_json_schema",
+    "tools_from_openapi",
     "tools_from_typescript",
     "tools_to_harmony",
     "tools_to_typescript",

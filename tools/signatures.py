@@ -20,6 +20,7 @@ from pydantic.errors import PydanticUserError
 from ..core.errors import Place, SchemaError
 from .dialects import is_type_name
 from .functions import tool_from_function
+from .openapi import tools_from_openapi
 from .tool import Tool
 from .typed_dicts import readable
 from .typescript import tools_from_typescript
@@ -61,6 +62,9 @@ def tools_from_any(sources: Any) -> Iterator[Tool]:
         return
     if isinstance(sources, Mapping) and "jsonrpc" in sources and isinstance(sources.get("result"), Mapping):
         sources = sources["result"]  # the response of an MCP server as it came
+    if isinstance(sources, Mapping) and isinstance(sources.get("openapi"), str) and "paths" in sources:
+        yield from tools_from_openapi(sources)
+        return
     if isinstance(sources, Mapping):
         for key in _COLLECTIONS:
             if isinstance(sources.get(key), (list, tuple)) and not isinstance(sources.get("name"), str):
