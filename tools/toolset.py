@@ -63,8 +63,8 @@ class ToolSet:
         Args:
             sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of OpenAI,
                 Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a
-                title, tool objects of LangChain, CrewAI, AutoGen and MCP, TypeScript declarations as text, OpenAPI documents, or another
-                `ToolSet`.
+                title, tool objects of LangChain, CrewAI, AutoGen and MCP, TypeScript declarations as text, OpenAPI
+                documents, or another `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
 
