@@ -29,7 +29,7 @@ from ..core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 from ..core.models import Model, load_model
 from ..core.params import GenerateParams
 from ..tools import ToolSet, close_objects, to_json_schema
-from ..tools.formats import get_format
+from ..tools.formats import choose_format
 
 MAX_TOOL_SETS = 64
 
@@ -128,7 +128,9 @@ def identity_of(model: str | Model) -> str:
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:
     """Whether the model's format sets its reasoning apart."""
-    return getattr(get_format(tool_format or model.backend.tool_format), "thinking", None) is not None
+    template = getattr(model.backend, "chat_template", None) or ""
+    name = tool_format or model.backend.tool_format
+    return choose_format(name, template, model.vocabulary.special).thinking is not None
 
 
 def guarantee(model: Model, params: GenerateParams) -> str:

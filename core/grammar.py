@@ -194,6 +194,60 @@ class Grammar:
         return cls(lambda nodes: nodes.alt([part._node(nodes) for part in parts]), ("choice", *parts), parts=parts)
 
     @classmethod
+    def cases(cls, cases: Mapping[str, Grammar]) -> Grammar:
+        """One of the keys, followed by its own part: like a choice, and quick for thousands of keys.
+
+        Keys may be the beginnings of others.
+        """
+        if not cases:
+            raise GrammarError("a choice of nothing", hint="give Grammar.cases at least one part")
+        builds = {key.encode(): part._build for key, part in cases.items()}
+        key = ("cases", *((key, part._key) for key, part in cases.items()))
+
+        def build(nodes: Nodes) -> int:
+            number = nodes.builders.setdefault(key, len(nodes.builders))
+
+            # Each part is built when a text has come to it.
+            def case(word: bytes, part: Callable[[Nodes], int]) -> int:
+                return nodes.lazy(("case", number, word), lambda: part(nodes))
+
+            return nodes.words({word: case(word, part) for word, part in builds.items()})
+
+        return cls(build, key, [problem for part in cases.values() for problem in part.unenforced])
+
+    @classmethod
+    def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
+        """Between ``min`` and ``max`` of the parts, each at most once, in any order, ``separator`` between them."""
+        most = len(parts) if max is None or max > len(parts) else max
+        if min < 0 or most < min:
+            raise GrammarError(
+                f"between {min} and {most} of {len(parts)} parts", hint="0 <= min <= max <= their number"
+            )
+
+        key = ("distinct", separator._key, min, most, *(part._key for part in parts))
+
+        def build(nodes: Nodes) -> int:
+            number = nodes.builders.setdefault(key, len(nodes.builders))
+            built = [part._build(nodes) for part in parts]
+            between = separator._build(nodes)
+
+            def rest(used: frozenset[int]) -> int:
+                def expand() -> int:
+                    options = [nodes.EPSILON] if len(used) >= min else []
+                    lead = between if used else nodes.EPSILON
+                    if len(used) < most:
+                        unused = [index for index in range(len(parts)) if index not in used]
+                        more = [nodes.seq(built[index], rest(used | {index})) for index in unused]
+                        options.append(nodes.seq(lead, nodes.alt(more)))
+                    return nodes.alt(options)
+
+                return nodes.lazy(("distinct", number, used), expand)
+
+            return rest(frozenset())
+
+        return cls(build, key, [problem for part in (*parts, separator) for problem in part.unenforced])
+
+    @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
         """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):

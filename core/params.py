@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from .events import Event
     from .grammar import Grammar
+    from .messages import Message
 
 Whitespace = Literal["compact", "single", "flexible"]
 
@@ -53,7 +54,7 @@ class ToolInterface(Protocol):
 
     def grammar(
         self,
-        format: str = "hermes",
+        format: Any = "hermes",
         *,
         tool_choice: str = "auto",
         parallel: bool = True,
@@ -63,7 +64,7 @@ class ToolInterface(Protocol):
         """The union grammar of the assistant's turn."""
         ...
 
-    def parser(self, format: str = "hermes", *, response_schema: Any = None) -> OutputParser:
+    def parser(self, format: Any = "hermes", *, response_schema: Any = None) -> OutputParser:
         """A fresh streaming parser for that wire format; with a response schema, text is JSON."""
         ...
 
@@ -71,7 +72,16 @@ class ToolInterface(Protocol):
         """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
         ...
 
-    def prompt(self, format: str = "hermes") -> str:
+    def wire_format(self, name: str | None, template: str, special: Collection[str]) -> Any:
+        """The wire format of that name, or (None) the one that a chat template and the names of control tokens show;
+        it goes where ``format`` is asked for below."""
+        ...
+
+    def spelled(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
+        """A conversation with its calls and results as text."""
+        ...
+
+    def prompt(self, format: Any = "hermes") -> str:
         """The text that tells a model without its own template about the tools and the format."""
         ...
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
-from ..core.events import CallEnd, Event, TextDelta
+from ..core.events import CallEnd, Event, ReasoningDelta, TextDelta
 from ..core.grammar import Grammar
 from ..core.messages import Message, ToolCall
 from ..core.params import OutputParser, Whitespace
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
 from .dialects import to_json_schema
-from .formats import MALFORMED, Turn, WireFormat, get_format, new_call_id
+from .formats import (
+    MALFORMED,
+    Reasoning,
+    Strictness,
+    ThinkingParser,
+    Turn,
+    WireFormat,
+    choose_format,
+    get_format,
+    new_call_id,
+)
 from .signatures import tools_from_any
 from .tool import Tool
 from .typescript import tools_from_typescript
@@ -34,13 +44,22 @@ class ToolSet:
         tools: the tools.
         additional_properties: read argument schemas open; by default they are closed (see `close_objects`).
         max_calls: most calls in one turn when parallel calls are on; None for no bound.
+        strictness: for some tools, by name, how their arguments are held to the schema: ``"closed"`` or ``"open"``, as
+            ``additional_properties`` says for all, or ``"object"``: the grammar asks for some JSON object, and what is
+            wrong with it is said of the finished call.
 
     Raises:
         SchemaError: two different tools under one name.
+        UnknownToolError: ``strictness`` is of a tool that is not there.
     """
 
     def __init__(
-        self, tools: Iterable[Tool] = (), *, additional_properties: bool = False, max_calls: int | None = MAX_CALLS
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        additional_properties: bool = False,
+        max_calls: int | None = MAX_CALLS,
+        strictness: Mapping[str, Strictness] | None = None,
     ) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
@@ -50,6 +69,7 @@ class ToolSet:
             raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
         self._max_calls = max_calls
+        self._strictness: dict[str, Strictness] = {self[name].name: each for name, each in (strictness or {}).items()}
         self._lock = threading.Lock()
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
@@ -129,6 +149,7 @@ class ToolSet:
             tuple(tool.fingerprint for tool in self._tools.values()),
             self._additional_properties,
             self._max_calls,
+            tuple(sorted(self._strictness.items())),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -147,8 +168,12 @@ class ToolSet:
             UnknownToolError: one is not in the set.
         """
         wanted = {self[name].name for name in names}
-        chosen = (tool for tool in self if tool.name in wanted)
-        return ToolSet(chosen, additional_properties=self._additional_properties, max_calls=self._max_calls)
+        return ToolSet(
+            (tool for tool in self if tool.name in wanted),
+            additional_properties=self._additional_properties,
+            max_calls=self._max_calls,
+            strictness={name: each for name, each in self._strictness.items() if name in wanted},
+        )
 
     # -- language ----------------------------------------------------------------------------------------------
 
@@ -160,6 +185,11 @@ class ToolSet:
         parallel: bool = True,
         whitespace: Whitespace = "single",
         response_schema: Any = None,
+        allowed: Collection[str] | None = None,
+        min_calls: int | None = None,
+        max_calls: int | None = None,
+        distinct: bool = False,
+        reasoning: Reasoning = "none",
     ) -> Grammar:
         """The union grammar of the assistant's turn.
 
@@ -171,7 +201,13 @@ class ToolSet:
             parallel: up to ``max_calls`` calls in a turn instead of one.
             whitespace: how arguments may be spaced.
             response_schema: text is JSON of this schema (a dict, a bool or a Pydantic model) instead of free; then it
-                stands alone, without calls.
+                stands alone, without calls: a final answer as one more way to go on.
+            allowed: names of the tools that may be called now; None is all. The others stay in the prompt.
+            min_calls: least calls in a turn that has calls.
+            max_calls: most calls in a turn, instead of the set's own bound.
+            distinct: no tool is called twice in a turn.
+            reasoning: whether reasoning between the format's markers comes before the answer: ``"none"``,
+                ``"optional"``, or ``"opened"``, where the prompt has opened it.
 
         Raises:
             UnknownToolError: ``tool_choice`` is no word and no tool; lists the names.
@@ -180,12 +216,16 @@ class ToolSet:
         """
         wire = get_format(format)
         schema = None if response_schema is None else _response_schema(response_schema)
-        turn = self._turn(tool_choice, parallel, whitespace, schema)
-        key = (wire, tool_choice, parallel, whitespace, repr(schema))
+        tools = self if allowed is None else self.subset(allowed)
+        turn = tools._turn(tool_choice, parallel, whitespace, schema)
+        if turn.tools:
+            turn = self._counted(turn, min_calls, max_calls, distinct)
+        key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
+        key += (min_calls, max_calls, distinct, reasoning)  # type: ignore[assignment]
         with self._lock:
             found = self._grammars.get(key)
         if found is None:
-            found = wire.grammar(turn)
+            found = wire.with_reasoning(wire.grammar(turn), reasoning)
             with self._lock:
                 found = self._grammars.setdefault(key, found)
         return found
@@ -204,6 +244,7 @@ class ToolSet:
             response_schema=schema,
             whitespace=whitespace,
             additional_properties=self._additional_properties,
+            strictness=self._strictness,
         )
         if choice == "none" or not tools:
             return replace(turn, tools=(), max_calls=0)
@@ -213,12 +254,29 @@ class ToolSet:
             return turn
         return replace(turn, tools=(self._tools[choice],), min_calls=1, max_calls=1, text=False)
 
+    @staticmethod
+    def _counted(turn: Turn, least: int | None, most: int | None, distinct: bool) -> Turn:
+        """The turn with other bounds on its calls."""
+        if distinct:
+            most = min(len(turn.tools), len(turn.tools) if most is None else most)
+        upper = turn.max_calls if most is None or turn.max_calls == 1 else most
+        if (least is not None and least < 0) or (most is not None and most < 1):
+            raise ToolGrammarError(
+                f"between {least} and {most} calls", hint="min_calls is at least 0, max_calls at least 1"
+            )
+        if least is not None and upper is not None and least > upper:
+            raise ToolGrammarError(
+                f"at least {least} calls, and at most {upper}", hint="raise max_calls, or lower min_calls"
+            )
+        return replace(turn, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
+
     def parser(
         self,
         format: str | WireFormat = "hermes",
         *,
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
+        reasoning: Reasoning = "none",
     ) -> OutputParser:
         """A fresh streaming parser for that wire format; it checks each call as `parse` does.
 
@@ -226,9 +284,13 @@ class ToolSet:
             format: wire format.
             response_schema: the one that was given to `grammar`: text is then JSON that may hold a marker in a string.
             new_id: makes the ids of calls.
+            reasoning: ``"opened"`` if the prompt has opened the reasoning, so that the text begins inside of it.
         """
-        whole_text = response_schema is not None
-        return get_format(format).parser(tuple(self), self._checked, new_id, whole_text=whole_text)
+        wire = get_format(format)
+        parser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
+        if wire.thinking is None:
+            return parser
+        return ThinkingParser(parser, wire.thinking, opened=reasoning == "opened")
 
     def parse(
         self,
@@ -252,7 +314,8 @@ class ToolSet:
         events: list[Event] = [*parser.feed(text), *parser.close()]
         content = "".join(event.text for event in events if isinstance(event, TextDelta))
         calls = tuple(event.call for event in events if isinstance(event, CallEnd))
-        return Message("assistant", content, tool_calls=calls)
+        reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        return Message("assistant", content, tool_calls=calls, reasoning=reasoning or None)
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -332,6 +395,30 @@ class ToolSet:
         """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
         return [tool.to_openai() for tool in self]
 
+    def wire_format(
+        self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
+    ) -> WireFormat:
+        """The format in which a model writes calls; see `toolgrammar.tools.formats.choose_format`."""
+        return choose_format(name, template, special)
+
+    def spelled(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
+        """A conversation for a model whose chat template knows no calls: calls as text of the assistant, neighbouring
+        results as one text of the user, as the format writes them."""
+        wire = get_format(format)
+        found: list[Message] = []
+        results: list[str] = []
+        for message in messages:
+            if results and message.role != "tool":
+                found.append(Message("user", "\n".join(results)))
+                results = []
+            if message.role == "tool":
+                results.append(wire.render_result(message))
+            elif message.tool_calls:
+                found.append(replace(message, content=wire.render(message.text, message.tool_calls), tool_calls=()))
+            else:
+                found.append(message)
+        return (*found, Message("user", "\n".join(results))) if results else tuple(found)
+
     def prompt(self, format: str | WireFormat = "hermes") -> str:
         """The text that tells a model without its own template about the tools and the format."""
         return get_format(format).prompt(tuple(self))
@@ -349,7 +436,9 @@ class ToolSet:
         with self._lock:
             checker = self._checkers.get(name)
             if checker is None:
-                checker = ArgumentChecker(self._tools[name], additional_properties=self._additional_properties)
+                strictness = self._strictness.get(name)
+                open_ = self._additional_properties if strictness is None else strictness == "open"
+                checker = ArgumentChecker(self._tools[name], additional_properties=open_)
                 self._checkers[name] = checker
             return checker
 

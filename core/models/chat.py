@@ -30,13 +30,13 @@ def template_turns(
     Args:
         messages: the conversation.
         tools: handed to the template if it knows tools.
-        tool_prompt: put into the system turn if it does not.
+        tool_prompt: put into the system turn if it does not, or if there are no tools for it.
         template: the template's text.
     """
     turns = [_template_message(message) for message in messages]
-    if "tools" in template:
+    if tools and "tools" in template:
         return turns, [dict(tool) for tool in tools]
-    if tools and tool_prompt:
+    if tool_prompt:
         if turns and turns[0]["role"] == "system":
             turns[0]["content"] = f"{turns[0]['content']}\n\n{tool_prompt}"
         else:

@@ -48,6 +48,7 @@ class GGUFBackend:
         gpu_layers: how many layers go to the accelerator that llama.cpp was built for; -1 is all.
         prefix_cache: bytes that finished sequences may take, for prompts that begin as they do; each takes those of a
             whole window. By default 512 MiB, or one sequence if that is more; 0 keeps none.
+        tool_format: in which wire format the model writes tool calls, if its chat template does not show it.
 
     Raises:
         MissingDependencyError: llama-cpp-python is not installed.
@@ -64,10 +65,12 @@ class GGUFBackend:
         threads: int | None = None,
         gpu_layers: int = -1,
         prefix_cache: int | None = None,
+        tool_format: str | None = None,
     ) -> None:
         library = _library()
         if not Path(path).is_file():
             raise ModelError(f"there is no file {path!r}", hint="gguf:/path/to/model.gguf")
+        self._tool_format = tool_format
         self._name = path
         self._weights = _Weights(library, path, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
@@ -106,9 +109,14 @@ class GGUFBackend:
         return self._window
 
     @property
-    def tool_format(self) -> str:
-        """``"hermes"``, the format that is also a sound default for models without one of their own."""
-        return "hermes"
+    def tool_format(self) -> str | None:
+        """The wire format of tool calls that was asked for; None: chat template and vocabulary show it."""
+        return self._tool_format
+
+    @property
+    def chat_template(self) -> str:
+        """The text of the model's chat template; empty if it has none."""
+        return "" if self._template is None else self._template.source
 
     def encode(self, text: str) -> list[int]:
         """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""

@@ -43,6 +43,7 @@ class HFBackend:
         context_window: how many tokens fit in a sequence; by default what the model's configuration says.
         prefix_cache: bytes that finished sequences may take on the device, for prompts that begin as they do; 0 keeps
             none.
+        tool_format: in which wire format the model writes tool calls, if its chat template does not show it.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
@@ -61,6 +62,7 @@ class HFBackend:
         revision: str | None = None,
         context_window: int | None = None,
         prefix_cache: int = PREFIX_BYTES,
+        tool_format: str | None = None,
     ) -> None:
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
@@ -89,6 +91,7 @@ class HFBackend:
             raise ModelError(f"the device {device!r} cannot be used: {error}", hint="device='cpu'") from error
         model.eval()
         self._model = model
+        self._tool_format = tool_format
         self._name = name
         self._device = device
         self._tokenizer_lock = threading.Lock()
@@ -121,9 +124,14 @@ class HFBackend:
         return self._window
 
     @property
-    def tool_format(self) -> str:
-        """``"hermes"``, the format that is also a sound default for models without one of their own."""
-        return "hermes"
+    def tool_format(self) -> str | None:
+        """The wire format of tool calls that was asked for; None: chat template and vocabulary show it."""
+        return self._tool_format
+
+    @property
+    def chat_template(self) -> str:
+        """The text of the model's chat template; empty if it has none."""
+        return self._template
 
     def encode(self, text: str) -> list[int]:
         """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""

@@ -237,12 +237,26 @@ class Model:
 
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
         """How many tokens a prompt takes, the tools' description included."""
-        return len(self._encode_prompt(conversation_of(prompt), tools, self.backend.tool_format))
+        return len(self._encode_prompt(conversation_of(prompt), tools))
 
     # -- running -----------------------------------------------------------------------------------------------
 
+    def _tool_format(self, tools: ToolInterface | None, asked: str | None) -> tuple[Any, bool]:
+        """The format of calls, and whether it is the one that the model's own template describes."""
+        if not isinstance(tools, ToolInterface):
+            return asked, True  # there are none, or the planner says what is wrong with them
+        template = getattr(self.backend, "chat_template", None) or ""
+        special = self.vocabulary.special
+        own = tools.wire_format(self.backend.tool_format, template, special)
+        chosen = own if asked is None else tools.wire_format(asked, template, special)
+        return chosen, chosen == own
+
     def _encode_prompt(
-        self, messages: Sequence[Message], tools: ToolInterface | None, tool_format: str, thinking: object = None
+        self,
+        messages: Sequence[Message],
+        tools: ToolInterface | None,
+        tool_format: str | None = None,
+        thinking: object = None,
     ) -> list[int]:
         options: dict[str, Any] = {}
         if thinking is not None and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
@@ -250,8 +264,11 @@ class Model:
         if tools is None or not tools.names:
             return self.backend.encode_prompt(messages, **options)
         # A template describes tools in the model's own format; for another one, only our text will do.
-        own = tools.to_openai() if tool_format == self.backend.tool_format else []
-        return self.backend.encode_prompt(messages, own, tools.prompt(tool_format), **options)
+        wire, is_own = self._tool_format(tools, tool_format)
+        template = getattr(self.backend, "chat_template", None)
+        if template is not None and (not is_own or (template and "tool_calls" not in template)):
+            messages = tools.spelled(messages, wire)
+        return self.backend.encode_prompt(messages, tools.to_openai() if is_own else [], tools.prompt(wire), **options)
 
     def _bind(self, grammar: Grammar) -> Constraint:
         return self.cache.bind(grammar, self.backend.vocabulary)
@@ -277,8 +294,7 @@ class Model:
 
     def _work(self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]) -> Work:
         """One answer, for a driver."""
-        tool_format = params.tool_format or self.backend.tool_format
-        plan = self._planner.plan(params, tool_format)
+        plan = self._planner.plan(params, self._tool_format(params.tools, params.tool_format)[0])
         mode = params.json_mode
         if mode is not None and not mode.constrained_decoding:
             _, generation = yield from self._ask_json(messages, params, mode, convert=False)
@@ -286,19 +302,18 @@ class Model:
             yield TextDelta(generation.text)
             yield Finish(generation.finish_reason, generation.usage)
             return
-        yield from self._write(messages, params, plan, tool_format, result)
+        yield from self._write(messages, params, plan, result)
 
     def _write(
         self,
         messages: Sequence[Message],
         params: GenerateParams,
         plan: Plan,
-        tool_format: str,
         result: list[Generation],
     ) -> Work:
         if params.max_tokens is None:
             params = replace(params, max_tokens=self._default_max_tokens)
-        prompt = self._encode_prompt(messages, params.tools, tool_format, params.thinking)
+        prompt = self._encode_prompt(messages, params.tools, params.tool_format, params.thinking)
         decoding, around = self._decoding(prompt, params, plan)
         output = Output(decoding, plan.parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
         logits = None
@@ -361,7 +376,7 @@ class Model:
             messages = _with_instructions(messages, rules)
         elif not mode.strict:
             # What the grammar does not hold is validated here, so that the model can be asked again.
-            plan = self._planner.plan(params, self.backend.tool_format)
+            plan = self._planner.plan(params, None)
             params = replace(params, json_mode=replace(mode, schema=None, grammar=plan.grammar))
         usage = Usage()
         wrong: list[str] = []

@@ -45,12 +45,12 @@ class Planner:
     def __init__(self) -> None:
         self._grammars: LeastRecentlyUsed[str, Grammar] = LeastRecentlyUsed(CACHED_GRAMMARS)
 
-    def plan(self, params: GenerateParams, tool_format: str) -> Plan:
+    def plan(self, params: GenerateParams, tool_format: Any) -> Plan:
         """The plan of an answer.
 
         Args:
             params: what was asked for.
-            tool_format: the wire format of calls.
+            tool_format: the wire format of calls, as the tool set names it.
 
         Raises:
             ModelError: two things that were asked for exclude each other.
@@ -82,7 +82,7 @@ class Planner:
             return Plan(params.grammar, check=params.grammar.schema if params.grammar.unenforced else None)
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop))
 
-    def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: str) -> Plan:
+    def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: Any) -> Plan:
         if params.grammar is not None:
             raise _excluded("tools", "grammar")
         schema = params.response_schema

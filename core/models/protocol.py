@@ -98,8 +98,13 @@ class Backend(Protocol):
         ...
 
     @property
-    def tool_format(self) -> str:
-        """The wire format in which this model writes tool calls."""
+    def tool_format(self) -> str | None:
+        """The wire format in which this model writes tool calls; None: its chat template and vocabulary show it.
+
+        A backend with a chat template has its text as ``chat_template`` besides (empty if the model came without one):
+        where the template knows no calls, history comes with calls and results spelled out. A backend without that
+        attribute writes history in its own way.
+        """
         ...
 
     def encode(self, text: str) -> list[int]:

@@ -357,7 +357,7 @@ def test_crew_tells_the_model_of_a_cut_call(call: Call) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_crew_of_noise(noise: Model, seed: int) -> None:
-    """A crew of noise: the tool that must run first is given arguments that validate."""
+    """A crew of noise: the tool that must run first, and may run again, is given arguments that validate."""
     llm = ToolGrammarLLM(
         model=noise, temperature=1.0, seed=seed, max_tokens=60, tool_choice="required_first", parallel_tool_calls=False
     )

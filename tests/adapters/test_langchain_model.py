@@ -149,7 +149,7 @@ def test_other_models_and_schemas_are_other_keys() -> None:
 @pytest.mark.skipif("profile" not in BaseChatModel.model_fields, reason="profiles came with langchain-core 1.1")
 def test_profile(noise: Model) -> None:
     """The profile tells agents what the model can do; with it they ask for a constrained final answer."""
-    profile = ChatToolGrammar(model=noise, max_tokens=50).profile
+    profile = ChatToolGrammar(model=noise, max_tokens=50, tool_format="json").profile
     assert profile is not None
     assert profile["max_input_tokens"] == noise.context_window
     assert profile["max_output_tokens"] == 50

@@ -16,19 +16,23 @@ from __future__ import annotations
 from collections.abc import Collection as _Collection
 
 from ...core.errors import ToolGrammarError as _ToolGrammarError
-from .base import MALFORMED, Turn, WireFormat, dump_json, new_call_id
+from .base import MALFORMED, Reasoning, Strictness, Turn, WireFormat, dump_json, new_call_id
 from .functionary import FUNCTIONARY_V32 as _FUNCTIONARY_V32
 from .hermes import HERMES as _HERMES
 from .json_families import JSON_FAMILIES as _JSON_FAMILIES
 from .literal_families import LITERAL_FAMILIES as _LITERAL_FAMILIES
-from .thinking import Thinking
+from .thinking import Thinking, ThinkingParser
 from .xml_families import XML_FAMILIES as _XML_FAMILIES
 
 __all__ = [
     "MALFORMED",
+    "Reasoning",
+    "Strictness",
     "Thinking",
+    "ThinkingParser",
     "Turn",
     "WireFormat",
+    "choose_format",
     "detect_format",
     "dump_json",
     "format_names",
@@ -71,5 +75,24 @@ def detect_format(template: str, special: _Collection[str] = ()) -> WireFormat |
     for each in _FAMILIES:
         known = all(sign in template or sign in special for sign in each.signs)
         if each.signs and known and not any(sign in template for sign in each.signs_against):
-            return each.with_special(special)
+            return each.for_vocabulary(special)
     return _HERMES if "<tool_call>" in template else None
+
+
+def choose_format(
+    name: str | WireFormat | None = None, template: str = "", special: _Collection[str] = ()
+) -> WireFormat:
+    """The format in which a model writes calls.
+
+    Args:
+        name: the one that was asked for; None: the one that the chat template and the vocabulary show, and ``hermes``,
+            a sound default, if they show none.
+        template: the tokenizer's chat template, as text.
+        special: the names of the vocabulary's control tokens.
+
+    Raises:
+        ToolGrammarError: there is no format of that name.
+    """
+    if name is not None:
+        return get_format(name).for_vocabulary(special)
+    return detect_format(template, special) or _HERMES

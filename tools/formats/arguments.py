@@ -24,15 +24,16 @@ def spelled_arguments(
     Raises:
         SchemaError: its schema cannot be enforced in that spelling; names the tool.
     """
+    schema, additional = turn.schema(tool)
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
         whitespace=turn.whitespace if spelling is None or turn.whitespace == "compact" else "single",
-        additional_properties=turn.additional_properties,
+        additional_properties=additional,
         spelling=spelling,
         arguments=arguments,
     )
     try:
-        compiled = compile_schema(tool.parameters, options)
+        compiled = compile_schema(schema, options)
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise with_tool(error, tool.name) from error

@@ -11,9 +11,9 @@ import json
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ...core.errors import ToolGrammarError
 from ...core.grammar import Grammar
@@ -21,6 +21,14 @@ from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
 from ..parts import PARTS
 from ..tool import Tool, with_tool
+from .thinking import Thinking
+
+#: How arguments are held to their schema: with no members that it does not name, with such members where it does not
+#: forbid them, or only as some JSON object (what is wrong is then said of the finished call).
+Strictness = Literal["closed", "open", "object"]
+
+#: Whether reasoning comes before an answer: it does not, it may, or the prompt has opened it.
+Reasoning = Literal["none", "optional", "opened"]
 
 #: How the ``error`` of a call begins that could not be read, and so has no arguments that could be valid.
 MALFORMED = "malformed call"
@@ -39,6 +47,10 @@ class Turn:
         response_schema: text is JSON of this schema (a dict or bool) instead of free, and stands alone; None is free.
         whitespace: how arguments may be spaced.
         additional_properties: what objects take that do not mention ``additionalProperties``.
+        strictness: how arguments of some tools are held to their schema; of the others as ``additional_properties``
+            says.
+        distinct: no tool is called twice.
+        least_calls: least calls of a turn that has calls.
     """
 
     tools: tuple[Tool, ...]
@@ -48,6 +60,16 @@ class Turn:
     response_schema: Any = None
     whitespace: Whitespace = "single"
     additional_properties: bool = False
+    strictness: Mapping[str, Strictness] = field(default_factory=dict)
+    distinct: bool = False
+    least_calls: int = 1
+
+    def schema(self, tool: Tool) -> tuple[Any, bool]:
+        """The schema that a tool's arguments are written under, and what objects in it take that do not say so."""
+        strictness = self.strictness.get(tool.name)
+        if strictness == "object":
+            return {"type": "object"}, True
+        return tool.parameters, self.additional_properties if strictness is None else strictness == "open"
 
     def part(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """What a format writes of one tool; kept, so that other sets with the same tool share it.
@@ -55,12 +77,13 @@ class Turn:
         Args:
             tool: the tool.
             spelling: what else it follows from: the format, if all of its fields count.
-            make: makes it, from the tool's name and parameters and from `whitespace` and `additional_properties`.
+            make: makes it, from the tool's name and parameters and from `whitespace` and `schema`.
         """
         identity = tool.identity
         if identity is None:
             return make()
-        return PARTS.get((identity, self.whitespace, self.additional_properties, spelling), make)
+        strictness = self.strictness.get(tool.name)
+        return PARTS.get((identity, self.whitespace, self.additional_properties, strictness, spelling), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """The JSON texts that are arguments of a tool.
@@ -68,10 +91,9 @@ class Turn:
         Raises:
             SchemaError: its schema cannot be enforced; names the tool.
         """
+        schema, additional = self.schema(tool)
         try:
-            return Grammar.from_json_schema(
-                tool.parameters, whitespace=self.whitespace, additional_properties=self.additional_properties
-            )
+            return Grammar.from_json_schema(schema, whitespace=self.whitespace, additional_properties=additional)
         except ToolGrammarError as error:
             raise with_tool(error, tool.name) from error
 
@@ -84,13 +106,60 @@ class WireFormat(ABC):
 
     Attributes:
         name: the name by which `get_format` finds it.
+        thinking: the model's reasoning markers, if it has any.
     """
 
     name: str
+    thinking: Thinking | None = None
+
+    def for_vocabulary(self, special: Collection[str]) -> WireFormat:
+        """The format for a vocabulary with these control tokens."""
+        return self
+
+    def markup(self, text: str) -> Grammar:
+        """Markup of the format: control tokens as such, the rest as text."""
+        return Grammar.literal(text)
+
+    def with_reasoning(self, answer: Grammar, reasoning: Reasoning) -> Grammar:
+        """An answer that reasoning may, or must, come before.
+
+        Args:
+            answer: the grammar of the turn without reasoning.
+            reasoning: ``"none"``; ``"optional"``: it may come first; ``"opened"``: the prompt has opened it, and it has
+                to be closed.
+        """
+        if self.thinking is None or reasoning == "none":
+            return answer
+        thinking = self.thinking
+        space = Grammar.from_regex(r"[ \n]{0,4}")
+        free = Grammar.text(excluding=[thinking.end]) + self.markup(thinking.end)
+        whole = Grammar.sequence(free, space, self.markup(thinking.after), answer)
+        if reasoning == "opened":
+            return whole
+        return Grammar.choice(answer, self.markup(thinking.start) + whole)
 
     @abstractmethod
     def grammar(self, turn: Turn) -> Grammar:
         """The language of the assistant's turn."""
+
+    def several(self, turn: Turn, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar) -> Grammar:
+        """As many calls as a turn may have.
+
+        Args:
+            turn: what may be written.
+            calls: of each tool, its name as it is written, and what follows it.
+            head: what stands in a call before the name.
+            between: what stands between calls.
+        """
+        least = max(turn.min_calls, turn.least_calls)
+        if turn.distinct:
+            each = [Grammar.sequence(head, Grammar.literal(name), rest) for name, rest in calls.values()]
+            return Grammar.distinct(each, between, least, turn.max_calls)
+        call = head + Grammar.cases(dict(calls.values()))
+        if turn.max_calls is not None and turn.max_calls <= 1:
+            return call
+        most = None if turn.max_calls is None else turn.max_calls - 1
+        return call + Grammar.repeat(between + call, least - 1, most)
 
     @abstractmethod
     def parser(

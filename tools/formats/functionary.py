@@ -30,8 +30,8 @@ class Recipients(JsonCalls):
         marks = "|".join(map(re.escape, self.markers))
         return Grammar.literal(_ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
 
-    def _syntax(self) -> Syntax:
-        return replace(super()._syntax(), frames=self.frames)
+    def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
+        return replace(super()._syntax(tools), frames=(*self.frames, *self.ends))
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """A whole turn: a part for ``all``, if there is text, then the calls."""

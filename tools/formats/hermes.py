@@ -7,6 +7,7 @@ count as ordinary text, so the grammar needs no control token. The prompt is the
 from __future__ import annotations
 
 from .tagged_json import TaggedJson
+from .thinking import Thinking
 
 HERMES = TaggedJson(
     name="hermes",
@@ -14,6 +15,7 @@ HERMES = TaggedJson(
     end="</tool_call>",
     padding="\n",
     separator="\n",
+    thinking=Thinking(),
     result_start="<tool_response>\n",
     result_end="\n</tool_response>",
     instructions=(

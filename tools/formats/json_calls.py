@@ -11,7 +11,7 @@ hold the spelling either, since a parser sees text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -41,7 +41,8 @@ class JsonCalls(WireFormat):
         joint: stands between text and calls.
         special: the markers that are control tokens in the vocabularies of the family.
         as_text: those of ``special`` that are written as text all the same (see `with_special`).
-        end_tokens: control tokens that end the turn (no part of the grammar, which ends before them).
+        end_tokens: control tokens that end the turn.
+        ends: those of ``end_tokens`` that a turn may be written with: the vocabulary has them.
         anchored: triggers count only at the very beginning of the turn.
         prose: text may stand before calls.
         parallel: several calls may stand in one turn.
@@ -75,6 +76,7 @@ class JsonCalls(WireFormat):
     special: tuple[str, ...] = ()
     as_text: tuple[str, ...] = ()
     end_tokens: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
     anchored: bool = False
     prose: bool = True
     parallel: bool = True
@@ -96,11 +98,17 @@ class JsonCalls(WireFormat):
     signs: tuple[str, ...] = ()
     signs_against: tuple[str, ...] = ()
 
+    def for_vocabulary(self, special: Collection[str]) -> JsonCalls:
+        """`with_special`, with the tokens that may end the turn."""
+        known = self.with_special(special)
+        return replace(known, ends=tuple(each for each in self.end_tokens if each in special))
+
     def with_special(self, special: Iterable[str]) -> JsonCalls:
         """The format for a vocabulary with these control tokens: of the format's markers, those among them."""
         known = frozenset(special)
-        written = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
+        written: tuple[str, ...] = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
         # A marker that is text in the family's own vocabulary may be a control token in this one.
+        written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
         more = {each for each in known if len(each) > 2 and any(each in text for text in written)}
         markers = tuple(sorted({*self.special, *more}))
         return replace(self, special=markers, as_text=tuple(each for each in markers if each not in known))
@@ -119,25 +127,35 @@ class JsonCalls(WireFormat):
         if turn.min_calls == 0 and turn.text:
             alternatives.append(self._text(turn, calls_allowed))
         if calls_allowed:
-            if not self.parallel and turn.min_calls > 1:
+            if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
                 raise GrammarError(
-                    f"the format {self.name} writes one call in a turn, not {turn.min_calls}",
+                    f"the format {self.name} writes one call in a turn, not {turn.least_calls}",
                     hint="ask for one call, or choose another format",
                 )
             calls = self._calls(turn)
             alternatives.append(calls)
             if self.prose and turn.text and turn.response_schema is None:
-                alternatives.append(self._prose(turn) + self._spelled(self.joint) + calls)
+                alternatives.append(self._prose(turn) + self.markup(self.joint) + calls)
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
-        return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
+        whole = alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
+        if not self.ends:
+            return whole
+        return whole + Grammar.choice(Grammar.literal(""), *map(Grammar.special, self.ends))
 
     @property
     def markers(self) -> tuple[str, ...]:
         """Every string that is not text where it stands."""
         own = [] if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start]
-        return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking])))
+        return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking, *self.ends])))
+
+    def _beginning(self, tool: Tool) -> str:
+        """How a turn of calls begins, with a call of a tool."""
+        values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
+        pieces = _HOLE.split(self.call)
+        at = next(index for index, piece in enumerate(pieces) if piece in values)
+        return self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])
 
     def _prose(self, turn: Turn) -> Grammar:
         """Text before calls."""
@@ -145,44 +163,42 @@ class JsonCalls(WireFormat):
 
     def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
-            if self.anchored and calls_allowed:
+            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+            if self.anchored and calls_allowed and any(_begins(text, self._beginning(each)) for each in turn.tools):
                 raise ToolGrammarError(
-                    f"the format {self.name} cannot tell a JSON answer from calls",
+                    f"the format {self.name} cannot tell this JSON answer from calls",
                     hint="leave out response_schema or the tools, or choose a format with markers",
                 )
-            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
         elif not self.anchored:
             text = Grammar.text(excluding=self.markers, min_chars=1)
         else:
             # The first character that is not white space begins no trigger. (A text of white space alone is none.)
             first = "".join(re.escape(each) for each in sorted({trigger[0] for trigger in self.triggers}))
             text = Grammar.from_regex(rf"[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
-        return self._spelled(self.text_start) + text + self._spelled(self.text_end)
+        return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: Turn) -> Grammar:
-        call = Grammar.choice(*(turn.part(tool, self, partial(self._call, tool, turn)) for tool in turn.tools))
-        least = max(turn.min_calls, 1)
-        most = turn.max_calls if self.parallel else 1
-        calls = call
-        if most is None or most > 1:
-            more = None if most is None else most - 1
-            calls = call + Grammar.repeat(self._spelled(self.separator) + call, least - 1, more)
-        return self._spelled(self.begin) + calls + self._spelled(self.finish)
+        pieces = [each for each in _HOLE.split(self.call) if each]
+        at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
+        head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
+        calls = {tool.name: self._call(tool, turn, pieces[at:]) for tool in turn.tools}
+        turn = turn if self.parallel else replace(turn, max_calls=1)
+        several = self.several(turn, calls, head, self.markup(self.separator))
+        return self.markup(self.begin) + several + self.markup(self.finish)
 
-    def _call(self, tool: Tool, turn: Turn) -> Grammar:
-        """One call of one tool: the name stands in one alternative with what ends it and with its own arguments."""
+    def _call(self, tool: Tool, turn: Turn, pieces: Sequence[str]) -> tuple[str, Grammar]:
+        """A call of a tool from its name on: the name, with the text behind it, and the rest with its own arguments."""
         self._check_name(tool.name)
-        parts = []
-        for piece in _HOLE.split(self.call):
-            if piece == "$args":
-                parts.append(self._arguments(tool, turn))
-            elif piece == "$id":
-                parts.append(Grammar.from_regex(self.ids))
-            elif piece in ("$name", "$quoted"):
-                parts.append(Grammar.literal(tool.name if piece == "$name" else dump_json(tool.name)))
-            else:
-                parts.append(self._spelled(piece))
-        return Grammar.sequence(*parts)
+        name = tool.name if pieces[0] == "$name" else dump_json(tool.name)
+        return name, turn.part(tool, self, partial(self._rest, tool, turn, pieces[1:]))
+
+    def _rest(self, tool: Tool, turn: Turn, pieces: Sequence[str]) -> Grammar:
+        return Grammar.sequence(
+            *(self._arguments(tool, turn) if piece == "$args" else self._hole_or_markup(piece) for piece in pieces)
+        )
+
+    def _hole_or_markup(self, piece: str) -> Grammar:
+        return Grammar.from_regex(self.ids) if piece == "$id" else self.markup(piece)
 
     def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
         """What stands for ``$args``."""
@@ -195,8 +211,8 @@ class JsonCalls(WireFormat):
                 f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.names}"
             )
 
-    def _spelled(self, text: str) -> Grammar:
-        """Markup: control tokens as such, the rest as text."""
+    def markup(self, text: str) -> Grammar:
+        """Markup of the format: control tokens as such, the rest as text."""
         words = sorted(set(self.special).difference(self.as_text), key=len, reverse=True)
         if not words:
             return Grammar.literal(text)
@@ -216,10 +232,10 @@ class JsonCalls(WireFormat):
         whole_text: bool = False,
     ) -> JsonCallsParser:
         """A parser that takes the history form and what models stray into (see `JsonCallsParser`)."""
-        return JsonCallsParser(self._syntax(), finish, new_id, whole_text=whole_text)
+        return JsonCallsParser(self._syntax(tools if whole_text else ()), finish, new_id, whole_text=whole_text)
 
-    def _syntax(self) -> Syntax:
-        """What the parser looks for."""
+    def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
+        """What the parser looks for; with tools, a turn that does not begin as a call of one is a JSON answer."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
@@ -229,13 +245,14 @@ class JsonCalls(WireFormat):
             openers=openers,
             head=self.head,
             skips=tuple(sorted(skips, key=len, reverse=True)),
-            frames=tuple(filter(None, dict.fromkeys((*self.frames, self.text_start, self.text_end)))),
+            frames=tuple(filter(None, dict.fromkeys((*self.frames, self.text_start, self.text_end, *self.ends)))),
             joint=self.joint,
             anchored=self.anchored,
             name_key=self.name_key,
             argument_keys=self.argument_keys,
             call_id=self.call_id,
             thinking=self.thinking,
+            beginnings=tuple(map(self._beginning, tools)) if self.anchored else (),
         )
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -313,3 +330,10 @@ class JsonCalls(WireFormat):
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}
         call = "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
         return self.begin + call + self.finish
+
+
+def _begins(grammar: Grammar, text: str) -> bool:
+    """Whether some text of a grammar begins so."""
+    program = grammar.program
+    with program.lock:
+        return program.advance(program.start, text.encode(), lambda: b"") != -1

@@ -38,6 +38,7 @@ class Syntax:
     argument_keys: tuple[str, ...]
     call_id: str
     thinking: Thinking | None
+    beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
 class JsonCallsParser:
@@ -126,8 +127,15 @@ class JsonCallsParser:
         if not beginning:
             self._state = self._plain
             return True
+        starts = self._syntax.beginnings
+        if (
+            starts
+            and not self._final
+            and any(len(each) > len(beginning) and each.startswith(beginning) for each in starts)
+        ):
+            return False
         for each in self._syntax.triggers:
-            if beginning.startswith(each):
+            if beginning.startswith(each) and (not starts or beginning.startswith(starts)):
                 self._rest = beginning
                 self._state = self._between
                 return True

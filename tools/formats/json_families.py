@@ -182,7 +182,7 @@ HARMONY = JsonCalls(
     parallel=False,
     names=_WORD,
     end_tokens=("<|call|>", "<|return|>"),
-    thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>"),
+    thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>", after="<|start|>assistant"),
     result="<|start|>functions.$name to=assistant<|channel|>commentary<|message|>$json<|end|>",
     signs=("<|channel|>", "<|constrain|>"),
 )

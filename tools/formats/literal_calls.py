@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.errors import Place, ToolGrammarError, UnsupportedSchemaError
@@ -49,7 +49,7 @@ class PythonicCalls(JsonCalls):
         whole_text: bool = False,
     ) -> PythonicCallsParser:
         """A parser that takes the history form and what models stray into (see `PythonicCallsParser`)."""
-        return PythonicCallsParser(self._syntax(), finish, new_id, whole_text=whole_text)
+        return PythonicCallsParser(self._syntax(tools if whole_text else ()), finish, new_id, whole_text=whole_text)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class BareCalls(JsonCalls):
         control = self.quote in self.special and self.quote not in self.as_text
         spelling = BareSpelling((self.quote, control), _BARE_NAME)
         plain = Tool(tool.name, tool.description, _sorted(tool.parameters))
-        compact = Turn(turn.tools, whitespace="compact", additional_properties=turn.additional_properties)
+        compact = replace(turn, whitespace="compact")
         return spelled_arguments(plain, compact, spelling=spelling)
 
     def _render_arguments(self, call: ToolCall) -> str:

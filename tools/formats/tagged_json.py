@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...core.errors import GrammarError
 from ...core.grammar import Grammar
@@ -15,6 +16,7 @@ from ...core.messages import Message, ToolCall
 from ..tool import Tool
 from .base import Turn, WireFormat, dump_json
 from .tagged_parser import TaggedJsonParser, Tags
+from .thinking import Thinking
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class TaggedJson(WireFormat):
         result_start: what begins a result.
         result_end: what ends a result.
         instructions: the prompt; ``{tools}`` stands for the tools, one JSON object a line.
+        thinking: the model's reasoning markers, if it has any.
     """
 
     name: str
@@ -46,6 +49,7 @@ class TaggedJson(WireFormat):
     name_key: str = "name"
     arguments_key: str = "arguments"
     argument_aliases: tuple[str, ...] = ("parameters",)
+    thinking: Thinking | None = None
 
     def grammar(self, turn: Turn) -> Grammar:
         """The language of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.
@@ -60,7 +64,8 @@ class TaggedJson(WireFormat):
         if calls_allowed:
             body = self._calls(turn)
             free = turn.text and turn.response_schema is None
-            alternatives.append((Grammar.until(self.start) if free else Grammar.literal(self.start)) + body)
+            before = Grammar.until(self.start, excluding=self._reserved) if free else Grammar.literal(self.start)
+            alternatives.append(before + body)
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
@@ -68,28 +73,28 @@ class TaggedJson(WireFormat):
     def _text(self, turn: Turn) -> Grammar:
         if turn.response_schema is not None:
             return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
-        return Grammar.text(excluding=[self.start], min_chars=1)
+        return Grammar.text(excluding=[self.start, *self._reserved], min_chars=1)
+
+    @property
+    def _reserved(self) -> list[str]:
+        """What is not text, beside ``start``."""
+        return [] if self.thinking is None else [self.thinking.start]
 
     def _calls(self, turn: Turn) -> Grammar:
         """All calls of a turn, after the first ``start``."""
-        call = Grammar.sequence(
-            Grammar.literal(f"{self.padding}{{{dump_json(self.name_key)}: "),
-            Grammar.choice(*(self._named(tool, turn) for tool in turn.tools)),
-            Grammar.literal(f"}}{self.padding}{self.end}"),
-        )
-        least = max(turn.min_calls, 1)
-        if turn.max_calls is not None and turn.max_calls <= 1:
-            return call
-        most = None if turn.max_calls is None else turn.max_calls - 1
-        return call + Grammar.repeat(Grammar.literal(f"{self.separator}{self.start}") + call, least - 1, most)
+        calls = {
+            tool.name: (
+                f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ",
+                turn.part(tool, self, partial(self._arguments, tool, turn)),
+            )
+            for tool in turn.tools
+        }
+        head = Grammar.literal(f"{self.padding}{{{dump_json(self.name_key)}: ")
+        return self.several(turn, calls, head, Grammar.literal(f"{self.separator}{self.start}"))
 
-    def _named(self, tool: Tool, turn: Turn) -> Grammar:
-        """The name in quotes, the arguments' key, and this tool's arguments."""
-
-        def make() -> Grammar:
-            return Grammar.literal(f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ") + turn.arguments(tool)
-
-        return turn.part(tool, self, make)
+    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+        """This tool's arguments, and the end of the call."""
+        return turn.arguments(tool) + Grammar.literal(f"}}{self.padding}{self.end}")
 
     def parser(
         self,
