@@ -201,19 +201,18 @@ class Grammar:
         """
         if not cases:
             raise GrammarError("a choice of nothing", hint="give Grammar.cases at least one part")
-        builds = {key.encode(): part._build for key, part in cases.items()}
-        key = ("cases", *((key, part._key) for key, part in cases.items()))
+        words = {key.encode(): part for key, part in cases.items()}
 
         def build(nodes: Nodes) -> int:
-            number = nodes.builders.setdefault(key, len(nodes.builders))
+            def case(word: bytes, part: Grammar) -> int:
+                found = nodes.known.get(part)
+                # Each part is built when a text has come to it.
+                return nodes.lazy(("case", grammar, word), lambda: part._node(nodes)) if found is None else found
 
-            # Each part is built when a text has come to it.
-            def case(word: bytes, part: Callable[[Nodes], int]) -> int:
-                return nodes.lazy(("case", number, word), lambda: part(nodes))
+            return nodes.words({word: case(word, part) for word, part in words.items()})
 
-            return nodes.words({word: case(word, part) for word, part in builds.items()})
-
-        return cls(build, key, [problem for part in cases.values() for problem in part.unenforced])
+        grammar = cls(build, ("cases", *cases.items()), parts=tuple(cases.values()))
+        return grammar
 
     @classmethod
     def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -224,12 +223,9 @@ class Grammar:
                 f"between {min} and {most} of {len(parts)} parts", hint="0 <= min <= max <= their number"
             )
 
-        key = ("distinct", separator._key, min, most, *(part._key for part in parts))
-
         def build(nodes: Nodes) -> int:
-            number = nodes.builders.setdefault(key, len(nodes.builders))
-            built = [part._build(nodes) for part in parts]
-            between = separator._build(nodes)
+            built = [part._node(nodes) for part in parts]
+            between = separator._node(nodes)
 
             def rest(used: frozenset[int]) -> int:
                 def expand() -> int:
@@ -241,11 +237,12 @@ class Grammar:
                         options.append(nodes.seq(lead, nodes.alt(more)))
                     return nodes.alt(options)
 
-                return nodes.lazy(("distinct", number, used), expand)
+                return nodes.lazy(("distinct", grammar, used), expand)
 
             return rest(frozenset())
 
-        return cls(build, key, [problem for part in (*parts, separator) for problem in part.unenforced])
+        grammar = cls(build, ("distinct", separator, min, most, *parts), parts=(*parts, separator))
+        return grammar
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:

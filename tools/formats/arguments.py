@@ -9,7 +9,7 @@ from ...core.errors import ToolGrammarError
 from ...core.grammar import Grammar
 from ...core.language.nodes import Nodes
 from ...core.schema import SchemaOptions, compile_schema
-from ...core.schema.spelling import Arguments, Mark, Spelling
+from ...core.schema.spelling import Arguments, BareSpelling, Mark, Spelling
 from ..tool import Tool, with_tool
 from .base import Turn
 
@@ -37,7 +37,18 @@ def spelled_arguments(
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise with_tool(error, tool.name) from error
-    return Grammar(compiled.build, ("schema", compiled.key), compiled.problems)
+    grammar = Grammar(compiled.build, ("schema", compiled.key), compiled.problems)
+    grammar.specials = _control_tokens(spelling, arguments)
+    return grammar
+
+
+def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> frozenset[str]:
+    """The control tokens that a spelling needs."""
+    marks: list[Mark] = [(spelling.quote,)] if isinstance(spelling, BareSpelling) else []
+    if arguments is not None:
+        marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
+        marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
+    return frozenset(text for each in marks for text, control in each if control)
 
 
 def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments) -> Callable[[str, str], frozenset[str]]:
