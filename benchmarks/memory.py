@@ -1,0 +1,169 @@
+"""What constraints take: counted by the library, and confirmed by the process's resident memory.
+
+    python benchmarks/memory.py [--calls N] [--schemas N] [--data FILE]
+
+Three questions, each asked in a process of its own, beside the 131,072 tokens of Tekken (prepared before anything is
+counted): a union of 10 tools and one of 100 after so many random calls (tools of the BFCL sample, tokens drawn
+uniformly from the mask, closed after 40), and so many distinct schemas through one `ConstraintCache` of 256 MiB, with
+a text written under each. Memory that the process had free before is given back first, where the C library can.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results_io import keep, table
+
+from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
+from toolgrammar.tools import Tool, ToolSet
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
+MB = 2**20
+
+
+def tekken() -> Vocabulary:
+    """The vocabulary, with everything that all grammars share made."""
+    import mistral_common
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
+    vocabulary = Vocabulary.from_mistral(Tekkenizer.from_file(path))
+    grammar = Grammar.json()
+    matcher = grammar.bind(vocabulary).matcher()
+    for text in (b"", b'["', b'a", 1'):
+        assert matcher.accept_bytes(text)
+        matcher.allowed_tokens()
+    return vocabulary
+
+
+def tools(data: Path, count: int) -> list[Tool]:
+    """The first tools of the sample, by name."""
+    found: dict[str, Tool] = {}
+    with gzip.open(data, "rt") as file:
+        for line in file:
+            for tool in ToolSet.from_any(json.loads(line)["functions"]):
+                found.setdefault(tool.name, tool)
+                if len(found) == count:
+                    return list(found.values())
+    raise SystemExit(f"the sample has {len(found)} tools, not {count}")
+
+
+def resident() -> int:
+    """Bytes of the process that are in memory."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # glibc alone has it
+        ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def write(constraint: Constraint, draw: random.Random, out: Any, most: int) -> None:
+    """One text: tokens drawn uniformly from the mask, then the shortest way to end it."""
+    matcher = constraint.matcher()
+    size = constraint.vocabulary.size
+    for _ in range(most):
+        matcher.fill_mask(out)
+        allowed = np.flatnonzero(np.unpackbits(out.view(np.uint8), count=size, bitorder="little"))
+        if not len(allowed):
+            return
+        matcher.accept(int(allowed[draw.randrange(len(allowed))]))
+        if matcher.is_finished:
+            return
+    assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting
+
+
+def union(data: Path, count: int, calls: int) -> dict[str, Any]:
+    """A union of tools after random calls."""
+    vocabulary = tekken()
+    out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+    chosen = tools(data, count)
+    before = resident()
+    constraint = ToolSet(chosen).grammar(tool_choice="required").bind(vocabulary)
+    draw = random.Random(0)
+    for _ in range(calls):
+        write(constraint, draw, out, 40)
+    return {"counted_bytes": constraint.byte_count(), "resident_bytes": resident() - before, **constraint.counters()}
+
+
+def distinct(schemas: int) -> dict[str, Any]:
+    """Distinct schemas through one cache."""
+    vocabulary = tekken()
+    out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+    cache = ConstraintCache()
+    draw = random.Random(0)
+    kinds: list[dict[str, Any]] = [
+        {"type": "string"},
+        {"type": "integer", "minimum": 0},
+        {"type": "number"},
+        {"type": "string", "enum": ["red", "green", "blue"]},
+        {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"},
+        {"type": "array", "items": {"type": "string", "maxLength": 20}},
+    ]
+    before = resident()
+    most_counted = most_resident = 0
+    for number in range(schemas):
+        properties = {f"field_{number}_{at}": draw.choice(kinds) for at in range(draw.randint(1, 8))}
+        schema = {"type": "object", "properties": properties, "required": list(properties)[:2]}
+        constraint = cache.from_json_schema(schema, vocabulary, additional_properties=False)
+        write(constraint, draw, out, 20)
+        if number % 250 == 249:
+            most_counted = max(most_counted, cache.statistics.bytes)
+            most_resident = max(most_resident, resident() - before)
+    statistics = cache.statistics
+    return {
+        "counted_bytes": max(most_counted, statistics.bytes),
+        "resident_bytes": max(most_resident, resident() - before),
+        "entries": statistics.entries,
+        "evictions": statistics.evictions,
+        "max_bytes": statistics.max_bytes,
+    }
+
+
+def main() -> int:
+    """Run the benchmark, or one part of it (``--part``, as the children do)."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=1_000)
+    parser.add_argument("--schemas", type=int, default=10_000)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--part", choices=("10", "100", "schemas"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part == "schemas":
+        print(json.dumps(distinct(options.schemas)))
+        return 0
+    if options.part:
+        print(json.dumps(union(options.data, int(options.part), options.calls)))
+        return 0
+    if not options.data.is_file():
+        print("the BFCL sample is not here: give its path with --data; nothing was measured")
+        return 2
+    report: dict[str, Any] = {"calls": options.calls, "schemas": options.schemas}
+    bounds = {"10": 20 * MB, "100": 100 * MB, "schemas": 256 * MB}
+    names = {
+        "10": f"union of 10 tools, {options.calls:,} calls",
+        "100": f"union of 100 tools, {options.calls:,} calls",
+        "schemas": f"{options.schemas:,} distinct schemas through a cache",
+    }
+    rows = []
+    for part, bound in bounds.items():
+        command = [sys.executable, __file__, *sys.argv[1:], "--part", part]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = report[part] = json.loads(result.stdout)
+        counted, held = found["counted_bytes"] / MB, found["resident_bytes"] / MB
+        rows.append((names[part], counted, held, bound / MB, "yes" if max(counted, held) <= bound / MB else "NO"))
+    keep("memory", report, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What is kept stays small: counted deterministically, on unions of tools and on many schemas."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
+from toolgrammar.core.automaton import program as program_module
+from toolgrammar.tools import Tool, ToolSet
+
+MB = 2**20
+WORDS = [b'{"', b'": ', b'": "', b'", "', b'"}}', b"true", b"null", b"12", b"ab", b"abc", b"the ", "é".encode()]
+TOKENS: list[bytes | None] = [*(bytes([each]) for each in range(256)), *WORDS, None]
+KINDS: list[dict[str, Any]] = [
+    {"type": "string"},
+    {"type": "string", "minLength": 1, "maxLength": 30},
+    {"type": "string", "enum": ["celsius", "fahrenheit", "kelvin"]},
+    {"type": "string", "format": "date"},
+    {"type": "string", "pattern": "^[A-Z]{3}-[0-9]+$"},
+    {"type": "integer", "minimum": 1, "maximum": 1_000},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "string"}, "maxItems": 5, "uniqueItems": True},
+    {"type": "object", "additionalProperties": {"type": "integer"}},
+    {"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "number"}}]},
+]
+
+
+def properties(draw: random.Random, prefix: str) -> dict[str, Any]:
+    """Some properties with names of their own."""
+    return {f"{prefix}_{at}": draw.choice(KINDS) for at in range(draw.randint(1, 8))}
+
+
+def tool(number: int) -> Tool:
+    """A tool of its own for each number."""
+    chosen = properties(random.Random(number), f"argument_{number}")
+    return Tool(f"tool_{number}", "", {"type": "object", "properties": chosen, "required": list(chosen)[:2]})
+
+
+def write(constraint: Constraint, draw: random.Random) -> None:
+    """One text: random tokens from the mask, then the shortest way to end it."""
+    matcher = constraint.matcher()
+    out = np.zeros(constraint.words, dtype=np.uint32)
+    for _ in range(25):
+        matcher.fill_mask(out)
+        allowed = np.flatnonzero(np.unpackbits(out.view(np.uint8), bitorder="little"))
+        if not len(allowed) or not matcher.accept(int(allowed[draw.randrange(len(allowed))])) or matcher.is_finished:
+            return
+    assert matcher.accept_bytes(matcher.shortest_completion())
+
+
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the test a shared store of its own."""
+    shared = program_module._Shared()
+    monkeypatch.setattr(program_module, "SHARED", shared)
+    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", shared)
+
+
+@pytest.mark.parametrize(("count", "calls", "bound"), [(10, 1_000, 20 * MB), (100, 300, 100 * MB)])
+def test_unions_stay_small(monkeypatch: pytest.MonkeyPatch, count: int, calls: int, bound: int) -> None:
+    """A union of tools takes no more than its bound after many random calls, as counted, beside the vocabulary."""
+    fresh(monkeypatch)
+    vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
+    constraint = ToolSet([tool(each) for each in range(count)]).grammar(tool_choice="required").bind(vocabulary)
+    draw = random.Random(0)
+    for _ in range(calls):
+        write(constraint, draw)
+    assert 0 < constraint.byte_count() <= bound
+
+
+def test_texts_that_are_alike_cost_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same calls a second time derive nothing: no state, no row, no mask table, no byte."""
+    fresh(monkeypatch)
+    vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
+    constraint = ToolSet([tool(each) for each in range(5)]).grammar(tool_choice="required").bind(vocabulary)
+    found = []
+    for _ in range(2):
+        draw = random.Random(7)
+        for _ in range(60):
+            write(constraint, draw)
+        counters = constraint.counters()
+        found.append((constraint.byte_count(), [counters[key] for key in ("states", "rows", "faults", "mask_tables")]))
+    assert found[0] == found[1]
+
+
+def test_what_is_counted_is_what_is_allocated() -> None:
+    """The bytes that a cache counts for many schemas are those that Python allocated, within a third."""
+    vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
+    cache = ConstraintCache()
+    draw = random.Random(0)
+
+    def add(number: int) -> None:
+        chosen = properties(draw, f"field_{number}")
+        schema = {"type": "object", "properties": chosen, "required": list(chosen)[:1]}
+        write(cache.from_json_schema(schema, vocabulary, additional_properties=False), draw)
+
+    for number in range(8):  # what is made once for all
+        add(number)
+    counted = cache.statistics.bytes
+    tracemalloc.start()
+    try:
+        for number in range(8, 30):
+            add(number)
+        allocated = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    counted = cache.statistics.bytes - counted
+    assert 0.67 < counted / allocated < 1.5
+
+
+def test_a_cache_stays_under_its_bound() -> None:
+    """Hundreds of distinct schemas through a small cache: what is counted stays bounded, and what went is freed."""
+    vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
+    cache = ConstraintCache(4 * MB)
+    draw = random.Random(1)
+    stores = []
+    for number in range(250):
+        schema = {"type": "object", "properties": properties(draw, f"field_{number}")}
+        constraint = cache.from_json_schema(schema, vocabulary, additional_properties=False)
+        stores.append(weakref.ref(constraint.program.store))
+        write(constraint, draw)
+        if number % 25 == 24:
+            statistics = cache.statistics
+            assert statistics.bytes <= 4 * MB
+            # The one in hand may have been evicted.
+            assert sum(each() is not None for each in stores) <= statistics.entries + 1
+    assert cache.statistics.evictions > 200
