@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 # Installed beside us, and heavy, or a framework that not every user has.
-HEAVY = {"torch", "transformers", "langchain", "langchain_core", "crewai", "autogen_core", "autogen_agentchat"}
+HEAVY = {"torch", "transformers", "langchain", "langchain_core", "crewai", "autogen_core", "agent_framework"}
 COMMAND_LINE = {"typer", "rich", "click"}
 NETWORK = {"httpx", "requests", "aiohttp", "huggingface_hub"}
 
@@ -102,9 +102,10 @@ def test_command_line_loads_no_framework() -> None:
 @pytest.mark.parametrize(
     ("adapter", "framework", "others"),
     [
-        ("langchain", "langchain_core", {"crewai", "autogen_core", "torch"}),
-        ("crewai", "crewai", {"langchain_core", "autogen_core", "torch"}),
-        ("autogen", "autogen_core", {"langchain_core", "crewai", "torch"}),
+        ("langchain", "langchain_core", {"crewai", "autogen_core", "agent_framework", "torch"}),
+        ("crewai", "crewai", {"langchain_core", "autogen_core", "agent_framework", "torch"}),
+        ("autogen", "autogen_core", {"langchain_core", "crewai", "agent_framework", "torch"}),
+        ("agent_framework", "agent_framework", {"langchain_core", "crewai", "autogen_core", "torch"}),
     ],
 )
 def test_adapter_loads_only_its_own_framework(adapter: str, framework: str, others: set[str]) -> None:

@@ -24,6 +24,7 @@ SAID = {
     ],
     "crewai_crew.py": ["price_list({'apple': 4, 'bread': 1}, discount=0.0)", "Bill(total=5.0", "in 3 requests"],
     "crewai_team.py": ["count_stock('bell', [1, 2])", "Action: count_stock", "Stock(article='bell', count=8)"],
+    "agent_framework_agent.py": ["timetable('Quay', {'7': 4}, at_night=False)", "minutes=11", "take line 7."],
     "autogen_team.py": ["line_editor", "greeter -> poet", "poet says:"],
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
 }
@@ -31,7 +32,7 @@ SAID = {
 
 def test_every_adapter_example_is_known() -> None:
     """No example of an adapter is left out here."""
-    prefixes = ("langchain_", "crewai_", "autogen_")
+    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_")
     assert {path.name for path in EXAMPLES.glob("*.py") if path.name.startswith(prefixes)} == set(SAID)
 
 

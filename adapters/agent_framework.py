@@ -1,0 +1,179 @@
+"""A chat client for Microsoft Agent Framework whose tool calls and structured answers are valid by construction.
+
+::
+
+    from toolgrammar.adapters.agent_framework import ToolGrammarChatClient
+
+    client = ToolGrammarChatClient(model="hf:Qwen/Qwen2.5-1.5B-Instruct")
+    agent = client.as_agent(name="clerk", instructions="Answer.", tools=[find_order])
+
+The framework passes tools on whole, and offers tools and an answer's class together. It runs a call whose arguments do
+not parse with the tool's defaults, so a call that the token budget cut short is marked as being there for the record
+only, with the reason, as the framework itself marks calls that are in error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from ..core.errors import UnknownToolError
+from ..core.events import CallStart, Generation
+from ..core.messages import Message
+from ..core.models import Model
+from ..core.params import GenerateParams, JsonMode
+from . import _shared
+from .agent_framework_messages import (
+    REASONS,
+    contents_of,
+    delta_of,
+    errors,
+    openai_tool,
+    sampling,
+    schema_of,
+    to_messages,
+    tool_choice,
+    usage_of,
+)
+
+try:
+    from agent_framework import (
+        BaseChatClient,
+        ChatMiddlewareLayer,
+        ChatResponse,
+        ChatResponseUpdate,
+        Content,
+        FunctionInvocationLayer,
+        ResponseStream,
+    )
+    from agent_framework import Message as FrameworkMessage
+    from agent_framework.observability import ChatTelemetryLayer
+except ImportError as error:
+    raise _shared.missing("agent-framework-core", "agent-framework") from error
+
+__all__ = ["ToolGrammarChatClient"]
+
+
+class ToolGrammarChatClient(
+    FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], ChatTelemetryLayer[Any], BaseChatClient[Any]
+):
+    """A local model under a grammar, as a chat client of Microsoft Agent Framework.
+
+    Args:
+        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
+            several clients may share.
+        options: keyword options for loading ``model``.
+        default_options: options of every call; those of a call win. The framework's (``temperature``, ``top_p``,
+            ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``top_k``, ``min_p``, ``timeout``,
+            ``tool_format``, ``on_budget``, ``grammar``; see `GenerateParams`).
+        **layers: of the framework: ``middleware``, ``function_invocation_configuration``, ``compaction_strategy``,
+            ``tokenizer`` (by default the model's own), ``additional_properties``.
+
+    Raises:
+        ModelError: the model cannot be loaded, or an option is not known.
+    """
+
+    OTEL_PROVIDER_NAME: ClassVar[str] = "toolgrammar"
+
+    def __init__(
+        self,
+        model: str | Model = "embedded",
+        *,
+        options: Mapping[str, Any] | None = None,
+        default_options: Mapping[str, Any] | None = None,
+        **layers: Any,
+    ) -> None:
+        self._engine = _shared.Engine(model, options or {})
+        self._default_options = dict(default_options or {})
+        sampling(self._default_options)  # unknown options are an error now, not at the first call
+        if layers.get("compaction_strategy") is not None:
+            layers.setdefault("tokenizer", _Tokenizer(self._engine))
+        super().__init__(**layers)
+        self.model = self._engine.name
+
+    def _inner_get_response(
+        self, *, messages: Sequence[FrameworkMessage], stream: bool, options: Mapping[str, Any], **kwargs: Any
+    ) -> Awaitable[ChatResponse[Any]] | ResponseStream[ChatResponseUpdate, ChatResponse[Any]]:
+        given = {**self._default_options, **{name: value for name, value in options.items() if value is not None}}
+        if stream:
+            return self._build_response_stream(
+                self._updates(messages, given), response_format=given.get("response_format")
+            )
+        return self._response(messages, given)
+
+    async def _response(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> ChatResponse[Any]:
+        with _shared.translated(errors):
+            model, conversation, params = await self._request(messages, options)
+            generation = await model.agenerate(conversation, params)
+            _require_whole(generation, params)
+        return ChatResponse(
+            messages=FrameworkMessage("assistant", contents_of(generation)),
+            model=model.name,
+            finish_reason=REASONS[generation.finish_reason],
+            usage_details=usage_of(generation.usage),
+            response_format=options.get("response_format"),
+        )
+
+    async def _updates(
+        self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
+    ) -> AsyncIterable[ChatResponseUpdate]:
+        names: dict[int, CallStart] = {}
+        collected = _shared.Collector()
+        with _shared.translated(errors):
+            model, conversation, params = await self._request(messages, options)
+            async for event in model.astream(conversation, params):
+                collected.add(event)
+                if isinstance(event, CallStart):
+                    names[event.index] = event
+                contents = delta_of(event, names)
+                if contents:
+                    yield ChatResponseUpdate(contents=contents, role="assistant", model=model.name)
+            _require_whole(collected.generation, params)
+        yield ChatResponseUpdate(
+            contents=[Content.from_usage(usage_of(collected.generation.usage))],
+            role="assistant",
+            model=model.name,
+            finish_reason=REASONS[collected.generation.finish_reason],
+        )
+
+    async def _request(
+        self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
+    ) -> tuple[Model, list[Message], GenerateParams]:
+        checked = await self._validate_options(options)
+        params = sampling(checked)
+        tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
+        choice, allowed = tool_choice(checked.get("tool_choice"))
+        if allowed is not None:
+            tools = [tool for tool in tools if _shared.tool_name(tool) in allowed]
+        tool_set = self._engine.tools(tools)
+        if choice not in ("auto", "required", "none") and (tool_set is None or choice not in tool_set.names):
+            known = list(tool_set.names) if tool_set is not None else []
+            raise UnknownToolError(f"the tool choice {choice!r} is none of the tools", hint=f"the tools are {known}")
+        params = replace(params, tools=tool_set, tool_choice=choice)
+        if (asked := checked.get("response_format")) is not None:
+            schema = _shared.closed(schema_of(asked))
+            beside = replace(params, response_schema=schema)
+            params = replace(params, json_mode=JsonMode(schema=schema)) if tool_set is None else beside
+        conversation = to_messages(messages, checked.get("instructions"))
+        return self._engine.model(checked.get("model")), conversation, params
+
+    def get_token_count(self, messages: Sequence[FrameworkMessage], tools: Sequence[Any] = ()) -> int:
+        """How many tokens a prompt has, by the model's own tokenizer and template."""
+        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
+        return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+
+
+class _Tokenizer:
+    """Counts tokens of texts, for the framework's compaction strategies."""
+
+    def __init__(self, engine: _shared.Engine) -> None:
+        self._engine = engine
+
+    def count_tokens(self, text: str) -> int:
+        return len(self._engine.model().backend.encode(text))
+
+
+def _require_whole(generation: Generation, params: GenerateParams) -> None:
+    if params.json_mode is not None or params.response_schema is not None:
+        _shared.require_whole(generation)

@@ -1,0 +1,214 @@
+"""Agent Framework's side of the translation: options, tools and messages in; contents, usage and errors out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..core.errors import (
+    BudgetError,
+    ContextOverflowError,
+    InvalidArgumentsError,
+    ModelError,
+    SchemaError,
+    ToolGrammarError,
+    UnknownToolError,
+)
+from ..core.events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    FinishReason,
+    Generation,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from ..core.messages import Message, Part, TextPart, ToolCall
+from ..core.params import GenerateParams
+from . import _shared
+
+try:
+    from agent_framework import Content, FunctionTool, UsageDetails
+    from agent_framework import Message as FrameworkMessage
+    from agent_framework._types import FinishReasonLiteral
+    from agent_framework.exceptions import ChatClientInvalidRequestException, ChatClientInvalidResponseException
+except ImportError as error:
+    raise _shared.missing("agent-framework-core", "agent-framework") from error
+
+_OURS = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_k", "min_p", "timeout", "tool_format"}) | {
+    "on_budget",
+    "grammar",
+    "jump_forward",
+    "logit_bias",
+    "repetition_penalty",
+}
+# What `_request` reads, and what says nothing to a model.
+_OTHERS = frozenset({"stop", "model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format"}) | {
+    "instructions",
+    "metadata",
+    "user",
+    "store",
+    "conversation_id",
+}
+
+REASONS: Mapping[FinishReason, FinishReasonLiteral] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "cancelled": "stop",
+}
+
+
+def errors() -> Sequence[tuple[type[ToolGrammarError], type[Exception]]]:
+    """Our errors, and the framework's of which they are."""
+    return (
+        (UnknownToolError, ChatClientInvalidRequestException),
+        (InvalidArgumentsError, ChatClientInvalidResponseException),
+        (BudgetError, ChatClientInvalidResponseException),
+        (ContextOverflowError, ChatClientInvalidRequestException),
+        (SchemaError, ChatClientInvalidRequestException),
+        (ModelError, ChatClientInvalidRequestException),
+    )
+
+
+def sampling(options: Mapping[str, Any]) -> GenerateParams:
+    """The options of a call, or of a client, as parameters.
+
+    Raises:
+        ModelError: an option is not known; lists those that are.
+    """
+    if unknown := sorted(name for name, value in options.items() if value is not None and name not in _OURS | _OTHERS):
+        raise ModelError(f"options that no model here has: {unknown}", hint=f"known are {sorted(_OURS | _OTHERS)}")
+    given = {name: options[name] for name in _OURS if options.get(name) is not None}
+    if "logit_bias" in given:
+        given["logit_bias"] = {int(token): bias for token, bias in given["logit_bias"].items()}
+    stop = options.get("stop") or ()
+    parallel = options.get("allow_multiple_tool_calls")
+    return GenerateParams(
+        **given,
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        parallel_tool_calls=True if parallel is None else bool(parallel),
+    )
+
+
+def tool_choice(choice: Any) -> tuple[str, Sequence[str] | None]:
+    """The framework's choice as ours, and the tools that it allows (None: all)."""
+    if choice is None or isinstance(choice, str):
+        return choice or "auto", None
+    return choice.get("required_function_name") or choice.get("mode", "auto"), choice.get("allowed_tools")
+
+
+def schema_of(asked: Any) -> Any:
+    """The schema of a response format: a class, a schema, or OpenAI's envelope around one."""
+    if isinstance(asked, Mapping) and asked.get("type") == "json_schema":
+        return asked.get("json_schema", asked)["schema"]
+    return {"type": "object"} if isinstance(asked, Mapping) and asked.get("type") == "json_object" else asked
+
+
+def openai_tool(tool: Any) -> dict[str, Any]:
+    """A tool as an OpenAI-style dict with its whole schema."""
+    if isinstance(tool, FunctionTool):
+        tool = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters()}
+    return _shared.openai_tool(tool)
+
+
+def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) -> list[Message]:
+    """The framework's messages as ours, after the instructions; each result of a call becomes a message."""
+    said = [instructions] if isinstance(instructions, str) else list(instructions or ())
+    result = [Message("system", text) for text in said]
+    for message in messages:
+        results = [content for content in message.contents if content.type == "function_result"]
+        for each in results:
+            text = each.result if isinstance(each.result, str) else str(each.result)
+            answer = Message("tool", text, tool_call_id=each.call_id, name=_name_of(result, each))
+            result.append(replace(answer, is_error=each.exception is not None))
+        if len(results) < len(message.contents) or not results:
+            result.append(_to_message(message))
+    return result
+
+
+def _name_of(before: Sequence[Message], result: Content) -> str | None:
+    """The name of the tool whose result this is: the framework gives the id of the call only."""
+    calls = (call for message in before for call in message.tool_calls)
+    return next((call.name for call in calls if call.id == result.call_id), None)
+
+
+def _to_message(message: FrameworkMessage) -> Message:
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    reasoning = ""
+    for content in message.contents:
+        if content.type == "text":
+            parts.append(TextPart(content.text or ""))
+        elif content.type == "text_reasoning":
+            reasoning += content.text or ""
+        elif content.type == "function_call":
+            calls.append(_shared.past_call(content.call_id, content.name or "", content.arguments))
+        elif content.type in ("data", "uri"):
+            if not (content.media_type or "").startswith("image/"):
+                raise ModelError(f"a message holds {content.media_type}", hint="text and images are understood")
+            parts.append(_shared.image(content.uri))
+    text = "".join(part.text for part in parts if isinstance(part, TextPart))
+    return Message(
+        _shared.role_of(str(message.role)),
+        text if all(isinstance(part, TextPart) for part in parts) else tuple(parts),
+        reasoning=reasoning or None,
+        tool_calls=tuple(calls),
+        name=message.author_name,
+    )
+
+
+def contents_of(generation: Generation) -> list[Content]:
+    """An answer as the contents of one message: thinking, text, calls."""
+    contents: list[Content] = []
+    if generation.message.reasoning:
+        contents.append(Content.from_text_reasoning(text=generation.message.reasoning))
+    if generation.text:
+        contents.append(Content.from_text(generation.text))
+    return contents + [
+        _call(call.id, call.name, _shared.arguments_text(call), _shared.problem(call)) for call in generation.tool_calls
+    ]
+
+
+def delta_of(event: Event, calls: Mapping[int, CallStart]) -> list[Content]:
+    """An event as contents that the framework joins; of a call, each names the call.
+
+    Law: joined, the contents of a stream are those of `contents_of`.
+    """
+    if isinstance(event, TextDelta):
+        return [Content.from_text(event.text)]
+    if isinstance(event, ReasoningDelta):
+        return [Content.from_text_reasoning(text=event.text)]
+    if isinstance(event, CallStart):
+        return [_call(event.id, event.name, "")]
+    if isinstance(event, ArgumentsDelta):
+        return [_call(calls[event.index].id, calls[event.index].name, event.text)]
+    if isinstance(event, CallEnd) and (reason := _shared.problem(event.call)) is not None:
+        return [_call(calls[event.index].id, calls[event.index].name, "", reason)]
+    return []
+
+
+def _call(call_id: str, name: str, arguments: str, reason: str | None = None) -> Content:
+    """A call, or a piece of one; one that must not run, for a reason, is there for the record."""
+    return Content.from_function_call(
+        call_id,
+        name,
+        arguments=arguments,
+        id=call_id,  # the framework makes one up for pieces of calls that it may run, and then joins no others to them
+        exception=reason,
+        informational_only=reason is not None,
+    )
+
+
+def usage_of(usage: Usage) -> UsageDetails:
+    """Token counts under the framework's names."""
+    return UsageDetails(
+        input_token_count=usage.prompt_tokens,
+        output_token_count=usage.completion_tokens,
+        total_token_count=usage.prompt_tokens + usage.completion_tokens,
+        cache_read_input_token_count=usage.cached_tokens,
+        reasoning_output_token_count=usage.reasoning_tokens,
+    )
