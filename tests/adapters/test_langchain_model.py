@@ -297,6 +297,22 @@ def test_error_table() -> None:
     assert named == {ours: theirs for ours, theirs in NAMES.items() if hasattr(exceptions, theirs)}
 
 
+# LangChain's other errors are about servers and their accounts; nothing that we raise is one of them.
+SERVERS = {
+    *("ModelAuthenticationError", "ModelPermissionDeniedError", "ModelNotFoundError", "ModelRateLimitError"),
+    *("ModelAPIError", "ModelConnectionError", "ModelRefusalError"),
+}
+
+
+def test_langchains_errors_are_known() -> None:
+    """A new error of LangChain's for models shows up here: it may be the better name for one of ours."""
+    root = getattr(exceptions, "ModelError", None)
+    found = {
+        name for name, value in vars(exceptions).items() if root and isinstance(value, type) and issubclass(value, root)
+    }
+    assert found - {"ModelError"} <= {*NAMES.values(), *SERVERS}
+
+
 def test_older_langchain_gets_our_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where LangChain has no name for an error, ours is raised as it is."""
     for name in {*NAMES.values()}:
