@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns
-from .hf_batch import HFBatch, SeparateRows, can_batch
+from .hf_batch import HFBatch, SeparateRows, can_batch, nearly_equal
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import BatchSession, Session
 
@@ -66,7 +67,7 @@ class HFBackend:
     ) -> None:
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
-        self._batches: bool | None = None  # whether rows can share a cache, when that was tried
+        self._traits = _Traits()
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -176,19 +177,32 @@ class HFBackend:
 
     def start(self) -> Session:
         """A fresh, empty sequence."""
-        if not self._keeps:
-            return HFSession(self._model, self._device, self._window)
-        return self.prefixes.start(lambda: HFSession(self._model, self._device, self._window))
+        return self.prefixes.start(self._session) if self._keeps else self._session()
+
+    def _session(self) -> HFSession:
+        return HFSession(self._model, self._device, self._window, self._traits)
 
     def start_batch(self) -> BatchSession:
         """An empty batch: one forward pass for all rows, where the model's cache allows that."""
-        if self._batches is None:
-            with closing(HFSession(self._model, self._device, self._window)) as session:
-                session.extend([0])
-                self._batches = can_batch(self._model, session)
-        if self._batches:
+        if self._traits.batches is None:
+            with closing(self._session()) as session:
+                self._traits.batches = can_batch(self._model, self._device, session)
+        if self._traits.batches:
             return HFBatch(self._model, self._device, self._window)
         return SeparateRows(self.start, self._window)
+
+
+@dataclass
+class _Traits:
+    """What was found out about a model by trying; None is not tried yet.
+
+    Attributes:
+        batches: whether rows can share a cache.
+        reads_on: whether several tokens at once are read right behind those that a cache of an unfamiliar kind holds.
+    """
+
+    batches: bool | None = None
+    reads_on: bool | None = None
 
 
 class HFSession:
@@ -198,7 +212,8 @@ class HFSession:
     any model once after a crop that its cache cannot follow: slower, and as exact.
     """
 
-    def __init__(self, model: Any, device: str, window: int) -> None:
+    def __init__(self, model: Any, device: str, window: int, traits: _Traits | None = None) -> None:
+        self._traits = traits or _Traits()
         self._model = model
         self._device = device
         self._window = window
@@ -234,6 +249,13 @@ class HFSession:
                 hint="shorten the prompt, or lower max_tokens",
             )
         ids = [*self._ids, *map(int, token_ids)]
+        if self._cached and len(ids) - self._cached > 1 and not self._reads_on():
+            before = len(self._ids)
+            try:
+                return [self.extend([token_id]) for token_id in ids[self._cached :]][-1]
+            except BaseException:
+                self.crop(before)
+                raise
         new = torch.tensor([ids[self._cached :]], dtype=torch.long, device=self._device)
         try:
             with torch.inference_mode():
@@ -250,6 +272,20 @@ class HFSession:
         self._ids = ids
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
+
+    def _reads_on(self) -> bool:
+        """Whether several tokens at once can be read behind those in the cache.
+
+        Some recurrent layers of transformers begin afresh with every pass of more than one token, and do not say so.
+        """
+        if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
+            return True
+        if self._traits.reads_on is None:
+            trial = _Traits(reads_on=True)
+            whole, pieces = (HFSession(self._model, self._device, self._window, trial) for _ in range(2))
+            pieces.extend([1, 2, 3])
+            self._traits.reads_on = nearly_equal(pieces.extend([4, 5, 6]), whole.extend([1, 2, 3, 4, 5, 6]))
+        return self._traits.reads_on
 
     def crop(self, length: int) -> None:
         """Forget all tokens after the first ``length``."""
@@ -277,16 +313,22 @@ class HFSession:
     @property
     def nbytes(self) -> int:
         """How many bytes the cache takes now, room that a crop has left included."""
-        tensors = [tensor for layer in getattr(self._cache, "layers", ()) for tensor in (layer.keys, layer.values)]
-        return sum(int(tensor.untyped_storage().nbytes()) for tensor in tensors if tensor is not None)
+        storages = {}
+        for layer in getattr(self._cache, "layers", ()):
+            for tensor in _tensors(vars(layer)):
+                storage = tensor.untyped_storage()
+                storages[storage.data_ptr()] = int(storage.nbytes())
+        return sum(storages.values())
 
     def keeps(self, length: int) -> bool:
         """Whether the first ``length`` tokens can be kept without reading them again."""
-        return 0 < length <= self._cached and (length == self._cached or self._can_crop()) and self._can_copy()
+        if not 0 < length <= self._cached or not getattr(self._cache, "layers", None):
+            return False
+        return length == self._cached or self._can_crop()
 
     def fork(self, length: int) -> HFSession:
         """An independent session with the first ``length`` tokens."""
-        twin = HFSession(self._model, self._device, self._window)
+        twin = HFSession(self._model, self._device, self._window, self._traits)
         twin._ids = list(self._ids)
         twin._cached = self._cached
         twin._cache = copy.copy(self._cache)
@@ -296,13 +338,20 @@ class HFSession:
         twin.crop(length)
         return twin
 
-    def _can_copy(self) -> bool:
-        """Whether the cache is of layers whose whole state we know."""
-        layers = getattr(self._cache, "layers", None) or [None]
-        return all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in layers)
-
     def close(self) -> None:
         """Free the cache."""
         self._cache = None
         self._ids.clear()
         self._closed = True
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors in a layer of a cache, which may be of any kind."""
+    if hasattr(value, "untyped_storage"):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)

@@ -144,7 +144,8 @@ class PrefixCache:
         dropped = [session]
         nbytes = session.nbytes
         with self._lock:
-            if not self._is_closed and len(ids) >= MIN_COMMON and nbytes <= self._max_bytes:
+            fits = len(ids) >= MIN_COMMON and nbytes <= self._max_bytes
+            if not self._is_closed and fits and session.keeps(len(ids)):
                 dropped.clear()
                 self._entries.append(_Entry(session, np.asarray(ids, dtype=np.int64), prompt, nbytes))
                 total = sum(entry.nbytes for entry in self._entries)
