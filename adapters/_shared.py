@@ -27,6 +27,7 @@ from ..core.errors import (
 from ..core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ..core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 from ..core.models import Model, load_model
+from ..core.models.reasoning import find_markers
 from ..core.params import GenerateParams
 from ..tools import ToolSet, close_objects, to_json_schema
 from ..tools.formats import choose_format
@@ -127,7 +128,9 @@ def identity_of(model: str | Model) -> str:
 
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:
-    """Whether the model's format sets its reasoning apart."""
+    """Whether the model can be asked to reason, or its format sets reasoning apart."""
+    if find_markers(model.vocabulary) is not None:
+        return True
     template = getattr(model.backend, "chat_template", None) or ""
     name = tool_format or model.backend.tool_format
     return choose_format(name, template, model.vocabulary.special).thinking is not None

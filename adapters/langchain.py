@@ -54,11 +54,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatToolGrammar"]
 
-_SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "timeout", "tool_format", "on_budget")
+_SAMPLING = (
+    *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
+    *("tool_format", "on_budget"),
+)
+# What speaks of one answer, or of one vocabulary, is given to the call.
+_GIVEN = ("grammar", "jump_forward", "logit_bias", "prefix", "thinking_markers")
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
-    {*_SAMPLING, "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "grammar", "jump_forward"}
-    | {"allow_cut"}
+    {*_SAMPLING, *_GIVEN, "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "allow_cut"}
     # Accepted and without effect: enforcement is always strict, usage is always streamed, and `stream` speaks to
     # LangChain itself.
     | {"strict", "stream", "stream_usage"}
@@ -98,7 +102,9 @@ class ChatToolGrammar(BaseChatModel):
         top_p: keep the smallest set of tokens with this much probability.
         top_k: keep this many tokens.
         min_p: drop tokens below this share of the most likely one's probability.
+        repetition_penalty: more than 1 makes repeating less likely.
         seed: makes sampling reproducible.
+        thinking: reasoning before the answer: True, False, or its budget in tokens.
         stop: strings that end a text answer.
         timeout: seconds for one answer.
         streaming: let ``invoke`` stream to callbacks.
@@ -119,7 +125,9 @@ class ChatToolGrammar(BaseChatModel):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
     seed: int | None = None
+    thinking: bool | int | None = None
     stop: list[str] | None = None
     timeout: float | None = None
     streaming: bool = False
@@ -336,7 +344,7 @@ class ChatToolGrammar(BaseChatModel):
         if unknown := sorted(set(kwargs) - _PER_CALL):
             raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
         given = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING}
-        given |= {name: kwargs[name] for name in ("grammar", "jump_forward") if name in kwargs}
+        given |= {name: kwargs[name] for name in _GIVEN if name in kwargs}
         if not isinstance(given.get("grammar"), (Grammar, NoneType)):
             raise ModelError(
                 f"grammar is a {type(given['grammar']).__name__}",

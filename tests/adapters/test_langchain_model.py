@@ -32,6 +32,7 @@ from toolgrammar.core import (
     Model,
     ModelError,
     ToolGrammarError,
+    Vocabulary,
     load_model,
 )
 from toolgrammar.core.testing import ScriptedModel
@@ -110,7 +111,16 @@ def test_llm_output_is_summed() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"parallel_tool_calls": False}, {"seed": 2}, {"temperature": 0.5}, {"stop": ["."]}, {"max_tokens": 7}]
+    "changed",
+    [
+        {"thinking": 5},
+        {"repetition_penalty": 1.5},
+        {"parallel_tool_calls": False},
+        {"seed": 2},
+        {"temperature": 0.5},
+        {"stop": ["."]},
+        {"max_tokens": 7},
+    ],
 )
 def test_cache_tells_settings_apart(noise: Model, changed: dict[str, Any]) -> None:
     """An answer is cached under everything that shapes it: other settings never meet in the cache."""
@@ -155,10 +165,11 @@ def test_profile(noise: Model) -> None:
     assert profile["max_output_tokens"] == 50
     assert profile["structured_output"]
     assert not profile["image_inputs"]
-    assert not profile["reasoning_output"]
-    thinking = ChatToolGrammar(model=noise, tool_format="harmony").profile
-    assert thinking is not None
-    assert thinking["reasoning_output"]
+    assert profile["reasoning_output"]  # its vocabulary has the markers
+    bytes_alone = Vocabulary([bytes((byte,)) for byte in range(256)] + [None], eos=[256])
+    plain = ChatToolGrammar(model=ScriptedModel(["x"], vocabulary=bytes_alone), tool_format="llama-json").profile
+    assert plain is not None
+    assert not plain["reasoning_output"]
     own = ChatToolGrammar(model=noise, profile={"structured_output": False}).profile
     assert own == {"structured_output": False}
 

@@ -15,7 +15,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from toolgrammar.adapters.langchain import ChatToolGrammar
-from toolgrammar.core import Message, Model, ModelError, ToolCall, Vocabulary
+from toolgrammar.core import Grammar, Message, Model, ModelError, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names, get_format
 
@@ -171,6 +171,34 @@ def test_stream_of_thinking(thinking: Model) -> None:
     """Thinking streams apart from the text, and adds up."""
     model = ChatToolGrammar(model=thinking)
     assert_same(list(model.stream("2 and 2?")), model.invoke("2 and 2?"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"response_format": Level}, {"tools": [set_heat], "tool_choice": "any"}])
+def test_noise_thinks_first(settings: Any, noise: Model) -> None:
+    """Asked to think, a model does so within its budget, and its answer is held all the same, streamed or not."""
+    model = ChatToolGrammar(model=noise, temperature=1.0, seed=2, max_tokens=90, thinking=20)
+    whole = model.invoke("warm?", **settings)
+    thought = whole.additional_kwargs["reasoning_content"]
+    assert thought
+    assert whole.content_blocks[0] == {"type": "reasoning", "reasoning": thought}
+    assert whole.usage_metadata is not None
+    assert 0 < whole.usage_metadata["output_token_details"]["reasoning"] <= 20
+    if "response_format" in settings:
+        Level.model_validate_json(whole.text)
+    if "tools" in settings:
+        assert whole.tool_calls[0]["name"] == "set_heat"
+    assert_same(list(model.stream("warm?", **settings)), whole)
+    assert "reasoning_content" not in model.invoke("warm?", thinking=False, max_tokens=5).additional_kwargs
+
+
+def test_prefix_and_bias(noise: Model) -> None:
+    """A prefix and a bias are of one call: what was said already is left out, and a banned token does not come."""
+    model = ChatToolGrammar(model=noise, temperature=1.0, seed=2, max_tokens=12)
+    first = model.invoke("x")
+    banned = model.get_token_ids(first.text)[0]
+    assert model.invoke("x", logit_bias={banned: -100.0}).text != first.text
+    number = Grammar.from_regex("[0-9]{4}")
+    assert number.matches(model.invoke("x", prefix="The number is ", grammar=number).text)
 
 
 # -- many at once ----------------------------------------------------------------------------------------------------
