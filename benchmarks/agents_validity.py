@@ -39,6 +39,7 @@ HERE = Path(__file__).resolve().parent
 FRAMEWORKS = tuple(sorted(path.stem.removeprefix("agents_") for path in HERE.glob("agents_*.py")))
 FRAMEWORKS = tuple(name for name in FRAMEWORKS if name not in ("case", "validity"))
 PACKAGES = ("toolgrammar", "jsonschema", "langchain", "langchain-core", "langgraph", "crewai", "autogen-agentchat")
+PACKAGES = (*PACKAGES, "agent-framework-core")
 
 
 @dataclass

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Event, Generation, Message, Model, ReasoningDelta, ToolCall, load_model
-from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core import Event, Generation, Message, Model, ReasoningDelta, ToolCall, Vocabulary, load_model
+from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
+from toolgrammar.tools.formats import get_format
 
 
 @pytest.fixture(scope="session")
@@ -40,5 +41,21 @@ def call() -> Callable[..., Message]:
 
     def make(name: str, **arguments: Any) -> Message:
         return Message("assistant", tool_calls=(ToolCall("", name, arguments),))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def vocabulary_of() -> Callable[[str], Vocabulary]:
+    """Every byte, and the control tokens of a wire format: what a script needs to be spoken in it."""
+
+    def make(name: str) -> Vocabulary:
+        plain = byte_vocabulary()
+        tokens, special = list(plain.tokens), dict(plain.special)
+        for marker in getattr(get_format(name), "special", ()):
+            if marker not in special:
+                special[marker] = len(tokens)
+                tokens.append(None)
+        return Vocabulary(tokens, eos=plain.eos, special=special)
 
     return make

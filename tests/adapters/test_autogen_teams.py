@@ -30,8 +30,8 @@ from pydantic import BaseModel
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
 from toolgrammar.adapters.autogen_messages import selection, with_speakers
 from toolgrammar.core import Message, Model, ToolCall, Vocabulary
-from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
-from toolgrammar.tools.formats import format_names, get_format
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools.formats import format_names
 
 Call = Callable[..., Message]
 
@@ -289,18 +289,11 @@ async def test_fifty_conversations(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", format_names())
-async def test_stream_equals_result_in_every_format(name: str, call: Call) -> None:
+async def test_stream_equals_result_in_every_format(name: str, vocabulary_of: Callable[[str], Vocabulary]) -> None:
     """In every wire format: a call, text, and text under a class; whole, and cut by the budget."""
     hello = [UserMessage(content="hello", source="u")]
     tools = [FunctionTool(add, description="Add.")]
-    vocabulary = byte_vocabulary()
-    special = dict(vocabulary.special)
-    tokens = list(vocabulary.tokens)
-    for marker in getattr(get_format(name), "special", ()):
-        if marker not in special:
-            special[marker] = len(tokens)
-            tokens.append(None)
-    vocabulary = Vocabulary(tokens, eos=vocabulary.eos, special=special)
+    vocabulary = vocabulary_of(name)
     for choice, budget, wish in (
         ("required", 600, '{"numbers": [1, 23]}'),
         ("required", 250, '{"numbers": [1, 23' + ", 4" * 300),

@@ -24,8 +24,9 @@ from crewai.utilities.exceptions.context_window_exceeding_exception import LLMCo
 from pydantic import BaseModel
 
 from toolgrammar.adapters.crewai import ToolGrammarLLM, original_tools
-from toolgrammar.core import BudgetError, ContextOverflowError, InvalidArgumentsError, Message, Model
+from toolgrammar.core import BudgetError, ContextOverflowError, InvalidArgumentsError, Message, Model, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools.formats import format_names
 
 # CrewAI's agents read fields that CrewAI itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
@@ -383,21 +384,53 @@ def test_any_call_validates(noise: Model, seed: int) -> None:
 
 
 @pytest.mark.asyncio
-async def test_conversations_do_not_mix(call: Call) -> None:
-    """Eight conversations at once: each gets its own answer, and cancelling two of them disturbs no other."""
+async def test_fifty_conversations(call: Call) -> None:
+    """Fifty conversations at once, ten of them cancelled: each of the others gets its own answer, and nothing is left."""
 
     def script(messages: Sequence[Message]) -> Message:
         return call("turn", angle=int(messages[-1].text), fast=True)
 
     llm = ToolGrammarLLM(model=ScriptedModel(script))
-    tasks = [asyncio.create_task(llm.acall(str(number), tools=offered(turn))) for number in range(8)]
-    await asyncio.sleep(0.02)
-    tasks[2].cancel()
-    tasks[5].cancel()
+    before = len(asyncio.all_tasks())
+    tasks = [asyncio.create_task(llm.acall(str(number), tools=offered(turn))) for number in range(50)]
+    await asyncio.sleep(0.05)
+    for number in range(0, 50, 5):
+        tasks[number].cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     for number, result in enumerate(results):
         if isinstance(result, list):
             assert json.loads(result[0]["function"]["arguments"])["angle"] == number
         else:
-            assert number in (2, 5)
+            assert number % 5 == 0
             assert isinstance(result, asyncio.CancelledError)
+    assert len(asyncio.all_tasks()) == before
+    done = sum(isinstance(result, list) for result in results)
+    assert llm.get_token_usage_summary().successful_requests == done
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_stream_equals_result_in_every_format(
+    name: str, seen: Seen, vocabulary_of: Callable[[str], Vocabulary]
+) -> None:
+    """In every wire format, of a call that is whole, one that the budget cut, and text: the chunks are the result."""
+    for choice, budget, wish in (
+        ("required", 800, '{"angle": 5, "fast": true}'),
+        ("required", 300, '{"angle": ' + "5" * 400),
+        ("auto", 400, "It turned."),
+    ):
+        model = ScriptedModel([wish, wish], vocabulary=vocabulary_of(name))
+        fields: dict[str, Any] = {"tool_format": name, "max_tokens": budget, "parallel_tool_calls": False}
+        llm = ToolGrammarLLM(model=model, tool_choice=choice, **fields)
+        whole = llm.call("turn", tools=offered(turn))
+        llm.stream = True
+        seen.events.clear()
+        streamed = llm.call("turn", tools=offered(turn))
+        crewai_event_bus.flush()
+        chunks = "".join(event.chunk for event in seen.of(LLMStreamChunkEvent))
+        if isinstance(whole, str):
+            assert chunks == streamed == whole == wish
+        else:
+            (made,), (again,) = whole, streamed
+            assert again["function"] == made["function"]
+            assert made["function"]["arguments"].startswith(chunks)
+            assert chunks == made["function"]["arguments"].partition(" <cut short")[0]
