@@ -77,22 +77,12 @@ def interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
 
 
 def write_gguf(path: Path, model: Any, tokens: Any, template: str | None) -> None:
-    """Write a Llama and its tokenizer as GGUF."""
+    """Write a Llama and its byte-level BPE tokenizer as GGUF."""
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(512)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(1)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_rope_freq_base(10_000.0)
-    size = model.config.vocab_size
-    writer.add_vocab_size(size)
     backend = json.loads(tokens.backend_tokenizer.to_str())
     names = {token_id: name for name, token_id in tokens.get_vocab().items()}
     kinds = {added["id"]: 3 if added["special"] else 4 for added in backend["added_tokens"]}
+    size = model.config.vocab_size
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list([names.get(token_id, f"[PAD{token_id}]") for token_id in range(size)])
@@ -103,6 +93,21 @@ def write_gguf(path: Path, model: Any, tokens: Any, template: str | None) -> Non
     writer.add_add_bos_token(False)
     if template is not None:
         writer.add_chat_template(template)
+    finish_gguf(writer, model)
+
+
+def finish_gguf(writer: Any, model: Any) -> None:
+    """Add a Llama to a file that has its tokenizer, and write it."""
+    writer.add_context_length(512)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(1)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(model.config.vocab_size)
     renamed = {
         "self_attn.q_proj": "attn_q",
         "self_attn.k_proj": "attn_k",
@@ -258,6 +263,38 @@ def test_plain_prompt_without_a_template(tmp_path: Path, oracle: Any, tokens: An
     ids = backend.encode_prompt([Message("user", "hi")], [], "use tools")
     assert backend.vocabulary.decode(ids) == b"system\nuse tools\nuser\nhi\nassistant\n"
     assert ids.count(backend.vocabulary.special["<|im_start|>"]) == 3
+    backend.close()
+
+
+def test_sentencepiece_tokenizers(tmp_path: Path) -> None:
+    """Marked spaces and byte tokens are read as the bytes they write, and only a text's own first word gets a space."""
+    pieces = ["▁", "t", "h", "e", "th", "the", "▁the", "▁t", '"', "r", "▁▁"]
+    names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces, "<unused0>"]
+    model = network(len(names))
+    writer = gguf.GGUFWriter(tmp_path / "spm.gguf", "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(names)
+    writer.add_token_scores([0.0] * 259 + [float(-100 + len(piece)) for piece in pieces] + [-1000.0])
+    writer.add_token_types([2, 3, 3, *[6] * 256, *[1] * len(pieces), 5])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+    writer.add_add_bos_token(True)
+    writer.add_chat_template("{{ bos_token }}{% for m in messages %}the {{ m.content }}</s>{% endfor %}")
+    finish_gguf(writer, model)
+    backend = GGUFBackend(str(tmp_path / "spm.gguf"), threads=1)
+    tokens = backend.vocabulary.tokens
+    assert tokens[:3] == (None, None, None) and tokens[-1] is None
+    assert tokens[3:259] == tuple(bytes((byte,)) for byte in range(256))
+    assert tokens[259 : 259 + len(pieces)] == tuple(piece.replace("▁", " ").encode() for piece in pieces)
+    assert backend.vocabulary.eos == {2}
+    for text in ("the", " the", "  the\n", '"the é"', "</s>"):
+        assert backend.vocabulary.decode(backend.encode(text)) == text.encode()
+    assert [tokens[token] for token in backend.encode("the")] == [b"the"]
+    ids = backend.encode_prompt([Message("user", "the</s>"), Message("user", "the")])
+    assert ids.count(1) == 1 and ids[0] == 1 and ids.count(2) == 2
+    # llama.cpp lets a word behind a control token begin with a space, as SentencePiece models learn it.
+    assert backend.vocabulary.decode(ids) == b" the the</s> the the"
     backend.close()
 
 
