@@ -169,10 +169,10 @@ def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> 
     if tool.function is not None and _is_async(tool.function):
         return _run_async(tool, action, timeout)
     value = action() if timeout is None else _in_time(tool, action, timeout)
-    if inspect.isawaitable(value):
-        awaitable = value
-        return _run_async(tool, lambda: awaitable, timeout)
-    return value
+    if inspect.isawaitable(value) or inspect.isasyncgen(value):
+        later = value
+        return _run_async(tool, lambda: later, timeout)
+    return _listed(value)
 
 
 async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -181,8 +181,9 @@ async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = No
         return action()
 
     async def whole() -> Any:
-        value = action() if tool.function is not None and _is_async(tool.function) else await _in_thread(action)
-        return await value if inspect.isawaitable(value) else value
+        if tool.function is not None and _is_async(tool.function):
+            return await _awaited(action())
+        return await _awaited(await _in_thread(lambda: _listed(action())))
 
     return await _within(tool, whole(), timeout)
 
@@ -236,7 +237,14 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
 
 
 async def _awaited(value: Any) -> Any:
-    return await value
+    """The value itself; what a generator yields, as a list."""
+    if inspect.isasyncgen(value):
+        return [each async for each in value]
+    return await value if inspect.isawaitable(value) else value
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if inspect.isgenerator(value) else value
 
 
 async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> Any:

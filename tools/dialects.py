@@ -6,6 +6,7 @@
   ``any``, ``list``, ``HashMap``, ...) and Gemini's upper-case ones (``OBJECT``);
 * ``optional`` on a property or on an object, and Draft 3's ``required: true`` on a property;
 * OpenAPI 3.0's ``nullable``;
+* Gemini's numbers written as strings (``"minItems": "1"``) and its ``propertyOrdering``;
 * the spellings of Draft 4 to 7 that Draft 2020-12 changed (``items`` as a list, boolean ``exclusiveMinimum``,
   ``dependencies``, ``$ref`` hiding its siblings);
 * Python dicts that contain themselves, which become ``$ref``.
@@ -17,6 +18,7 @@ stays. Schemas that say nothing satisfiable (``{"type": "boolean", "enum": ["Tru
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +46,12 @@ _ONE_SCHEMA = frozenset(
 )  # fmt: skip
 _SCHEMA_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_NUMBERS = frozenset(
+    {
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+        "minItems", "maxItems", "minProperties", "maxProperties",
+    }
+)  # fmt: skip
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -128,8 +136,15 @@ class _Converter:
                 bound = "minimum" if key == "exclusiveMinimum" else "maximum"
                 if value and bound in schema:
                     result[key] = schema[bound]
+            elif key in _NUMBERS and isinstance(value, str):
+                result[key] = _number(value)
             else:
                 result[key] = copy.deepcopy(value)
+        order = schema.get("propertyOrdering")
+        if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
+            known = result["properties"]
+            first = [name for name in order if isinstance(name, str) and name in known]
+            result["properties"] = {name: known[name] for name in dict.fromkeys([*first, *known])}
         self._required(schema, result)
         return _nullable(result) if schema.get("nullable") is True else result
 
@@ -214,6 +229,19 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
         schema["enum"] = [*schema["enum"], None]
     return schema
+
+
+def _number(text: str) -> Any:
+    """The number that a string spells, as protocol buffers write large integers; else the string itself."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
 def _is_true(value: Any) -> bool:

@@ -5,10 +5,12 @@ What each parameter becomes:
 * annotated: whatever Pydantic makes of the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses, models,
   ``Optional``, ``Annotated[..., Field(...)]``); with a default it is optional, and the default is in the schema;
 * not annotated: any JSON value is acceptable;
-* ``*args``, ``**kwargs`` and positional-only parameters: refused, since arguments are named JSON values;
+* ``**options: Unpack[SomeTypedDict]``: one parameter for each key;
+* ``*args``, other ``**kwargs`` and positional-only parameters: refused, since arguments are named JSON values;
 * ``self`` and ``cls`` of a bound method are bound already; an unbound method is refused.
 
-Descriptions come from the docstring (Google, NumPy, Sphinx or Epydoc style) unless ``Field(description=...)`` has one.
+Descriptions come from ``Field(description=...)``, ``Annotated[..., Doc(...)]`` (PEP 727) or ``Annotated[..., "text"]``,
+else from the docstring (Google, NumPy, Sphinx or Epydoc style).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import docstring_parser
+import typing_extensions
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
@@ -30,9 +33,33 @@ from ..core.errors import InvalidArgumentsError, Place, SchemaError
 from .tool import Tool
 from .typed_dicts import readable
 
+_UNPACK = (typing_extensions.Unpack, getattr(typing, "Unpack", typing_extensions.Unpack))
+_REQUIRED = (
+    typing_extensions.Required,
+    getattr(typing, "Required", typing_extensions.Required),
+    typing_extensions.NotRequired,
+    getattr(typing, "NotRequired", typing_extensions.NotRequired),
+)
+_ABSENT: Any = object()
 
-class FunctionJsonSchema(GenerateJsonSchema):
-    """Pydantic's generator, for signatures: no titles made up from names, no warning for a default that is not JSON."""
+
+class ArgumentsJsonSchema(GenerateJsonSchema):
+    """Pydantic's generator, for arguments: the keys of ``dict[int, ...]`` are integers in the schema too.
+
+    JSON has only strings for keys, and Pydantic's schema lets them be any; its validator does not.
+    """
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """A map, with the pattern of its keys."""
+        result = super().dict_schema(schema)
+        keys = schema.get("keys_schema", {}).get("type")
+        if keys == "int" and "propertyNames" not in result and "patternProperties" not in result:
+            result["propertyNames"] = {"pattern": "^-?(0|[1-9][0-9]{0,17})$"}
+        return result
+
+
+class FunctionJsonSchema(ArgumentsJsonSchema):
+    """The same for functions: no titles made up from names, no warning for a default that is not JSON."""
 
     ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]  # an instance variable there
         "skipped-choice",
@@ -111,6 +138,9 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
                 hint="pass the method of an instance: obj.method, not Class.method",
                 place=Place(tool=tool, parameter=key),
             )
+        if parameter.kind is parameter.VAR_KEYWORD and typing_extensions.get_origin(hints.get(key)) in _UNPACK:
+            result.update(_unpacked(typing_extensions.get_args(hints[key])[0]))
+            continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
             raise SchemaError(
@@ -128,6 +158,22 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
     return result
 
 
+def _unpacked(cls: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of ``**options: Unpack[cls]`` (PEP 692)."""
+    hints = typing_extensions.get_type_hints(cls, include_extras=True)
+    result = {}
+    for key, hint in hints.items():
+        required = key in cls.__required_keys__
+        # Said in a postponed annotation, the class itself did not notice it.
+        while (origin := typing_extensions.get_origin(hint)) in _REQUIRED:
+            required = origin in _REQUIRED[:2]
+            (hint,) = typing_extensions.get_args(hint)
+        # What is left out is not passed on: the default only makes it optional.
+        default = inspect.Parameter.empty if required else _ABSENT
+        result[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=readable(hint))
+    return result
+
+
 def _arguments_model(
     tool: str, parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
 ) -> type[BaseModel]:
@@ -139,7 +185,10 @@ def _arguments_model(
     fields: dict[str, Any] = {}
     for index, (key, parameter) in enumerate(parameters.items()):
         default = ... if parameter.default is parameter.empty else parameter.default
-        if isinstance(default, FieldInfo):  # def f(x: int = Field(3, description="..."))
+        if default is _ABSENT:
+            absent: Any = Field(default_factory=lambda: None)
+            info, annotation = absent, parameter.annotation
+        elif isinstance(default, FieldInfo):  # def f(x: int = Field(3, description="..."))
             info, annotation = default, parameter.annotation
         else:
             info, annotation = Field(default), parameter.annotation
@@ -147,8 +196,9 @@ def _arguments_model(
         stated = [*_stated(annotation), info]
         if not any(each.alias or each.validation_alias for each in stated):
             extra["alias"] = key
-        if key in described and not any(each.description for each in stated):
-            extra["description"] = described[key]
+        said = _said(annotation) or described.get(key)
+        if said and not any(each.description for each in stated):
+            extra["description"] = said
         fields[f"p{index}"] = (typing.Annotated[annotation, Field(**extra)] if extra else annotation, info)
     try:
         return create_model(tool, **fields)
@@ -166,6 +216,18 @@ def _stated(annotation: Any) -> list[FieldInfo]:
     if typing.get_origin(annotation) is not typing.Annotated:
         return []
     return [extra for extra in typing.get_args(annotation)[1:] if isinstance(extra, FieldInfo)]
+
+
+def _said(annotation: Any) -> str | None:
+    """The description in ``Annotated[..., Doc("text")]`` or ``Annotated[..., "text"]``."""
+    if typing.get_origin(annotation) is not typing.Annotated:
+        return None
+    for extra in typing.get_args(annotation)[1:]:
+        if isinstance(extra, str):
+            return extra
+        if type(extra).__name__ == "Doc" and isinstance(getattr(extra, "documentation", None), str):
+            return str(extra.documentation)
+    return None
 
 
 def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:

@@ -8,23 +8,26 @@ tool dicts (OpenAI, Anthropic, MCP, Gemini, Bedrock, plain ``name``/``descriptio
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import inspect
+import sys
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import AliasPath, BaseModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from ..core.errors import Place, SchemaError
 from .dialects import is_type_name
-from .functions import tool_from_function
+from .functions import ArgumentsJsonSchema, tool_from_function
 from .openapi import tools_from_openapi
 from .tool import Tool
 from .typed_dicts import readable
 from .typescript import tools_from_typescript
 
+_ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
 # Keys under which a mapping holds a whole list of tools.
 _COLLECTIONS = ("tools", "function_declarations", "functionDeclarations")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
@@ -148,13 +151,16 @@ def _from_object(source: Any) -> Tool | None:
         return None
     description = _text(getattr(source, "description", ""))
     if hasattr(source, "tool_call_schema"):  # LangChain: injected arguments are already left out
+        if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
+            # A tool of one text: LangChain itself gives the model this schema.
+            return Tool(name, description, _ONE_TEXT, function=_keywords(source.invoke))
         only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
         run = _async_keywords(source.ainvoke) if only_async else _keywords(source.invoke)
         return Tool(name, description, _schema_like(source.tool_call_schema, name), function=run)
     if hasattr(source, "args_schema"):  # CrewAI
         return Tool(name, description, _schema_like(source.args_schema, name), function=getattr(source, "run", None))
-    if callable(getattr(source, "args_type", None)):  # AutoGen runs its tools itself
-        return Tool(name, description, _schema_like(source.args_type(), name))
+    if callable(getattr(source, "args_type", None)):  # AutoGen
+        return Tool(name, description, _schema_like(source.args_type(), name), function=_autogen(source))
     for key in ("inputSchema", "input_schema"):  # MCP
         if isinstance(getattr(source, key, None), Mapping):
             said = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
@@ -182,6 +188,23 @@ def _keywords(invoke: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
     return call
 
 
+def _autogen(source: Any) -> Callable[..., Awaitable[Any]] | None:
+    """What runs an AutoGen tool. The token that it wants is made by the package that the tool came with."""
+    token = getattr(sys.modules.get("autogen_core"), "CancellationToken", None)
+    if token is None or not callable(getattr(source, "run_json", None)):
+        return None
+
+    async def call(**arguments: Any) -> Any:
+        cancellation = token()
+        try:
+            return await source.run_json(arguments, cancellation)
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            raise
+
+    return call
+
+
 def _async_keywords(invoke: Callable[[dict[str, Any]], Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """The same, awaited."""
 
@@ -204,16 +227,27 @@ def _schema_like(source: Any, name: str) -> Any:
 def _from_model(cls: type[BaseModel]) -> Tool:
     name = cls.__name__
     try:
-        schema = cls.model_json_schema(by_alias=True)
+        schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
-        raise _not_a_tool(name, str(error).splitlines()[0], "give the field a JSON-like type") from error
+        culprit = next((field for field, info in cls.model_fields.items() if not _has_schema(info.annotation)), None)
+        reason = str(error).splitlines()[0]
+        raise _not_a_tool(name, reason, "give the field a JSON-like type", culprit) from error
+    for field, info in cls.model_fields.items():
+        first = getattr(info.validation_alias, "choices", [info.validation_alias])[0]
+        if isinstance(first, AliasPath):
+            raise _not_a_tool(
+                name,
+                "its alias is a path into the data, which Pydantic's schema does not show",
+                "nest a model, or put a plain alias first in AliasChoices",
+                field,
+            )
     root = schema.get("$defs", {}).get(name, {}) if "$ref" in schema else schema  # recursive models refer to themselves
     return Tool(name, root.get("description", ""), schema, model=cls)
 
 
 def _schema_of(adapter: TypeAdapter[Any], name: str) -> dict[str, Any]:
     try:
-        return adapter.json_schema(by_alias=True)
+        return adapter.json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
         raise _not_a_tool(name, str(error).splitlines()[0], "give the field a JSON-like type") from error
 
@@ -236,5 +270,16 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _not_a_tool(name: str, reason: str, hint: str) -> SchemaError:
-    return SchemaError(f"cannot make a tool of the class {name}: {reason}", hint=hint, place=Place(tool=name))
+def _has_schema(annotation: Any) -> bool:
+    # In a list, since an adapter takes no configuration for what has its own.
+    container: Any = list
+    try:
+        TypeAdapter(container[readable(annotation)], config={"arbitrary_types_allowed": True}).json_schema()
+    except PydanticUserError:
+        return False
+    return True
+
+
+def _not_a_tool(name: str, reason: str, hint: str, field: str | None = None) -> SchemaError:
+    place = Place(tool=name, parameter=field)
+    return SchemaError(f"cannot make a tool of the class {name}: {reason}", hint=hint, place=place)
