@@ -271,32 +271,35 @@ def _nothing(nodes: Nodes) -> int:
 
 def _digest(value: Any) -> str | None:
     """SHA-256 of what a grammar follows from; None if that has no text of its own."""
-    digest = hashlib.sha256()
-    return digest.hexdigest() if _feed(digest, value) else None
+    pieces: list[bytes] = []
+    return hashlib.sha256(b"".join(pieces)).hexdigest() if _spell(value, pieces.append) else None
 
 
-def _feed(digest: Any, value: Any) -> bool:
-    """Take in a value, each with its kind and length, so that no two different ones read the same."""
+def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
+    """Write a value down, each with its kind and length, so that no two different ones read the same."""
     if isinstance(value, Grammar):
         if value._digest is None:
             value._digest = _digest(value._key) or ""
-        digest.update(b"grammar " + value._digest.encode())
+        add(b"grammar " + value._digest.encode())
         return value._digest != ""
-    if value is None or isinstance(value, (bool, int, float)):
-        digest.update(f"{type(value).__name__} {value!r};".encode())
-        return True
-    if isinstance(value, (str, bytes)):
-        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-        digest.update(b"%b %d;" % (type(value).__name__.encode(), len(data)))
-        digest.update(data)
-        return True
-    if isinstance(value, (tuple, list)):
-        digest.update(b"tuple %d;" % len(value))
-        return all(_feed(digest, each) for each in value)
-    if isinstance(value, Mapping):
-        digest.update(b"map %d;" % len(value))
-        return all(_feed(digest, each) for pair in value.items() for each in pair)
-    if hasattr(value, "__dataclass_fields__"):
-        digest.update(type(value).__name__.encode())
-        return all(_feed(digest, getattr(value, each.name)) for each in fields(value))
-    return False
+    if isinstance(value, str):
+        data = value.encode("utf-8", "surrogatepass")
+        add(b"str %d;%b" % (len(data), data))
+    elif isinstance(value, bytes):
+        add(b"bytes %d;%b" % (len(value), value))
+    elif value is None or isinstance(value, (bool, int, float)):
+        add(f"{type(value).__name__} {value!r};".encode())
+    elif isinstance(value, (tuple, list)):
+        add(b"tuple %d;" % len(value))
+        for each in value:
+            if not _spell(each, add):
+                return False
+    elif isinstance(value, Mapping):
+        add(b"map %d;" % len(value))
+        return _spell([each for pair in value.items() for each in pair], add)
+    elif hasattr(value, "__dataclass_fields__"):
+        add(type(value).__name__.encode() + b";")
+        return _spell([getattr(value, each.name) for each in fields(value)], add)
+    else:
+        return False
+    return True

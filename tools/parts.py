@@ -18,9 +18,15 @@ class Parts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
+        self._numbers: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def number(self, value: Hashable) -> int:
+        """A number that stands for a value in keys; equal values have one number."""
+        with self._lock:
+            return self._numbers.setdefault(value, len(self._numbers))
 
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """The grammar of a key, made if it is not there, as a part of many grammars (`Grammar.as_part`)."""

@@ -258,3 +258,19 @@ def test_tools_can_be_copied_and_pickled() -> None:
     assert copy.deepcopy(one).identity == one.identity
     assert json.dumps(one.parameters)
     assert one.renamed("other").identity != one.identity
+    assert Tool(one.name, "another", copy.deepcopy(one.parameters)).identity == one.identity
+    other = copy.deepcopy(one.parameters)
+    other["properties"] = dict(reversed(other["properties"].items()))
+    assert Tool(one.name, "", other).identity != one.identity
+
+
+def test_a_tool_of_unusual_data_is_a_tool() -> None:
+    """Parameters that are no plain data (a subclass of str, say) have no identity, and work all the same."""
+
+    class Name(str):
+        """A string of another class."""
+
+    odd = Tool("odd", "", {"type": "object", "properties": {"x": {"enum": [Name("a")]}}, "required": ["x"]})
+    assert odd.identity is None
+    grammar = ToolSet([odd]).grammar(tool_choice="required")
+    assert grammar.matches('<tool_call>\n{"name": "odd", "arguments": {"x": "a"}}\n</tool_call>')

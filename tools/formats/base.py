@@ -13,6 +13,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from ...core.errors import ToolGrammarError
@@ -82,8 +83,11 @@ class Turn:
         identity = tool.identity
         if identity is None:
             return make()
+        known = self.__dict__.get("_spelling")
+        if known is None or known[0] is not spelling:  # hashing a format takes longer than all the rest
+            known = self.__dict__["_spelling"] = spelling, PARTS.number(spelling)
         strictness = self.strictness.get(tool.name)
-        return PARTS.get((identity, self.whitespace, self.additional_properties, strictness, spelling), make)
+        return PARTS.get((identity, self.whitespace, self.additional_properties, strictness, known[1]), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """The JSON texts that are arguments of a tool.
@@ -200,6 +204,12 @@ class WireFormat(ABC):
 def new_call_id() -> str:
     """A fresh id: ``call_`` and 24 random hexadecimal digits."""
     return f"call_{secrets.token_hex(12)}"
+
+
+@lru_cache(maxsize=4_096)
+def dump_name(name: str) -> str:
+    """`dump_json` of a tool's name; the names of a server's tools come again with each request."""
+    return dump_json(name)
 
 
 def dump_json(value: Any) -> str:

@@ -14,7 +14,7 @@ from ...core.errors import GrammarError
 from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ..tool import Tool
-from .base import Turn, WireFormat, dump_json
+from .base import Turn, WireFormat, dump_json, dump_name
 from .tagged_parser import TaggedJsonParser, Tags
 from .thinking import Thinking
 
@@ -82,9 +82,10 @@ class TaggedJson(WireFormat):
 
     def _calls(self, turn: Turn) -> Grammar:
         """All calls of a turn, after the first ``start``."""
+        key = f", {dump_json(self.arguments_key)}: "
         calls = {
             tool.name: (
-                f"{dump_json(tool.name)}, {dump_json(self.arguments_key)}: ",
+                dump_name(tool.name) + key,
                 turn.part(tool, self, partial(self._arguments, tool, turn)),
             )
             for tool in turn.tools
