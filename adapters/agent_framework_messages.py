@@ -38,21 +38,15 @@ try:
 except ImportError as error:
     raise _shared.missing("agent-framework-core", "agent-framework") from error
 
-_OURS = frozenset({"temperature", "top_p", "max_tokens", "seed", "top_k", "min_p", "timeout", "tool_format"}) | {
-    "on_budget",
-    "grammar",
-    "jump_forward",
-    "logit_bias",
-    "repetition_penalty",
-}
+_OURS = frozenset(
+    {"temperature", "top_p", "max_tokens", "seed", "top_k", "min_p", "timeout", "tool_format", "on_budget"}
+    | {"repetition_penalty", "logit_bias", "thinking", "thinking_markers", "prefix", "grammar", "jump_forward"}
+)
 # What `_request` reads, and what says nothing to a model.
-_OTHERS = frozenset({"stop", "model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format"}) | {
-    "instructions",
-    "metadata",
-    "user",
-    "store",
-    "conversation_id",
-}
+_OTHERS = frozenset(
+    {"stop", "model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "instructions"}
+    | {"metadata", "user", "store", "conversation_id"}
+)
 
 REASONS: Mapping[FinishReason, FinishReasonLiteral] = {
     "stop": "stop",

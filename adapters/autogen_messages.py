@@ -32,6 +32,7 @@ except ImportError as error:
 
 _PER_CALL = frozenset(
     {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
+    | {"repetition_penalty", "logit_bias", "thinking", "thinking_markers", "prefix"}
     | {"tool_format", "on_budget", "grammar", "jump_forward"}
 )
 #: The argument that is ours alone: see `selection`.

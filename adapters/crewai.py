@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, PrivateAttr
 
-from ..core.errors import ContextOverflowError
+from ..core.errors import ContextOverflowError, ModelError
 from ..core.events import ArgumentsDelta, CallStart, Event, Generation, ReasoningDelta, TextDelta
 from ..core.messages import Message
 from ..core.models import Model
@@ -49,6 +49,10 @@ except ImportError as error:
 
 __all__ = ["ToolGrammarLLM"]
 
+_SETTINGS = (
+    *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
+    *("timeout", "tool_format", "on_budget"),
+)
 # CrewAI's own providers leave this much of the window for the answer.
 _USABLE = 0.85
 
@@ -66,7 +70,11 @@ class ToolGrammarLLM(BaseLLM):
         native_tools: False has CrewAI describe the tools in its prompts and read "Action:" from the text; for models
             that were trained for that form.
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``) and ours
-            (``top_k``, ``min_p``, ``timeout``, ``tool_format``, ``on_budget``; see `GenerateParams`).
+            (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
+            ``on_budget``; see `GenerateParams`).
+
+    Raises:
+        ModelError: the model cannot be loaded, or a field is not known.
     """
 
     llm_type: str = "toolgrammar"
@@ -75,6 +83,9 @@ class ToolGrammarLLM(BaseLLM):
     native_tools: bool = True
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[int, float] | None = None
+    thinking: bool | int | None = None
     timeout: float | None = None
     tool_format: str | None = None
     on_budget: str | None = None
@@ -87,6 +98,11 @@ class ToolGrammarLLM(BaseLLM):
         fields["provider"] = "toolgrammar"
         super().__init__(model=engine.name, **fields)
         self._engine = engine
+        penalties = [name for name in ("frequency_penalty", "presence_penalty") if getattr(self, name)]
+        if unknown := sorted({*self.additional_params, *penalties}):
+            raise ModelError(
+                f"fields that no model here has: {unknown}", hint="repetition_penalty makes repeating less likely"
+            )
 
     # -- what CrewAI asks about the model ------------------------------------------------------------------------------
 
@@ -161,8 +177,7 @@ class ToolGrammarLLM(BaseLLM):
             return turn.result()
 
     def _params(self) -> GenerateParams:
-        names = ("temperature", "top_p", "seed", "top_k", "min_p", "timeout", "tool_format", "on_budget")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
         if (limit := self._effective_max_tokens()) is not None:
             given["max_tokens"] = int(limit)
         # Read here and not at construction: an executor adds stop words for the length of one call.

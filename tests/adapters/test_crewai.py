@@ -24,7 +24,15 @@ from crewai.utilities.exceptions.context_window_exceeding_exception import LLMCo
 from pydantic import BaseModel
 
 from toolgrammar.adapters.crewai import ToolGrammarLLM, original_tools
-from toolgrammar.core import BudgetError, ContextOverflowError, InvalidArgumentsError, Message, Model, Vocabulary
+from toolgrammar.core import (
+    BudgetError,
+    ContextOverflowError,
+    InvalidArgumentsError,
+    Message,
+    Model,
+    ModelError,
+    Vocabulary,
+)
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
@@ -128,6 +136,13 @@ def test_is_ours(noise: Model) -> None:
     assert llm.get_context_window_size() == int(noise.context_window * 0.85)
     assert llm.get_input_tokens_count("hello") == noise.count_tokens("hello")
     assert llm.get_input_tokens_count("hello", offered(turn)) > noise.count_tokens("hello") + 20
+
+
+def test_unknown_fields_are_refused(noise: Model) -> None:
+    """CrewAI takes any field and drops it unseen; a misspelt one, or a penalty that no model here has, is an error."""
+    for wrong in ({"temprature": 0}, {"frequency_penalty": 0.5}):
+        with pytest.raises(ModelError, match=next(iter(wrong))):
+            ToolGrammarLLM(model=noise, **wrong)
 
 
 def test_text_is_returned() -> None:
