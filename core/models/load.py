@@ -17,7 +17,8 @@ def load_model(uri: str, **options: Any) -> Model:
         uri: ``"embedded"`` (comes with the library), ``"hf:NAME-OR-PATH"`` (any causal model of transformers), or
             ``"gguf:PATH"`` (a GGUF file, run by llama.cpp).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``context_window`` for all.
+            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for both;
+            ``context_window`` and ``prefix_cache`` for all.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
