@@ -217,6 +217,14 @@ def test_fields_of_json_mode() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {each.name for each in fields(JsonMode)}
 
 
+@pytest.mark.parametrize("name", ["vocabulary_cost", "tool_sets", "memory"])
+def test_tables_of_results_are_those_of_the_benchmarks(name: str) -> None:
+    """``docs/performance.md`` shows the table that the benchmark wrote, whole."""
+    result = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8")
+    table = "\n".join(line for line in result.splitlines() if line.startswith("|"))
+    assert table and table in (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+
+
 def test_architecture_names_every_package() -> None:
     """``docs/architecture.md`` speaks of every package of core."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
