@@ -39,6 +39,7 @@ class JsonCalls(WireFormat):
         separator: stands between calls.
         finish: stands after the last call.
         joint: stands between text and calls.
+        leads: the history form has ``joint`` before calls without text too; the grammar leaves it open.
         special: the markers that are control tokens in the vocabularies of the family.
         as_text: those of ``special`` that are written as text all the same (see `with_special`).
         end_tokens: control tokens that end the turn.
@@ -73,6 +74,7 @@ class JsonCalls(WireFormat):
     separator: str = ""
     finish: str = ""
     joint: str = ""
+    leads: bool = False
     special: tuple[str, ...] = ()
     as_text: tuple[str, ...] = ()
     end_tokens: tuple[str, ...] = ()
@@ -134,6 +136,8 @@ class JsonCalls(WireFormat):
                 )
             calls = self._calls(turn)
             alternatives.append(calls)
+            if self.leads:
+                alternatives.append(self.markup(self.joint) + calls)
             if self.prose and turn.text and turn.response_schema is None:
                 alternatives.append(self._prose(turn) + self.markup(self.joint) + calls)
         if not alternatives:
@@ -308,7 +312,7 @@ class JsonCalls(WireFormat):
             return f"{self.text_start}{text}{self.text_end}" if text else ""
         if text and not self.prose:
             raise ToolGrammarError(f"the format {self.name} writes text or calls, not both", hint="leave out the text")
-        return (text + self.joint if text else "") + self.render_calls(calls)
+        return (text + self.joint if text or self.leads else "") + self.render_calls(calls)
 
     def render_result(self, message: Message) -> str:
         """A result as the model reads it."""
