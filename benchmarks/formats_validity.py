@@ -3,10 +3,11 @@
     python benchmarks/formats_validity.py path/to/bfcl-dev.jsonl.gz [--limit 200] [--formats hermes,llama-4] [--json F]
 
 A model that gives every token the same probability writes one required call turn for each tool set of the Berkeley
-Function Calling Leaderboard, in each format, through the ordinary decoding loop, at temperature 1 and with a budget that
-often ends in the middle of a call. Its vocabulary has the 256 bytes, the control tokens of the format, and an end. The
-output is parsed by the format's parser, and the arguments of every call are judged by `jsonschema`, which has no part in
-writing them. Tool sets that a format cannot write are refused before anything is written, and counted by reason.
+Function Calling Leaderboard, in each format, through the ordinary decoding loop, at temperature 1 and with a budget
+that often ends in the middle of a call. Its vocabulary has the 256 bytes, the control tokens of the format, and an end.
+The output is parsed by the format's parser, and the arguments of every call are judged by `jsonschema`, which has no
+part in writing them. Tool sets that a format cannot write are refused before anything is written, and counted by
+reason.
 """
 
 from __future__ import annotations
