@@ -19,7 +19,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,21 +32,17 @@ from ..core.params import GenerateParams, JsonMode
 from . import _shared
 
 try:
-    from langchain_core import exceptions
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
     from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
     from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
-    from langchain_core.output_parsers.openai_tools import JsonOutputKeyToolsParser, PydanticToolsParser
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
-    from langchain_core.outputs import Generation as LangChainGeneration
-    from langchain_core.runnables import Runnable, RunnableGenerator, RunnableMap, RunnablePassthrough
+    from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
-    from langchain_core.utils.pydantic import is_basemodel_subclass
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
 from . import langchain_messages as table
+from . import langchain_structured as structured
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
@@ -311,31 +306,20 @@ class ChatToolGrammar(BaseChatModel):
         if schema is None and method != "json_mode":
             raise ValueError(f"method {method!r} needs a schema")
         known = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
-        is_class = isinstance(schema, type) and is_basemodel_subclass(schema)
-        parser: Runnable[Any, Any]
+        name: str | None = None
         if method == "function_calling":
             with _shared.translated(table.errors):
                 name = _shared.tool_name(table.openai_tool(schema))
             kwargs = {"tool_choice": name, "parallel_tool_calls": False, **kwargs}
             bound = self.bind_tools([cast(Any, schema)], ls_structured_output_format=known, **kwargs)
-            if is_class:
-                parser = PydanticToolsParser(tools=[cast("type[BaseModel]", schema)], first_tool_only=True)
-            else:
-                parser = JsonOutputKeyToolsParser(key_name=name, first_tool_only=True)
         elif method in ("json_schema", "json_mode"):
             # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
             kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
             bound = self.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=known, **kwargs)
-            parser = _PydanticAnswer(pydantic_object=cast(Any, schema)) if is_class else _JsonAnswer()
         else:
             raise ValueError(f"unknown method {method!r}: json_schema, json_mode or function_calling")
-        if not allow_cut:
-            parser = RunnableGenerator(_refuse_cut, _arefuse_cut) | parser
-        if not include_raw:
-            return bound | parser
-        parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
-        failed = RunnablePassthrough.assign(parsed=lambda _: None)
-        return RunnableMap(raw=bound) | parsed.with_fallbacks([failed], exception_key="parsing_error")
+        parser = structured.parser_of(schema, name)
+        return structured.answering(bound, parser, include_raw=include_raw, allow_cut=allow_cut)
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
@@ -434,43 +418,3 @@ def _seen(request: _Request, chunks: table.Chunks, event: Event) -> list[ChatGen
     if isinstance(event, Finish):
         request.check(event)
     return chunks.of(event)
-
-
-class _UnlessCalled:
-    """Parses the text of an answer, and says None where the model called a tool instead."""
-
-    def parse_result(self, result: list[LangChainGeneration], *, partial: bool = False) -> Any:
-        """The value of the text."""
-        message = getattr(result[0], "message", None)
-        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
-            return None
-        return super().parse_result(result, partial=partial)  # type: ignore[misc]
-
-
-class _JsonAnswer(_UnlessCalled, JsonOutputParser):
-    """The answer as a dict."""
-
-
-class _PydanticAnswer(_UnlessCalled, PydanticOutputParser[Any]):
-    """The answer as an instance."""
-
-
-def _check_whole(message: BaseMessage) -> BaseMessage:
-    """Structured output that was closed by force is not what was asked for, and nothing after us would notice."""
-    if cut := message.response_metadata.get("cut"):
-        places = ", ".join(place or "(root)" for place in cut)
-        raise exceptions.OutputParserException(
-            f"the token budget ran out inside the answer, at {places}: raise max_tokens",
-            llm_output=message.text,
-        )
-    return message
-
-
-def _refuse_cut(messages: Iterator[BaseMessage]) -> Iterator[BaseMessage]:
-    for message in messages:
-        yield _check_whole(message)
-
-
-async def _arefuse_cut(messages: AsyncIterator[BaseMessage]) -> AsyncIterator[BaseMessage]:
-    async for message in messages:
-        yield _check_whole(message)

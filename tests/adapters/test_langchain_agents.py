@@ -197,7 +197,9 @@ def test_noise_answers_in_the_schema(noise: Model) -> None:
 
     for seed in range(4):
         model = ChatToolGrammar(model=noise, temperature=1.0, seed=seed, max_tokens=60)
-        result = create_agent(model, tools=[], response_format=Level).invoke({"messages": [("user", "warm")]})
+        result = create_agent(model, tools=[], response_format=ProviderStrategy(Level)).invoke(
+            {"messages": [("user", "warm")]}
+        )
         assert isinstance(result["structured_response"], Level)
 
 
