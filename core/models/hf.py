@@ -144,7 +144,11 @@ class HFBackend:
         return list(found["input_ids"])
 
     def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_prompt: str = "",
+        thinking: bool | None = None,
     ) -> list[int]:
         """Token ids of a conversation, by the model's own chat template where it has one.
 
@@ -152,6 +156,7 @@ class HFBackend:
             messages: the conversation.
             tools: handed to the template if it knows tools.
             tool_prompt: put into the system turn if it does not.
+            thinking: handed to the template, if given, under the names by which templates ask whether to reason.
 
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
@@ -164,6 +169,8 @@ class HFBackend:
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if known_tools:
             options["tools"] = known_tools
+        if thinking is not None:
+            options |= {"enable_thinking": thinking, "thinking": thinking}
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
         try:

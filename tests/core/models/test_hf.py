@@ -175,3 +175,27 @@ def test_unknown_addresses_and_options_are_named() -> None:
         load_model("hf:")
     with pytest.raises(ModelError, match="does not take the option colour"):
         load_model("embedded", colour="red")
+
+
+def test_a_template_is_told_whether_to_reason(tmp_path: Path) -> None:
+    """``thinking`` reaches the template: reasoning that it begins is finished, and none is begun where none is wanted."""
+    template = TEMPLATE + "{% if add_generation_prompt and enable_thinking | default(true) %}<think>\n{% endif %}"
+    tokenizer = tokenizer_of(template)
+    tokenizer.save_pretrained(tmp_path)
+    config = transformers.LlamaConfig(
+        vocab_size=512,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    model = load_model(f"hf:{tmp_path}")
+    request = {"json_mode": JsonMode({"enum": ["a", "b"]}), "thinking_markers": ("<think>", "</think>")}
+    begun = model.generate("x", thinking=20, **request)
+    assert begun.usage.reasoning_tokens > 0 and not begun.raw.startswith("<think>")
+    assert begun.raw.endswith("</think>" + begun.text) or "</think>" in begun.raw
+    assert model.generate("x", **request, max_tokens=60).usage.reasoning_tokens > 0
+    without = model.generate("x", thinking=False, **request)
+    assert without.usage.reasoning_tokens == 0 and without.raw in ('"a"', '"b"')
