@@ -5,16 +5,26 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .automaton.matcher import Constraint
-from .automaton.program import SHARED, Program
+from .automaton.program import SHARED, Program, Store
+from .automaton.seed import Seed
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.nodes import Nodes
 from .params import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
+
+
+@cache
+def _seed() -> Seed:
+    """What all stores of this process begin with."""
+    from .schema.common import common_languages
+
+    return Seed(common_languages)
 
 
 class Grammar:
@@ -306,7 +316,8 @@ class Grammar:
                 program = self._program_in_use()
             if program is None or program.is_full:
                 try:
-                    program = Program(self._build, SHARED.store() if self._shares else None)
+                    seed = _seed()
+                    program = Program(self._build, SHARED.store(seed) if self._shares else Store(seed=seed))
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"

@@ -81,7 +81,9 @@ class Automaton:
             two characters of a JSON string from where so many characters of one class follow; ``source.heads(node)``
             gives
             ``(atoms, rests, nullable)``.
+        seed: of the first row states the rows, flat, and whether a text may end there; empty if there are none.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
+        seed: the first row states, which are known from the start (see `toolgrammar.core.automaton.seed`).
     """
 
     source: object
@@ -96,6 +98,9 @@ class Automaton:
     row_most: cython.int[::1]
     row_count: cython.int
     row_room: cython.int
+    # the first row states, which many automata share: their rows are known
+    base_rows: cython.int[::1]
+    base_count: cython.int
     # the pool of literals
     pool: cython.short[::1]
     pool_array: object
@@ -149,14 +154,24 @@ class Automaton:
     row_least_array: object
     row_most_array: object
 
-    def __init__(self, source, local):
+    def __init__(self, source, local, seed=None):
         self.source = source
         self.local = array("b", local)
         self.row_room = 0
         self.row_count = 0
+        self.base_count = 0
+        self.base_rows = array("i", [0])
+        if seed is not None:
+            self.base_rows = seed.table
+            self.base_count = len(seed.nulls)
         self.rows_array = self.row_known_array = self.row_null_array = None
         self.row_class_array = self.row_least_array = self.row_most_array = None
-        self._grow_rows(16)
+        self._grow_rows(self.base_count + 16)
+        if seed is not None:
+            self._note_rows(seed.nulls, seed.classes)
+            i: cython.int
+            for i in range(self.base_count):
+                self.row_known[i] = 1
         self.pool_array = _grown(None, "h", 1024)
         self.pool = self.pool_array
         self.pool_used = 0
@@ -201,7 +216,7 @@ class Automaton:
     def _grow_rows(self, needed: cython.int) -> object:
         if needed > self.row_room:
             room: cython.int = max(needed, 2 * self.row_room)
-            self.rows_array = _grown(self.rows_array, "i", room * 256)
+            self.rows_array = _grown(self.rows_array, "i", (room - self.base_count) * 256)
             self.rows = self.rows_array
             self.row_known_array = _grown(self.row_known_array, "B", room)
             self.row_known = self.row_known_array
@@ -264,20 +279,26 @@ class Automaton:
     def _row_fault(self, state: cython.int) -> object:
         self.faults += 1
         row, nulls, classes = self.source.derive(state, self.row_count)
+        self._grow_rows(max(self.row_count + cython.cast(cython.int, len(nulls)), state + 1))
+        self._note_rows(nulls, classes)
         i: cython.int
-        total: cython.int = self.row_count + len(nulls)
-        self._grow_rows(max(total, state + 1))
+        base: cython.int = (state - self.base_count) * 256
+        for i in range(256):
+            self.rows[base + i] = row[i]
+        self.row_known[state] = 1
+        return None
+
+    @cython.cfunc
+    def _note_rows(self, nulls: object, classes: dict) -> object:
+        """Note of the next row states whether a text may end there, and their classes."""
+        i: cython.int
         for i in range(len(nulls)):
             self.row_null[self.row_count + i] = nulls[i]
-        self.row_count = total
+        self.row_count += len(nulls)
         for each, (number, least, most) in classes.items():
             self.row_class[each] = number + 1
             self.row_least[each] = least
             self.row_most[each] = most
-        base: cython.int = state * 256
-        for i in range(256):
-            self.rows[base + i] = row[i]
-        self.row_known[state] = 1
         return None
 
     @cython.cfunc
@@ -287,9 +308,11 @@ class Automaton:
         tag: cython.longlong = atom >> TAG
         if tag == ROW:
             state: cython.int = cython.cast(cython.int, atom)
+            if state < self.base_count:
+                return self.base_rows[state * 256 + byte]
             if state >= self.row_room or not self.row_known[state]:
                 self._row_fault(state)
-            return self.rows[state * 256 + byte]
+            return self.rows[(state - self.base_count) * 256 + byte]
         if tag == LITERAL:
             at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
             if self.pool[at] != byte:

@@ -30,6 +30,7 @@ from ..language.nodes import (
 from ..language.terms import Terms
 from .kernel import Automaton
 from .rows import DEAD, DONE, Rows
+from .seed import Seed
 
 #: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes and row
 #: states take in them on average (measured; keys, arguments and derivatives included).
@@ -116,6 +117,7 @@ class Store:
     Args:
         memory: from how many bytes on (estimated) the store is full; None: `PROGRAM_MEMORY`.
         shared: many grammars will share it.
+        seed: what is known from the start.
 
     Attributes:
         nodes: the node store.
@@ -125,13 +127,16 @@ class Store:
         is_shared: many grammars share it.
     """
 
-    def __init__(self, memory: int | None = None, *, shared: bool = False) -> None:
+    def __init__(self, memory: int | None = None, *, shared: bool = False, seed: Seed | None = None) -> None:
         self._limit = memory
         self.is_shared = shared
-        self.nodes = Nodes(shared=shared)
-        self.rows = Rows(self.nodes.terms)
+        terms = Terms()
+        self.rows = Rows(terms)
+        if seed is not None:
+            terms, self.rows = seed.copies()
+        self.nodes = Nodes(terms, shared=shared)
         # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
-        self.automaton = Automaton(weakref.proxy(self), _LOCAL)
+        self.automaton = Automaton(weakref.proxy(self), _LOCAL, seed)
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
@@ -490,11 +495,11 @@ class _Shared:
         self._lock = threading.Lock()
         self._store: Store | None = None
 
-    def store(self) -> Store:
+    def store(self, seed: Seed) -> Store:
         """The store for new grammars."""
         with self._lock:
             if self._store is None or self._store.is_full:
-                self._store = Store(shared=True)
+                self._store = Store(shared=True, seed=seed)
             return self._store
 
     def release(self, store: Store) -> None:

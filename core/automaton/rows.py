@@ -51,6 +51,8 @@ class Rows:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
+        #: How many of the first states are the same in every store that began as a copy of one seed.
+        self.seeded = 0
         self._index: dict[Hashable, int] = {("done",): DONE}
         self._key: list[tuple[object, ...]] = [("done",)]
         self._path: dict[int, bytes] = {}
@@ -63,6 +65,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self._key)
+
+    def copy(self, terms: Terms) -> Rows:
+        """Another store over a copy of the terms, in which all states so far have the same numbers."""
+        other = Rows(terms)
+        for name in ("_index", "_key", "_path", "_plans", "_partial", "_classes", "_class_number", "_wide"):
+            setattr(other, name, getattr(self, name).copy())
+        other.seeded = len(self._key)
+        return other
 
     def _state(self, key: tuple[object, ...]) -> int:
         found = self._index.get(key)
@@ -95,13 +105,15 @@ class Rows:
         """What the tokens that stay inside a JSON string may be taken from.
 
         Returns:
-            A key that is the same in every store, for the states of the free string; for other states between two
+            A key that is the same in every store, for the states of the free string and of a seed; for other states between two
             characters of a JSON string, the state of the free string there, and the number of a class of nearly all
             characters of which any may follow (-1: there is none).
         """
         key = self._key[state]
         if key[0] in ("open", "body") and key[1] == self.terms.ALL:
             return key, None, -1
+        if state < self.seeded:
+            return ("seed", state), None, -1
         if key[0] == "body" and key[2]:
             chars = self.terms.open_class(key[1])  # type: ignore[arg-type]
             number = -1 if chars is None or not self._is_wide(chars) else self._number(chars)

@@ -67,11 +67,12 @@ class Nodes:
         weight: bytes that builders and their documents take (estimated by those who add them).
 
     Args:
+        terms: the store of terms; None: a new one.
         shared: many grammars will share the store: it may hold ``SHARED_ROOM`` more than one grammar may need.
     """
 
-    def __init__(self, *, shared: bool = False) -> None:
-        self.terms = Terms()
+    def __init__(self, terms: Terms | None = None, *, shared: bool = False) -> None:
+        self.terms = Terms() if terms is None else terms
         self._room = MAX_NODES + (SHARED_ROOM if shared else 0)
         self.terms.room += SHARED_ROOM if shared else 0
         self.known: dict[Hashable, int] = {}

@@ -11,7 +11,7 @@ A whole derivative row at once is a `Segments` value: a piecewise constant funct
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -47,10 +47,12 @@ class Terms:
         ALL: every string.
         ANY: every string of one character.
         room: how many terms the store may hold.
+        memo: terms that were made here before, by what they were made of; for those who make them.
     """
 
     def __init__(self) -> None:
         self.room = MAX_TERMS
+        self.memo: dict[Hashable, int] = {}
         self._index: dict[tuple[object, ...], int] = {}
         self._kind: list[int] = []
         self._args: list[tuple[Any, ...]] = []
@@ -69,6 +71,17 @@ class Terms:
 
     def __len__(self) -> int:
         return len(self._kind)
+
+    def copy(self) -> Terms:
+        """Another store in which all terms so far have the same numbers; what was learnt of them is known there."""
+        other = Terms.__new__(Terms)
+        other.room = self.room
+        for name in ("_index", "_kind", "_args", "_nullable", "_segments", "_live", "_regular", "_cofinite", "memo"):
+            setattr(other, name, getattr(self, name).copy())
+        other._has_multiple = self._has_multiple
+        other._deferred = self._deferred.copy()
+        other.EMPTY, other.EPSILON, other.ANY, other.ALL = self.EMPTY, self.EPSILON, self.ANY, self.ALL
+        return other
 
     # -- construction ------------------------------------------------------------------------------------------
 

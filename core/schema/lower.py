@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..language.charset import CharSet
 from ..language.nodes import Nodes
 from ..language.questions import listing
 from .arrays import ArrayLowering, canonical
+from .common import spaces
 from .conjunction import (
     FALSE,
     All,
@@ -32,9 +32,6 @@ from .options import SchemaOptions
 from .outermost import Outermost
 from .strings import string_term
 
-#: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
-MAX_SPACES = 20
-
 
 class Lowering:
     """Lowers one document into one node store.
@@ -54,8 +51,7 @@ class Lowering:
         self.number = len(nodes.builders)
         self.numbers = Numbers(nodes.terms)
         self.flexible = options.whitespace == "flexible"
-        spaces = nodes.terms.repeat(nodes.terms.chars(CharSet.of(" \t\n\r")), 0, MAX_SPACES)
-        self.space = nodes.text(spaces) if self.flexible else nodes.EPSILON
+        self.space = nodes.text(spaces(nodes.terms)) if self.flexible else nodes.EPSILON
         gap = b" " if options.whitespace == "single" else b""
         self.comma = b"," + gap
         self._colon = b":" + gap

@@ -150,6 +150,13 @@ class Numbers:
         Raises:
             LimitError: ``multipleOf`` needs too many states.
         """
+        key = ("number", what, any_spelling)
+        found = self.terms.memo.get(key)
+        if found is None:
+            found = self.terms.memo[key] = self._term(what, any_spelling)
+        return found
+
+    def _term(self, what: NumberRange, any_spelling: bool) -> int:
         terms = self.terms
         plain = bool(what.multiples or what.not_multiples)
         if what.fractional:

@@ -1,0 +1,27 @@
+"""The languages that nearly every schema has: free strings, any numbers, whitespace between tokens of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..language.charset import CharSet
+from ..language.terms import Terms
+from .numbers import NumberRange, Numbers
+
+#: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
+MAX_SPACES = 20
+
+
+def spaces(terms: Terms) -> int:
+    """Whitespace between two tokens of JSON (RFC 8259 section 2)."""
+    return terms.repeat(terms.chars(CharSet.of(" \t\n\r")), 0, MAX_SPACES)
+
+
+def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:
+    """Terms, each with whether it is written as a JSON string."""
+    yield terms.ALL, True
+    numbers = Numbers(terms)
+    for integer in (False, True):
+        for any_spelling in (False, True):
+            yield numbers.term(NumberRange(integer=integer), any_spelling=any_spelling), False
+    yield spaces(terms), False
