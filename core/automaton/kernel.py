@@ -744,7 +744,7 @@ class Automaton:
         )
         return {
             "states": self.state_used,
-            "rows": self.row_count,
+            "rows": self.row_count - self.base_count,
             "threads": self.thread_used,
             "faults": self.faults,
             "bytes": size,

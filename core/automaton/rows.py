@@ -105,9 +105,9 @@ class Rows:
         """What the tokens that stay inside a JSON string may be taken from.
 
         Returns:
-            A key that is the same in every store, for the states of the free string and of a seed; for other states between two
-            characters of a JSON string, the state of the free string there, and the number of a class of nearly all
-            characters of which any may follow (-1: there is none).
+            A key that is the same in every store, for the states of the free string and of a seed; for other states
+            between two characters of a JSON string, the state of the free string there, and the number of a class of
+            nearly all characters of which any may follow (-1: there is none).
         """
         key = self._key[state]
         if key[0] in ("open", "body") and key[1] == self.terms.ALL:

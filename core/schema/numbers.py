@@ -183,6 +183,13 @@ class Numbers:
     # -- spelling ----------------------------------------------------------------------------------------------
 
     def _syntax(self, integer: bool, any_spelling: bool) -> int:
+        key = ("number syntax", integer, any_spelling)
+        found = self.terms.memo.get(key)
+        if found is None:
+            found = self.terms.memo[key] = self._make_syntax(integer, any_spelling)
+        return found
+
+    def _make_syntax(self, integer: bool, any_spelling: bool) -> int:
         terms = self.terms
         whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
         sign = terms.repeat(self.minus, 0, 1)
