@@ -156,22 +156,20 @@ class Automaton:
 
     def __init__(self, source, local, seed=None):
         self.source = source
-        self.local = array("b", local)
+        self.local = local
         self.row_room = 0
         self.row_count = 0
         self.base_count = 0
         self.base_rows = array("i", [0])
-        if seed is not None:
-            self.base_rows = seed.table
-            self.base_count = len(seed.nulls)
         self.rows_array = self.row_known_array = self.row_null_array = None
         self.row_class_array = self.row_least_array = self.row_most_array = None
-        self._grow_rows(self.base_count + 16)
         if seed is not None:
-            self._note_rows(seed.nulls, seed.classes)
-            i: cython.int
-            for i in range(self.base_count):
-                self.row_known[i] = 1
+            self.base_rows = seed.table
+            self.base_count = self.row_count = len(seed.nulls)
+            self.row_null_array = seed.nulls
+            self.row_known_array = array("B", [1]) * self.base_count
+            self.row_class_array, self.row_least_array, self.row_most_array = seed.classes
+        self._grow_rows(self.base_count + 16)
         self.pool_array = _grown(None, "h", 1024)
         self.pool = self.pool_array
         self.pool_used = 0
@@ -279,26 +277,20 @@ class Automaton:
     def _row_fault(self, state: cython.int) -> object:
         self.faults += 1
         row, nulls, classes = self.source.derive(state, self.row_count)
-        self._grow_rows(max(self.row_count + cython.cast(cython.int, len(nulls)), state + 1))
-        self._note_rows(nulls, classes)
         i: cython.int
-        base: cython.int = (state - self.base_count) * 256
-        for i in range(256):
-            self.rows[base + i] = row[i]
-        self.row_known[state] = 1
-        return None
-
-    @cython.cfunc
-    def _note_rows(self, nulls: object, classes: dict) -> object:
-        """Note of the next row states whether a text may end there, and their classes."""
-        i: cython.int
+        total: cython.int = self.row_count + len(nulls)
+        self._grow_rows(max(total, state + 1))
         for i in range(len(nulls)):
             self.row_null[self.row_count + i] = nulls[i]
-        self.row_count += len(nulls)
+        self.row_count = total
         for each, (number, least, most) in classes.items():
             self.row_class[each] = number + 1
             self.row_least[each] = least
             self.row_most[each] = most
+        base: cython.int = (state - self.base_count) * 256
+        for i in range(256):
+            self.rows[base + i] = row[i]
+        self.row_known[state] = 1
         return None
 
     @cython.cfunc

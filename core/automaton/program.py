@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from array import array
 from collections.abc import Callable, Generator, Hashable
 from typing import NamedTuple
 
@@ -38,19 +39,19 @@ PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
 
 #: Bytes of a store in which nothing was derived yet (measured).
-STORE_BYTES = 100_000
+STORE_BYTES = 160_000
 
 _LOCAL_DONE = 127
 
 
-def _local_rows() -> tuple[list[int], list[bytes]]:
+def _local_rows() -> tuple[array[int], list[bytes]]:
     """The automaton of the free JSON string, with local state 0 before the opening quote and 1 between characters,
     and for each local state the shortest bytes that bring it between two characters."""
     terms = Terms()
     rows = Rows(terms)
     number = {rows.start(terms.ALL, True): 0, rows.body(terms.ALL, True): 1}
     queue = list(number)
-    table: list[int] = []
+    table = array("b")
     for state in queue:
         for target in rows.row(state):
             if target not in number and target not in (DEAD, DONE):
@@ -111,6 +112,11 @@ def _times(rope: Rope, count: int) -> Rope:
 _DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
 
+def _fresh() -> tuple[Terms, Rows]:
+    terms = Terms()
+    return terms, Rows(terms)
+
+
 class Store:
     """A lazily derived automaton, for one grammar or many.
 
@@ -130,10 +136,8 @@ class Store:
     def __init__(self, memory: int | None = None, *, shared: bool = False, seed: Seed | None = None) -> None:
         self._limit = memory
         self.is_shared = shared
-        terms = Terms()
-        self.rows = Rows(terms)
-        if seed is not None:
-            terms, self.rows = seed.copies()
+        terms, self.rows = _fresh() if seed is None else seed.copies()
+        self._known = len(terms), len(self.rows)
         self.nodes = Nodes(terms, shared=shared)
         # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
         self.automaton = Automaton(weakref.proxy(self), _LOCAL, seed)
@@ -153,8 +157,9 @@ class Store:
 
     def byte_count(self) -> int:
         """Bytes that the store takes (estimated)."""
-        sizes = (len(self.nodes.terms), TERM_BYTES), (len(self.nodes.kind), NODE_BYTES), (len(self.rows), ROW_BYTES)
-        held = STORE_BYTES + self.nodes.weight + sum(count * size for count, size in sizes)
+        terms, rows = len(self.nodes.terms) - self._known[0], len(self.rows) - self._known[1]
+        held = STORE_BYTES + self.nodes.weight
+        held += terms * TERM_BYTES + len(self.nodes.kind) * NODE_BYTES + rows * ROW_BYTES
         return held + int(self.automaton.state_bytes())
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
@@ -495,7 +500,7 @@ class _Shared:
         self._lock = threading.Lock()
         self._store: Store | None = None
 
-    def store(self, seed: Seed) -> Store:
+    def store(self, seed: Seed | None = None) -> Store:
         """The store for new grammars."""
         with self._lock:
             if self._store is None or self._store.is_full:

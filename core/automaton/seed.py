@@ -23,7 +23,7 @@ class Seed:
     Attributes:
         table: the rows, 256 numbers each.
         nulls: for each row state, whether the text may end there.
-        classes: see `Rows.run`.
+        classes: for each row state, the number of a class plus one (0: none), and the bounds; see `Rows.run`.
     """
 
     def __init__(self, languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
@@ -38,8 +38,13 @@ class Seed:
             state += 1
         self._terms, self._rows = terms, rows
         self.table = table
-        self.nulls = [rows.nullable(state) for state in range(len(rows))]
-        self.classes = {state: run for state in range(len(rows)) if (run := rows.run(state)) is not None}
+        self.nulls = array("B", [rows.nullable(state) for state in range(len(rows))])
+        runs = [rows.run(state) or (-1, 0, 0) for state in range(len(rows))]
+        self.classes = (
+            array("i", [number + 1 for number, _, _ in runs]),
+            array("i", [least for _, least, _ in runs]),
+            array("i", [most for _, _, most in runs]),
+        )
 
     def copies(self) -> tuple[Terms, Rows]:
         """Stores of terms and rows to go on from."""
