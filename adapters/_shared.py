@@ -38,7 +38,7 @@ MAX_TOOL_SETS = 64
 def missing(package: str, extra: str) -> MissingDependencyError:
     """The error for a framework that is not installed."""
     return MissingDependencyError(
-        f"toolgrammar.adapters.{extra.replace('-', '_')} needs the package {package}, which is not installed or too old",
+        f"toolgrammar.adapters.{extra.replace('-', '_')} needs {package}, which is not installed or too old",
         hint=f"pip install 'toolgrammar[{extra}]'",
     )
 
