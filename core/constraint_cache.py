@@ -227,6 +227,7 @@ class ConstraintCache:
     def _drop(self, key: Hashable) -> None:
         entry = self._entries.pop(key)
         self._bytes -= entry.size
+        entry.constraint.grammar._release()  # whoever keeps the grammar shall not keep what was counted here
         vocabulary = entry.constraint.vocabulary
         if entry.constraint.program.store.is_shared:
             sharers = self._shared[vocabulary]

@@ -332,6 +332,11 @@ class Grammar:
                     self._program = program
             return program
 
+    def _release(self) -> None:
+        """Let go of the automaton: it is made again when it is needed."""
+        with self._lock:
+            self._program = None
+
     def matches(self, data: bytes | str) -> bool:
         """Whether ``data`` is a text of the language (control tokens cannot be given as text)."""
         program = self.program

@@ -161,6 +161,17 @@ def test_what_goes_is_freed() -> None:
     assert cache.statistics.bytes == cache.statistics.entries == 0
 
 
+def test_a_grammar_that_is_kept_keeps_nothing_that_was_counted() -> None:
+    """Who keeps the grammar of an evicted constraint does not keep its store, and can use the grammar as before."""
+    cache = ConstraintCache()
+    grammar = Grammar.from_json_schema(schema(0))
+    store = weakref.ref(cache.bind(grammar, VOCABULARY).program.store)
+    assert store() is not None
+    cache.clear()
+    assert store() is None
+    assert grammar.matches("{}") and cache.bind(grammar, VOCABULARY).matcher().accept_bytes(b"{}")
+
+
 def test_concurrent_equal_requests_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen threads that ask for one schema at once wait for one compilation; others are not held up."""
     compiled: list[int] = []
