@@ -26,6 +26,8 @@ from .formats import (
     get_format,
     new_call_id,
 )
+from .formats.arguments import kinds_of_arguments
+from .mending import mended
 from .signatures import tools_from_any
 from .tool import Tool
 from .typescript import tools_from_typescript
@@ -299,10 +301,19 @@ class ToolSet:
         *,
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
+        repair: bool = False,
     ) -> Message:
         """The assistant's message in a text that a model wrote, under the grammar or freely.
 
         A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set.
+
+        Args:
+            text: what it wrote.
+            format: wire format.
+            response_schema: as for `parser`.
+            new_id: makes the ids of calls.
+            repair: mend such a call where that makes it valid: JSON that does not parse (with the ``json-repair``
+                library, if it is installed), numbers and other values that were written as strings.
 
         Raises:
             ParseError: the text ends inside a call.
@@ -313,7 +324,11 @@ class ToolSet:
         parser = self.parser(format, response_schema=response_schema, new_id=new_id)
         events: list[Event] = [*parser.feed(text), *parser.close()]
         content = "".join(event.text for event in events if isinstance(event, TextDelta))
-        calls = tuple(event.call for event in events if isinstance(event, CallEnd))
+        calls = tuple(
+            self._mended(event.call) if repair and event.call.error is not None else event.call
+            for event in events
+            if isinstance(event, CallEnd)
+        )
         reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         return Message("assistant", content, tool_calls=calls, reasoning=reasoning or None)
 
@@ -431,6 +446,11 @@ class ToolSet:
             return self.validate(call)
         except ToolGrammarError as error:
             return replace(call, error=str(error))
+
+    def _mended(self, call: ToolCall) -> ToolCall:
+        """The call, mended if it is valid then."""
+        found = self._checked(mended(call, self.names, kinds_of_arguments(tuple(self))))
+        return call if found.error is not None else found
 
     def _checker(self, name: str) -> ArgumentChecker:
         with self._lock:

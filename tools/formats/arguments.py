@@ -51,7 +51,11 @@ def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> f
     return frozenset(text for each in marks for text, control in each if control)
 
 
-def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments) -> Callable[[str, str], frozenset[str]]:
+#: Arguments under any name, where only their kinds are asked for.
+_ANY = Arguments(names=r"[\s\S]*")
+
+
+def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Callable[[str, str], frozenset[str]]:
     """Which kinds of values an argument may have, by tool and name; every kind, where the schema does not say."""
     by_name = {tool.name: tool for tool in tools}
 

@@ -167,3 +167,24 @@ def test_a_call_is_announced_first(wire: WireFormat) -> None:
     events = parser.feed(written[: written.index("x" * 50) + 5])
     assert isinstance(events[0], CallStart)
     assert events[0].name == "edit"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("llama-4", "<|python_start|>[edit(text='x')]<|python_end|>"),
+        ("llama-4", '[ edit( text = "x" , ), ]'),
+        ("pythonic", "```python\n[edit(text='x')]\n```"),
+        ("lfm2", "<|tool_call_start|>edit(text='\\x78')<|tool_call_end|>"),
+        ("olmo-3", '<function_calls>edit(text="x")</function_calls>'),
+        ("gemma-4", '<|tool_call>call:edit{"text": "x"}<tool_call|>'),
+        ("functiongemma", "<start_function_call>call: edit {text:<escape>x<escape>}"),
+        ("functionary-v3.2", '>>>edit\n{"text": "x"}'),
+    ],
+)
+def test_what_models_stray_into(name: str, text: str) -> None:
+    """Calls that nobody held are read as what they mean, however they are cut."""
+    wire = EVERY[name]
+    for pieces in ([text], list(text)):
+        ended = [event.call for event in events_of(TOOLS, wire, pieces) if isinstance(event, CallEnd)]
+        assert [(call.name, call.arguments, call.error) for call in ended] == [("edit", {"text": "x"}, None)]

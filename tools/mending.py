@@ -1,0 +1,58 @@
+"""Mending calls of models that nothing held: broken JSON, and values written as strings where none may stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..core.errors import MissingDependencyError, ParseError
+from ..core.messages import ToolCall
+from ..core.repair import extract_json
+from .formats.base import MALFORMED
+
+_WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
+
+
+def mended(call: ToolCall, names: Collection[str], kinds: Callable[[str, str], frozenset[str]]) -> ToolCall:
+    """The call as it was meant, as far as that can be seen; it may still be invalid.
+
+    Args:
+        call: a call with an error.
+        names: of the tools.
+        kinds: which kinds of values an argument may have, by tool and name.
+    """
+    if call.error is not None and call.error.startswith(MALFORMED):
+        call = _read(call, names)
+    arguments = {name: _value(value, kinds(call.name, name)) for name, value in call.arguments.items()}
+    return replace(call, arguments=arguments)
+
+
+def _read(call: ToolCall, names: Collection[str]) -> ToolCall:
+    """A call that was not JSON, from what JSON there is in it."""
+    try:
+        value = extract_json(call.raw or "", repair=True)
+    except (ParseError, MissingDependencyError):
+        return call
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, Mapping):
+        return call
+    inner = next((value[key] for key in ("arguments", "parameters") if isinstance(value.get(key), Mapping)), None)
+    if value.get("name") in names and inner is not None:
+        return replace(call, name=value["name"], arguments=dict(inner), error=None)
+    return replace(call, arguments=dict(value), error=None) if call.name in names else call
+
+
+def _value(value: Any, kinds: frozenset[str]) -> Any:
+    """A string that spells the only kind of value that may stand there, as that value."""
+    if not isinstance(value, str) or "string" in kinds:
+        return value
+    text = value.strip()
+    try:
+        meant = _WORDS[text] if text in _WORDS else json.loads(text)
+    except (ValueError, RecursionError):
+        return value
+    kind = {bool: "boolean", int: "number", float: "number", type(None): "null", list: "array", dict: "object"}
+    return meant if kind.get(type(meant)) in kinds else value
