@@ -235,7 +235,7 @@ async def test_cut_call_does_not_run(call: Call, stream: bool) -> None:
     assert result.finish_reason == "length"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 async def test_calls_validate(noise: Model, seed: int) -> None:
     """Noise at temperature 1: every call that may run validates against its tool."""
     client = ToolGrammarChatClient(
