@@ -305,8 +305,12 @@ class NamedTypes(ABC):
 
     def _resolved(self, schema: Any, node: Node) -> Any:
         """The schema behind a reference."""
+        seen: set[str] = set()
         while isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
+            if key in seen:
+                raise Circle(f"the type {key!r} is defined by itself", node)
+            seen.add(key)
             if key in self.definitions:
                 schema = self.definitions[key]
             elif key in self._reopened:

@@ -5,6 +5,7 @@ What TypeScript's type operators work on. Nothing here reads text.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,10 +30,12 @@ def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
 
 def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
     """Any of these: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
-    parts: list[Any] = []
+    found: dict[str, Any] = {}
     for member in members:
-        inner = member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]
-        parts += [part for part in inner if part is not False and part not in parts]
+        for part in member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]:
+            if part is not False:
+                found.setdefault(json.dumps(part, sort_keys=True, default=str), part)
+    parts = list(found.values())
     if not parts:
         return False
     if len(parts) == 1:
@@ -293,11 +296,7 @@ def _literals(schema: dict[str, Any]) -> list[Any]:
 
 def _unique(values: list[Any]) -> list[Any]:
     """Each value once; 1 and true are two."""
-    found: list[Any] = []
-    for value in values:
-        if not any(value == other and type(value) is type(other) for other in found):
-            found.append(value)
-    return found
+    return list({(type(value), value): value for value in values}.values())
 
 
 def _kind(value: Any) -> str:

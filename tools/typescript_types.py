@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import LimitError
 from . import jsdoc
-from .typescript_names import Scope, Typed
+from .typescript_names import Circle, Scope, Typed
 from .typescript_objects import ObjectTypes
 from .typescript_shapes import Shape, Template, joined, literal_schema, union_schema
 from .typescript_source import child_of, only_child
@@ -53,6 +53,10 @@ class TypeReader(ObjectTypes):
             )
         try:
             typed = self._type(node, scope)
+        except Circle as circle:
+            if self._open:  # whoever reads the named type may know better
+                raise
+            raise self.source.wrong(circle.node, str(circle), "break the circle") from None
         finally:
             self._depth -= 1
         return self.documented(typed, comment, node)

@@ -101,6 +101,7 @@ REFUSED = [
     ("interface T { a: Record<boolean, string> }", "a key is a string", 1, 25),
     ("type T = { a: `x${string[]}` };", "cannot stand in a template", 1, 19),
     ("type A = string; type T = Partial<A> & { x: 1 };", "object of known properties", 1, 35),
+    ("type A = B; type B = A; interface T { a: Partial<A> }", "defined by itself", 1, 1),
     ("type T = { x: 1 } | T;", "defined by itself", 1, 1),
     ("interface T extends Partial<T> { a: string }", "defined by itself", 1, 29),
     ("interface T { a: Pick<T, 'a'> }", "defined by itself", 1, 23),
