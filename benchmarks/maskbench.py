@@ -45,6 +45,9 @@ class Clock:
         self.compile: list[float] = []
         self.token: list[float] = []
         self.warm: list[float] = []
+        # The same, of the schemas that all engines take.
+        self.common_compile: list[float] = []
+        self.common_token: list[float] = []
         self.refused: Counter[str] = Counter()
         self.right = self.too_strict = self.too_lax = self.schemas_right = self.schemas = 0
         self.worst: tuple[float, str] = (0.0, "")
@@ -285,8 +288,15 @@ def main() -> int:
     gc.freeze()
     for row in track(rows, description="schemas", console=console):
         tests = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in row["tests"]]
+        before = {name: (len(clock.compile), len(clock.token), clock.schemas) for name, clock in clocks.items()}
         for engine in engines:
             run(engine, row, tests, clocks[engine.name])
+        if all(
+            len(clock.compile) > before[name][0] and clock.schemas > before[name][2] for name, clock in clocks.items()
+        ):
+            for name, clock in clocks.items():
+                clock.common_compile += clock.compile[before[name][0] :]
+                clock.common_token += clock.token[before[name][1] :]
     report: dict[str, Any] = {
         "schemas": len(rows),
         "python": platform.python_version(),
@@ -308,23 +318,33 @@ def main() -> int:
             "compile_and_first_mask_us": percentiles(clock.compile),
             "mask_and_accept_us": percentiles(clock.token),
             "warm_us": percentiles(clock.warm),
+            "common": {
+                "schemas": len(clock.common_compile),
+                "tokens": len(clock.common_token),
+                "compile_and_first_mask_us": percentiles(clock.common_compile),
+                "mask_and_accept_us": percentiles(clock.common_token),
+            },
             "tokens": len(clock.token),
             "worst": clock.worst[1],
         }
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
+    columns = ("p50", "p90", "p99", "p99.9", "worst", "mean")
     for key, title in (
         ("mask_and_accept_us", "mask + accept, us"),
         ("compile_and_first_mask_us", "compile + first mask, us"),
     ):
-        table = Table(title=title)
-        for column in ("engine", "p50", "p90", "p99", "p99.9", "worst", "mean"):
-            table.add_column(column, justify="right")
-        for name, found in report["engines"].items():
-            table.add_row(
-                name, *(f"{found[key][column]:,.1f}" for column in ("p50", "p90", "p99", "p99.9", "worst", "mean"))
-            )
-        console.print(table)
+        for where in ("all", "common"):
+            taken = {name: found if where == "all" else found["common"] for name, found in report["engines"].items()}
+            if not all(found[key] for found in taken.values()) or (where == "common" and len(taken) == 1):
+                continue
+            schemas = f"{len(clocks['toolgrammar'].common_compile)} schemas that all take"
+            table = Table(title=f"{title}: {schemas if where == 'common' else 'all schemas that an engine takes'}")
+            for column in ("engine", *columns):
+                table.add_column(column, justify="right")
+            for name, found in taken.items():
+                table.add_row(name, *(f"{found[key][column]:,.1f}" for column in columns))
+            console.print(table)
     ours = report["engines"]["toolgrammar"]
     console.print(f"warm: {ours['warm_us']}")
     for name, found in report["engines"].items():
