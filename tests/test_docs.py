@@ -188,6 +188,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.parts", "MAX_PARTS"),
+        ("tools.typescript_source", "MAX_SECONDS"),
         ("tools.typescript_types", "MAX_TYPE_DEPTH"),
         ("tools.typescript_types", "MAX_TYPE_ALTERNATIVES"),
         ("tools.typescript_names", "MAX_TYPE_INSTANCES"),

@@ -328,7 +328,11 @@ class _Text:
                 continue
             for comment in self.source.unread(declaration.nodes):
                 text = self.source.text(comment)
-                if text.startswith("/**") and jsdoc.parse(text).constrains:
+                try:
+                    constrains = text.startswith("/**") and jsdoc.parse(text).constrains
+                except jsdoc.JsDocError:  # a malformed tag is one that means something
+                    constrains = True
+                if constrains:
                     raise self.source.wrong(
                         comment,
                         "this comment constrains nothing where it stands",

@@ -6,14 +6,24 @@ Nothing here knows what a type means; `typescript_types` does.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import InvalidSchemaError, MissingDependencyError, Place, SchemaError, UnsupportedSchemaError
+from ..core.errors import (
+    InvalidSchemaError,
+    LimitError,
+    MissingDependencyError,
+    Place,
+    SchemaError,
+    UnsupportedSchemaError,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+MAX_SECONDS = 3
 
 #: Statements that declare something a signature may use, and what they are called in messages.
 _KINDS = {
@@ -67,12 +77,13 @@ class Source:
     Raises:
         InvalidSchemaError: a syntax error, with line and column.
         UnsupportedSchemaError: a statement that declares no signature.
+        LimitError: tree-sitter does not come to an end with it.
         MissingDependencyError: tree-sitter is not installed.
     """
 
     def __init__(self, text: str) -> None:
         self.bytes = text.encode("utf-8", "surrogatepass")
-        self.root: Node = _parser().parse(self.bytes).root_node
+        self.root: Node = _tree(self.bytes).root_node
         if self.root.has_error:
             raise self._syntax_error()
         self.comments: dict[int, Node] = {}  # by the byte at which they end
@@ -277,6 +288,24 @@ def _walk(node: Node) -> Iterator[Node]:
         current = waiting.pop()
         yield current
         waiting.extend(reversed(current.children))
+
+
+def _tree(source: bytes) -> Any:
+    """The syntax tree. tree-sitter's search for a way around a syntax error may have no end, so it is bounded."""
+    end = time.monotonic() + MAX_SECONDS
+    try:
+        tree = _parser().parse(
+            lambda offset, point: source[offset : offset + 65_536],
+            progress_callback=lambda offset, error: time.monotonic() > end,
+        )
+    except ValueError:  # what it raises when it is stopped
+        tree = None
+    if tree is None:
+        raise LimitError(
+            f"the TypeScript cannot be read in {MAX_SECONDS} seconds",
+            hint="it has a syntax error, most likely: tsc says where",
+        )
+    return tree
 
 
 def _parser() -> Any:

@@ -117,6 +117,7 @@ REFUSED = [
     ("interface T { /** @schema [1] */ x: string }", "a JSON object", 1, 15),
     ("interface T { /** @type Date */ x: string }", "not a type that a comment may give", 1, 15),
     ("interface T { x: number /** @minimum 3 */ }", "constrains nothing", 1, 25),
+    ("interface T { x: number /** @minimum 0declare */ }", "constrains nothing", 1, 25),
     ("declare function f(...xs: string[]): void;", "no names", 1, 20),
     ("declare function f(x): void;", "'x' has no type", 1, 20),
     ("declare function f(x = new Date()): void;", "'x' has no type", 1, 20),
@@ -160,6 +161,13 @@ def test_limits() -> None:
     with pytest.raises(LimitError, match="alternatives"):
         schema_from_typescript(f"type U = {union}; type T = U & U;", "T")
     assert schema_from_typescript("type T = " + " | ".join(f'"{i}"' for i in range(3000)) + ";")
+
+
+def test_a_text_that_the_parser_does_not_finish() -> None:
+    """A syntax error that tree-sitter finds no way around is an error of ours after a stated time."""
+    text = 'type T = \'it\\\'s\' | "line\\interface T {\n  /** Not empty. @schema {nbreak" | "\\u00e9\\stringx41" | "\\u{1F600}" |type T = { a: string[]; b: Array "tab\\t\\\\";'
+    with pytest.raises((LimitError, SchemaError)):
+        tools_from_typescript(text)
 
 
 def test_names_choose() -> None:
