@@ -150,17 +150,41 @@ class Model:
 
         Law: each result is that of `generate` alone, up to how the backend rounds.
         """
-        if isinstance(prompts, (str, Message)):
-            raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
-        if max_rows < 1:
-            raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
-        each = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
-        if len(each) != len(prompts):
-            raise ModelError(f"{len(prompts)} prompts, and {len(each)} params", hint="one for all, or one for each")
-        resolved = [resolve_params(one, overrides) for one in each]
-        conversations = [conversation_of(prompt) for prompt in prompts]
-        results: list[list[Generation]] = [[] for _ in prompts]
-        works = [self._work(*request) for request in zip(conversations, resolved, results, strict=True)]
+        return self._batch(*_requests(prompts, params, overrides, max_rows), return_errors, max_rows)
+
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool = False,
+        max_rows: int = MAX_ROWS,
+        **overrides: Any,
+    ) -> list[Any]:
+        """Like `generate_batch`, without blocking the event loop; cancelling the task stops all within a step."""
+        conversations, each = _requests(prompts, params, overrides, max_rows)
+        abandoned = threading.Event()
+        each = [replace(one, cancel=_either(abandoned, one.cancel)) for one in each]
+        loop = asyncio.get_running_loop()
+        worker = loop.run_in_executor(None, self._batch, conversations, each, return_errors, max_rows)
+        try:
+            return await asyncio.shield(worker)
+        except asyncio.CancelledError:
+            abandoned.set()
+            await asyncio.wait([worker])
+            worker.exception()  # that it was cancelled, which nobody waits for
+            raise
+
+    def _batch(
+        self,
+        conversations: Sequence[Sequence[Message]],
+        params: Sequence[GenerateParams],
+        return_errors: bool,
+        max_rows: int,
+    ) -> list[Any]:
+        """Many generations, together where the backend can."""
+        results: list[list[Generation]] = [[] for _ in conversations]
+        works = [self._work(*request) for request in zip(conversations, params, results, strict=True)]
         if isinstance(self.backend, BatchBackend):
             with closing(self.backend.start_batch()) as batch:
                 errors = together(works, batch, self._turn, max_rows, lambda number, event: None)
@@ -427,10 +451,7 @@ class Model:
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
         abandoned = threading.Event()
-        asked = params.cancel
-
-        def cancelled() -> bool:
-            return abandoned.is_set() or (asked is not None and asked())
+        cancelled = _either(abandoned, params.cancel)
 
         def send(item: Event | BaseException | None) -> None:
             if not abandoned.is_set():
@@ -460,6 +481,32 @@ class Model:
             abandoned.set()
             if not worker.done():
                 await asyncio.shield(worker)
+
+
+def _requests(
+    prompts: Sequence[Prompt],
+    params: GenerateParams | Sequence[GenerateParams] | None,
+    overrides: dict[str, Any],
+    max_rows: int,
+) -> tuple[list[tuple[Message, ...]], list[GenerateParams]]:
+    """The conversations of a batch and how each is answered.
+
+    Raises:
+        ModelError: they are no batch, or an option is wrong.
+    """
+    if isinstance(prompts, (str, Message)):
+        raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
+    if max_rows < 1:
+        raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
+    each = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
+    if len(each) != len(prompts):
+        raise ModelError(f"{len(prompts)} prompts, and {len(each)} params", hint="one for all, or one for each")
+    return [conversation_of(prompt) for prompt in prompts], [resolve_params(one, overrides) for one in each]
+
+
+def _either(abandoned: threading.Event, asked: Callable[[], bool] | None) -> Callable[[], bool]:
+    """Whether nobody waits any more, or the caller says that it is enough."""
+    return lambda: abandoned.is_set() or (asked is not None and asked())
 
 
 def _finished(result: list[Generation]) -> Generation:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -166,6 +168,52 @@ def test_misuse_of_a_batch_is_named() -> None:
     with pytest.raises(ModelError, match="max_rows is 0"):
         model.generate_batch(["a"], max_rows=0)
     assert model.generate_batch([]) == []
+
+
+def test_async_batch_is_the_sync_one() -> None:
+    """Awaited, a batch has the same results and errors; wrong requests are told at once."""
+    prompts, params = requests(1.0)
+    backend = Batching()
+    model = Model(backend)
+    expected = model.generate_batch(prompts, params)
+    params[1] = replace(params[1], max_tokens=1)
+
+    async def main() -> None:
+        outcomes = await model.agenerate_batch(prompts, params, return_errors=True, max_rows=3)
+        assert isinstance(outcomes.pop(1), BudgetError)
+        assert same(outcomes) == same([expected[0], *expected[2:]])
+        with pytest.raises(BudgetError):
+            await model.agenerate_batch(prompts, params)
+        with pytest.raises(ModelError, match="a batch is a sequence"):
+            await model.agenerate_batch("x")
+        given = replace(params[0], cancel=lambda: True)
+        (outcome,) = await model.agenerate_batch(["x"], given, return_errors=True)
+        assert isinstance(outcome, CancelledError)
+
+    asyncio.run(main())
+    assert not backend.rows
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_cancelling_an_async_batch_stops_every_row(together: bool) -> None:
+    """The event loop stays free, all prompts stop within a step, nothing is left, and the next batch is fine."""
+    backend = Batching() if together else EmbeddedBackend(prefix_cache=0)
+    model = Model(backend)
+
+    async def main() -> None:
+        task = asyncio.create_task(model.agenerate_batch(["x"] * 4, max_tokens=3000, temperature=1.0, seed=1))
+        for _ in range(5):
+            await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - begun < 5.0
+        assert len(await model.agenerate_batch(["a", "b"], json_mode=JsonMode(PERSON))) == 2
+
+    asyncio.run(main())
+    if isinstance(backend, Batching):
+        assert not backend.rows
 
 
 def test_usage_counts_what_was_not_computed_again() -> None:
