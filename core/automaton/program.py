@@ -41,6 +41,9 @@ TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 160_000
 
+#: For how many texts a store remembers what follows at a DYNAMIC place.
+MAX_CLOSED = 64
+
 _LOCAL_DONE = 127
 
 
@@ -145,6 +148,7 @@ class Store:
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
         self._dynamic: list[int] = []
+        self._closed: dict[tuple[int, bytes], int] = {}
         self._shortest: dict[int, Rope | None] = {}
 
     def __del__(self) -> None:
@@ -244,6 +248,17 @@ class Store:
         return result
 
     def _close(self, state: int, text: bytes) -> int:
+        """An open state behind a text, with each DYNAMIC thread replaced by what follows there; or -1."""
+        # The tokens of one mask meet the same few places, and the token that is then chosen once more.
+        key = state, text
+        closed = self._closed.get(key)
+        if closed is None:
+            if len(self._closed) >= MAX_CLOSED:
+                self._closed.clear()
+            closed = self._closed[key] = self._find_closed(state, text)
+        return closed
+
+    def _find_closed(self, state: int, text: bytes) -> int:
         while state != -1:
             places = self.automaton.open_threads(state)
             if not places:

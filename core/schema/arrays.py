@@ -36,6 +36,7 @@ class ArrayLowering:
     def __init__(self, lowering: Lowering) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
+        self._lists: dict[Arrays, bool] = {}
 
     def node(self, arrays: Arrays) -> int:
         """The arrays that satisfy a conjunction."""
@@ -131,9 +132,23 @@ class ArrayLowering:
             ]
         )
 
+    def _may_list(self, arrays: Arrays) -> bool:
+        """Whether some item may be one of listed values, so that listed arrays and objects can run out."""
+        known = self._lists.get(arrays)
+        if known is None:
+            parts = [*arrays.parts, *(part for rest in arrays.rests for part in rest.parts)]
+            positions = 1 + max((len(part.prefix) for part in parts), default=0)
+            known = self._lists[arrays] = bool(arrays.contains) or any(
+                branch.values is not None
+                for index in range(positions)
+                for branch in self.lowering.branches(self._goal(arrays, index))
+            )
+        return known
+
     def _from_text(self, arrays: Arrays, after: _Place, kind: int) -> int:
         """What may stand after an item, given all items so far."""
         bare = replace(after, written=None)
+        lists = self._may_list(arrays)
 
         def resolve(text: bytes) -> int:
             spelling = self.lowering.spelling
@@ -144,6 +159,8 @@ class ArrayLowering:
             written = frozenset(items)
             if len(written) < len(items):
                 return self.nodes.EMPTY
+            if not lists:  # arrays and objects are compared when they are complete: what follows is the same
+                written = frozenset(item for item in items if item[0] not in "[{")
             return self._items(arrays, replace(after, written=written))
 
         static = self._items(replace(arrays, unique=False), bare)
