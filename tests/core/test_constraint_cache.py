@@ -267,6 +267,7 @@ def part(number: int) -> Grammar:
 
 def test_shared_stores_are_counted_once_and_go_with_the_last() -> None:
     """Grammars of shared parts weigh little each; when all are gone, so is their store."""
+    program_module.SHARED.release(program_module.SHARED.store())  # other tests may hold grammars of theirs
     cache = ConstraintCache()
     known = Vocabulary(VOCABULARY.tokens, eos=VOCABULARY.eos)
     first = cache.bind(part(0) | part(1), known)
