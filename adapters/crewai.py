@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, PrivateAttr
 
@@ -85,7 +85,7 @@ class ToolGrammarLLM(BaseLLM):
     min_p: float | None = None
     repetition_penalty: float | None = None
     logit_bias: dict[int, float] | None = None
-    thinking: bool | int | None = None
+    thinking: bool | int | Literal["auto"] | None = None
     timeout: float | None = None
     tool_format: str | None = None
     on_budget: str | None = None

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -99,7 +99,7 @@ class ChatToolGrammar(BaseChatModel):
         min_p: drop tokens below this share of the most likely one's probability.
         repetition_penalty: more than 1 makes repeating less likely.
         seed: makes sampling reproducible.
-        thinking: reasoning before the answer: True, False, or its budget in tokens.
+        thinking: reasoning before the answer: True, False, its budget in tokens, or ``"auto"`` (as the model begins).
         stop: strings that end a text answer.
         timeout: seconds for one answer.
         streaming: let ``invoke`` stream to callbacks.
@@ -122,7 +122,7 @@ class ChatToolGrammar(BaseChatModel):
     min_p: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
-    thinking: bool | int | None = None
+    thinking: bool | int | Literal["auto"] | None = None
     stop: list[str] | None = None
     timeout: float | None = None
     streaming: bool = False

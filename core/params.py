@@ -122,8 +122,9 @@ class GenerateParams:
         logit_bias: what to add to the logits of these token ids; -100 all but bans one. No bias brings back what the
             grammar forbids.
         seed: makes sampling reproducible.
-        thinking: reasoning before the answer: True, or its budget in tokens, the markers included; False: none. None:
-            as the prompt has it, so that a model whose template begins to reason may finish.
+        thinking: reasoning before the answer: True, or its budget in tokens, the markers included; False: none;
+            ``"auto"``: if the model begins to. None: as the prompt has it, so that a model whose template begins to
+            reason may finish.
         thinking_markers: what begins and ends it; None lets the model's vocabulary decide.
         prefix: what the assistant's turn says already; the answer goes on from there, and leaves it out. A token that
             the prefix ends inside of is written as the tokenizer would (token healing).
@@ -150,7 +151,7 @@ class GenerateParams:
     repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] | None = None
     seed: int | None = None
-    thinking: bool | int | None = None
+    thinking: bool | int | Literal["auto"] | None = None
     thinking_markers: tuple[str, str] | None = None
     prefix: str = ""
     stop: Sequence[str] = ()

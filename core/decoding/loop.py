@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
@@ -92,6 +92,8 @@ class Decoding:
         params: how to generate.
         reasoning: a matcher of what is written before that text, if anything is; it ends by itself.
         reasoning_budget: how many tokens that may be; it is closed then. None: whatever the text leaves.
+        instead: a matcher of the text that is written without reasoning, if the model is to choose.
+        marker: the size of what begins the reasoning, in bytes and control tokens: there the choice is certain.
         heal: the prompt may end inside a token; see `_heal`.
 
     Attributes:
@@ -110,6 +112,8 @@ class Decoding:
     params: GenerateParams
     reasoning: Matcher | None = None
     reasoning_budget: int | None = None
+    instead: Matcher | None = None
+    marker: int = 0
     heal: bool = False
     token_ids: list[int] = field(default_factory=list)
     reason: FinishReason = "stop"
@@ -148,7 +152,9 @@ class Decoding:
         budget = self._budget()
         self._deadline = None if self.params.timeout is None else time.monotonic() + self.params.timeout
         self._sampler.saw(self.prompt)
-        if self.reasoning is not None:
+        if self.reasoning is not None and (
+            self.instead is None or (yield from self._decide(self.reasoning, self.instead, budget))
+        ):
             yield from self._reason(self.reasoning, budget)
         if self.heal and self.prompt and not self.token_ids and not self._must_stop():
             yield from self._heal(budget)
@@ -157,11 +163,53 @@ class Decoding:
         if self.closed_at is not None and self.reason == "stop":
             self.reason = "length"
 
+    def _decide(
+        self, thought: Matcher, text: Matcher, budget: int
+    ) -> Generator[Step | Forward, npt.NDArray[np.float32] | None, bool]:
+        """Let the model begin to reason, or begin the text; whether it reasons.
+
+        A token may be the beginning of both (a ``<`` of the marker, or of the text), so both go on as long as what is
+        written may be either. The steps come when that is known.
+        """
+        needed = len(complete(self.backend, self.matcher))
+        behind, self.matcher = self.matcher, text
+        thinks, writes = len(complete(self.backend, thought)) + needed <= budget, True
+        held: list[Step] = []
+        size = 0
+        while thinks and writes and not self._must_stop():
+            remaining = budget - len(self.token_ids) - 1
+            allowed = np.union1d(self._allowed(), self._allowed(thought))
+            token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+            if token_id in self.backend.vocabulary.eos and text.is_accepting:
+                text.accept(token_id)
+                thinks = False
+                break
+            thinks = thought.accept(token_id)
+            if thinks and len(complete(self.backend, thought)) + needed > remaining:
+                thought.rollback(1)
+                thinks = False
+            writes = text.accept(token_id)
+            if writes and not self._fits(remaining):
+                text.rollback(1)
+                writes = False
+                if not thinks:
+                    self._deny()
+            if thinks or writes:
+                held.append(self._append(token_id, len(allowed) == 1, len(allowed)))
+                size += len(held[-1].data) or 1
+                writes = writes and not (thinks and size >= self.marker)
+        thinks = thinks and not writes
+        for step in held:
+            yield replace(step, reasoning=thinks)
+        if thinks:
+            self.matcher = behind
+        return thinks
+
     def _reason(self, matcher: Matcher, budget: int) -> Steps:
         """Write the reasoning; what the text needs at least is kept for it."""
         text, self.matcher = self.matcher, matcher
         self._reasons = True
-        least = len(complete(self.backend, matcher))
+        least = len(self.token_ids) + len(complete(self.backend, matcher))
         most = budget - len(complete(self.backend, text))
         if self.reasoning_budget is not None:
             most = min(most, max(least, self.reasoning_budget))
@@ -180,7 +228,7 @@ class Decoding:
             )
         wanted = self.params.max_tokens
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
-        least = 0 if self.reasoning is None else len(complete(self.backend, self.reasoning))
+        least = 0 if self.reasoning is None or self.instead is not None else len(complete(self.backend, self.reasoning))
         if not self._fits(budget - least):
             needed = least + len(complete(self.backend, self.matcher))
             way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
@@ -272,13 +320,13 @@ class Decoding:
             self._logits = logits
         return self._logits
 
-    def _allowed(self) -> npt.NDArray[np.intp]:
-        """The ids of the allowed tokens, ascending.
+    def _allowed(self, matcher: Matcher | None = None) -> npt.NDArray[np.intp]:
+        """The ids of the tokens that a matcher (by default the present one) allows, ascending.
 
         Raises:
             DecodingError: there are none.
         """
-        self.matcher.fill_mask(self._mask)
+        (matcher or self.matcher).fill_mask(self._mask)
         allowed = np.flatnonzero(np.unpackbits(self._mask.view(np.uint8), bitorder="little").view(np.bool_))
         if len(allowed) == 0:
             raise no_token("go on")

@@ -47,6 +47,7 @@ class Output:
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
         self._thoughts = _Thoughts(*reasoning) if decoding.reasoning is not None else None
+        self._has_thought = False
         self._begins = False  # the answer begins: newlines between it and the reasoning are none of it
         self._answer_from = 0  # the character of `raw` with which it begins
         self._arguments_from = 0  # the arguments of the present call do not begin before
@@ -63,11 +64,12 @@ class Output:
         """The events of one step. A control token writes no text; a parser of calls is given its name."""
         if self._thoughts is not None:
             if step.reasoning:
+                self._has_thought = True
                 text = self._characters.decode(step.data)
                 self.raw += text
                 return self._collected(iter(self._thoughts.feed(text)))
             self._thoughts = None
-            self._begins = True
+            self._begins = self._has_thought
         events = self._read(self._characters.decode(step.data))
         name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
         return self._collected(itertools.chain(events, self._marker(name)) if name else events)

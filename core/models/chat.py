@@ -44,6 +44,14 @@ def template_turns(
     return turns, []
 
 
+def thinking_variables(thinking: bool | None) -> dict[str, bool]:
+    """What a chat template is told of reasoning, under the names by which templates ask; None tells it nothing.
+
+    Qwen's and GLM's ask for ``enable_thinking``, DeepSeek's and Granite's for ``thinking``.
+    """
+    return {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
+
+
 def plain_prompt(
     messages: Sequence[Message],
     tool_prompt: str,

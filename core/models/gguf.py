@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
-from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import Session
 from .template import ChatTemplate
@@ -123,7 +123,11 @@ class GGUFBackend:
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self._vocabulary, text)
 
     def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_prompt: str = "",
+        thinking: bool | None = None,
     ) -> list[int]:
         """Token ids of a conversation, by the chat template in the file where there is one.
 
@@ -133,6 +137,7 @@ class GGUFBackend:
             messages: the conversation.
             tools: handed to the template if it knows tools.
             tool_prompt: put into the system turn if it does not.
+            thinking: handed to the template, if given, under the names by which templates ask whether to reason.
 
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
@@ -144,7 +149,7 @@ class GGUFBackend:
             return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, bos)
         turns, known_tools = template_turns(messages, tools, tool_prompt, self._template.source)
         ids: list[int] = []
-        for text, is_spelled in self._template.render(turns, known_tools):
+        for text, is_spelled in self._template.render(turns, known_tools, thinking_variables(thinking)):
             if is_spelled:
                 ids += self.encode(text)
             elif not ids:

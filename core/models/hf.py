@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
-from .chat import encode_inside, plain_prompt, refuse_images, template_turns
+from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
 from .hf_batch import HFBatch, SeparateRows, can_batch, nearly_equal
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import BatchSession, Session
@@ -169,8 +169,7 @@ class HFBackend:
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if known_tools:
             options["tools"] = known_tools
-        if thinking is not None:
-            options |= {"enable_thinking": thinking, "thinking": thinking}
+        options |= thinking_variables(thinking)
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
         try:

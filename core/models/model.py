@@ -283,7 +283,7 @@ class Model:
         thinking: object = None,
     ) -> list[int]:
         options: dict[str, Any] = {}
-        if thinking is not None and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
+        if isinstance(thinking, int) and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
             options["thinking"] = thinking is not False
         if tools is None or not tools.names:
             return self.backend.encode_prompt(messages, **options)
@@ -367,24 +367,28 @@ class Model:
         """The generation after a prompt, and the text before and behind its reasoning."""
         markers = markers_of(params.thinking_markers, self.vocabulary)
         begun = markers is not None and has_begun(prompt, markers, self.vocabulary)
-        wanted = params.thinking is not None and params.thinking is not False
+        chooses = params.thinking == "auto" and markers is not None and not begun
+        wanted = isinstance(params.thinking, int) and params.thinking is not False
         if wanted and markers is None:
             raise ModelError(
                 "the vocabulary has no markers of reasoning",
                 hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
             )
-        if params.prefix and (begun or wanted):
+        if params.prefix and (begun or wanted or chooses):
             raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
-        if markers is None or not (begun or wanted):
+        if markers is None or not (begun or wanted or chooses):
             ids = self.backend.encode(params.prefix) if params.prefix else []
             matcher = self._bind(plan.grammar).matcher()
             return Decoding(self.backend, [*prompt, *ids], matcher, params, heal=bool(ids)), ("", "")
-        budget = None if params.thinking is None or params.thinking is True else int(params.thinking)
+        budget = None if params.thinking is True or not isinstance(params.thinking, int) else params.thinking
         special = self.vocabulary.special
         # Between reasoning and answer models write newlines; they are neither's.
         answer = self._bind(_NEWLINES + plan.grammar).matcher()
         reasoning = self._bind(markers.grammar(special, begun=begun)).matcher()
         decoding = Decoding(self.backend, prompt, answer, params, reasoning=reasoning, reasoning_budget=budget)
+        if chooses:
+            decoding.instead = self._bind(plan.grammar).matcher()
+            decoding.marker = markers.size(special)
         return decoding, (markers.text_before(special, begun=begun), markers.text_behind(special))
 
     def _ask_json(

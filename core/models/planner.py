@@ -139,8 +139,9 @@ def resolve_params(params: GenerateParams | None, overrides: dict[str, Any]) -> 
         raise ModelError(
             "a sampling option is out of range", hint="temperature >= 0, 0 < top_p <= 1, top_k >= 0, 0 <= min_p <= 1"
         )
-    if isinstance(params.thinking, int) and params.thinking < 0:
-        raise ModelError(f"thinking is {params.thinking}", hint="True, False, or a budget in tokens")
+    thinking = params.thinking
+    if not (thinking is None or thinking == "auto" or (isinstance(thinking, int) and thinking >= 0)):
+        raise ModelError(f"thinking is {thinking!r}", hint="True, False, 'auto', or a budget in tokens")
     if not 0 < params.repetition_penalty < float("inf"):
         raise ModelError(
             f"repetition_penalty is {params.repetition_penalty}", hint="give more than 0; 1 changes nothing"

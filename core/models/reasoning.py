@@ -44,6 +44,10 @@ class ReasoningMarkers:
             parts += [Grammar.text(excluding=again), *ending]
         return Grammar.sequence(*parts, *_spelled(self.after, special))
 
+    def size(self, special: Collection[str]) -> int:
+        """How much its start is, in bytes and control tokens."""
+        return sum(1 if control else len(text.encode()) for text, control in _pieces(self.start, special))
+
     def text_before(self, special: Collection[str], *, begun: bool) -> str:
         """The text, control tokens aside, that stands before the reasoning."""
         return "" if begun else "".join(text for text, control in _pieces(self.start, special) if not control)

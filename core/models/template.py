@@ -44,9 +44,17 @@ class ChatTemplate:
         self._compiled = _compile(source)
 
     def render(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] = (),
+        variables: Mapping[str, Any] | None = None,
     ) -> Iterator[tuple[str, bool]]:
         """The prompt in pieces: text, and whether it only spells a control token (and is none).
+
+        Args:
+            messages: the conversation, as transformers hands it to templates.
+            tools: the tools, likewise.
+            variables: what the template is given besides, by name.
 
         Raises:
             ModelError: the template refuses the conversation.
@@ -63,7 +71,7 @@ class ChatTemplate:
                 messages=_map_texts(messages, lambda text: self._pattern.sub(spelled, text)),
                 tools=_map_texts(tools, lambda text: self._pattern.sub(spelled, text)) if tools else None,
                 add_generation_prompt=True,
-                **self._constants,
+                **{**(variables or {}), **self._constants},
             )
         except Exception as error:  # a template is a program of the model's: it may raise anything
             raise ModelError(

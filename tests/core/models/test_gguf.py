@@ -298,6 +298,23 @@ def test_sentencepiece_tokenizers(tmp_path: Path) -> None:
     backend.close()
 
 
+def test_a_template_is_told_whether_to_reason(tmp_path: Path, oracle: Any, tokens: Any) -> None:
+    """``thinking`` reaches the template in the file, by both of its usual names; "auto" and None do not."""
+    template = TEMPLATE + "{{ enable_thinking }}/{{ thinking }}" + "{% if enable_thinking %}<think>\n{% endif %}"
+    write_gguf(tmp_path / "thinks.gguf", oracle, tokens, template)
+    model = load_model(f"gguf:{tmp_path / 'thinks.gguf'}", threads=1)
+    decode = model.vocabulary.decode
+    for thinking, shown in ((None, b"/"), (True, b"True/True<think>\n"), (False, b"False/False")):
+        assert decode(model.backend.encode_prompt([Message("user", "hi")], thinking=thinking)).endswith(b": " + shown)
+    request = {"json_mode": JsonMode({"enum": ["a", "b"]}), "thinking_markers": ("<think>", "</think>")}
+    begun = model.generate("x", thinking=20, **request)
+    assert begun.usage.reasoning_tokens > 0 and not begun.raw.startswith("<think>")
+    for thinking in (None, False):
+        assert model.generate("x", thinking=thinking, **request).raw in ('"a"', '"b"')
+    assert model.generate("x", thinking="auto", **request).text in ('"a"', '"b"')
+    model.backend.close()
+
+
 def test_template_that_refuses_is_a_clear_error(tmp_path: Path, oracle: Any, tokens: Any) -> None:
     """What a template raises is told; a template that is no Jinja is refused when the file is loaded."""
     write_gguf(tmp_path / "strict.gguf", oracle, tokens, "{{ raise_exception('users only') }}")

@@ -199,3 +199,4 @@ def test_a_template_is_told_whether_to_reason(tmp_path: Path) -> None:
     assert model.generate("x", **request, max_tokens=60).usage.reasoning_tokens > 0
     without = model.generate("x", thinking=False, **request)
     assert without.usage.reasoning_tokens == 0 and without.raw in ('"a"', '"b"')
+    assert model.generate("x", thinking="auto", max_tokens=60, **request).usage.reasoning_tokens > 0

@@ -156,6 +156,87 @@ def test_thinking_leaves_room_for_the_answer_at_every_budget() -> None:
         assert len(generation.token_ids) <= budget
 
 
+AUTO = GenerateParams(json_mode=JsonMode(SCHEMA), thinking="auto")
+
+
+@pytest.mark.parametrize(
+    ("script", "reasoning", "text"),
+    [
+        ('<think>\nHm.\n</think>\n\n{"n": 4}', "Hm.", '{"n": 4}'),
+        ('{"n": 4}', None, '{"n": 4}'),
+    ],
+)
+def test_the_model_decides_whether_to_reason(script: str, reasoning: str | None, text: str) -> None:
+    """With thinking="auto", reasoning is what the model begins, in streams as in whole answers."""
+    generation = ScriptedModel([script]).generate("x", AUTO)
+    assert (generation.message.reasoning, generation.text) == (reasoning, text)
+    events = list(ScriptedModel([script]).stream("x", AUTO))
+    thought = "".join(each.text for each in events if isinstance(each, ReasoningDelta))
+    assert (thought or None) == generation.message.reasoning
+    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == generation.text
+
+
+@pytest.mark.parametrize("spelled", [True, False])
+def test_a_text_that_begins_like_the_marker_is_text(spelled: bool) -> None:
+    """Up to where the two part, what is written may be both; newlines at the beginning of a text are its own."""
+    single: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
+    vocabulary = Vocabulary([*single, None], eos=[256]) if spelled else None  # no token for the whole marker
+    auto = GenerateParams(thinking="auto", thinking_markers=("<think>", "</think>"))
+    for script in ("<thin ice>", "\n\nHello", "<", "<think", "Hi <think>x</think>"):
+        plain = ScriptedModel([script], vocabulary=vocabulary).generate("x")
+        generation = ScriptedModel([script], vocabulary=vocabulary).generate("x", auto)
+        assert (generation.text, generation.message.reasoning) == (plain.text, None) == (script, None)
+        assert generation.raw == plain.raw and generation.usage.reasoning_tokens == 0
+    generation = ScriptedModel(["<think>I see.</think>\nHello"], vocabulary=vocabulary).generate("x", auto)
+    assert (generation.text, generation.message.reasoning) == ("Hello", "I see.")
+
+
+@pytest.mark.parametrize("markers", FAMILIES, ids=lambda each: each.start)
+@pytest.mark.parametrize("control", [True, False])
+def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> None:
+    """Whichever a model of noise begins, the answer is valid at every budget from the least for the answer alone."""
+    specials, texts = vocabulary_of(markers, control=control)
+    backend = Family(specials, texts)
+    model = Model(backend)
+    backend.boost[min(range(256, backend.vocabulary.size - 1), default=ord("<"))] = 1.5
+    with pytest.raises(BudgetError, match="needs 8 tokens"):
+        model.generate("x", AUTO, max_tokens=7)
+    reasoned = set()
+    for budget in range(8, 60):
+        generation = model.generate("x", AUTO, max_tokens=budget, temperature=1.0, seed=budget)
+        assert is_valid(json.loads(generation.text), SCHEMA)
+        assert len(generation.token_ids) <= budget
+        reasoned.add(generation.usage.reasoning_tokens > 0)
+        if generation.usage.reasoning_tokens:
+            assert generation.raw.startswith(markers.text_before(specials, begun=False))
+        else:
+            assert generation.raw == generation.text
+    assert reasoned == {True, False}
+
+
+def test_the_decision_has_the_models_own_probability() -> None:
+    """The share of answers with reasoning is the marker's probability among all that may come first."""
+    backend = Family(["<think>", "</think>"])
+    marker = backend.vocabulary.special["<think>"]
+    backend.boost[marker] = 1.5
+    logits = backend.start().extend(backend.encode_prompt([Message("user", "x")]))
+    weights = np.exp(logits[[marker, *range(ord("0"), ord("9") + 1), ord("-")]].astype(np.float64))
+    expected = float(weights[0] / weights.sum())
+    request = GenerateParams(json_mode=JsonMode({"type": "integer"}), thinking="auto", temperature=1.0, max_tokens=4)
+    draws = 800
+    model = Model(backend)
+    seen = sum(model.generate("x", request, seed=seed).usage.reasoning_tokens > 0 for seed in range(draws))
+    assert 0.1 < expected < 0.9
+    assert abs(seen - draws * expected) < 4 * (draws * expected * (1 - expected)) ** 0.5
+
+
+def test_deciding_where_there_is_nothing_to_decide() -> None:
+    """A model without markers does not reason; reasoning that the prompt has begun is finished."""
+    assert Model(Family()).generate("x", AUTO, max_tokens=60).message.reasoning is None
+    begun = Model(Family(["<think>", "</think>"], ending=["<think>"])).generate("x", AUTO, max_tokens=60)
+    assert begun.usage.reasoning_tokens > 0
+
+
 def test_no_thinking_closes_what_the_prompt_has_begun() -> None:
     """With thinking=False the markers that a template has opened are closed at once."""
     backend = Family(["<think>", "</think>"], ending=["<think>", "\n"])
@@ -220,6 +301,10 @@ def test_misuse_of_thinking_is_named() -> None:
         model.generate("x", thinking=True)
     with pytest.raises(ModelError, match="thinking is -1"):
         model.generate("x", thinking=-1)
+    with pytest.raises(ModelError, match="thinking is 'maybe'"):
+        model.generate("x", thinking="maybe")
+    with pytest.raises(ModelError, match="prefix and thinking"):
+        model.generate("x", thinking="auto", thinking_markers=("[R]", "[/R]"), prefix="I")
     with pytest.raises(ModelError, match="prefix and thinking"):
         model.generate("x", thinking=True, thinking_markers=("[R]", "[/R]"), prefix="I")
     with pytest.raises(ModelError, match="no pair"):
