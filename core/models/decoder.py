@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ContextOverflowError, ModelError
+from .opened import OpenSessions
 
 Floats = npt.NDArray[np.float32]
 
@@ -186,12 +187,20 @@ class _Layer:
 
 
 class DecoderSession:
-    """One sequence and its key/value cache; implements `Session`. Not for several threads at once."""
+    """One sequence and its key/value cache; implements `Session`. Not for several threads at once.
 
-    def __init__(self, network: Network) -> None:
+    Args:
+        network: the weights.
+        opened: where it, and what is forked from it, is known while it is open.
+    """
+
+    def __init__(self, network: Network, opened: OpenSessions[DecoderSession] | None = None) -> None:
         self._network: Network | None = network
         self._length = 0
+        self._opened = opened
         self._reserve(min(_FIRST_CAPACITY, network.context_window))
+        if opened is not None:
+            opened.add(self)
 
     @property
     def length(self) -> int:
@@ -246,7 +255,7 @@ class DecoderSession:
 
     def fork(self, length: int) -> DecoderSession:
         """An independent session with the first ``length`` tokens."""
-        copy = DecoderSession(self._open())
+        copy = DecoderSession(self._open(), self._opened)
         copy._reserve(max(length, min(_FIRST_CAPACITY, self._open().context_window)))
         copy._keys[:, :, :length] = self._keys[:, :, :length]
         copy._values[:, :, :length] = self._values[:, :, :length]

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Union
 
 from ..decoding import Forward
+from ..errors import ModelError
 from ..events import Event
 from .protocol import BatchSession, Session
 
@@ -30,7 +31,38 @@ class Released:
     """The sequence is over: free it. What is asked for afterwards belongs to a new one."""
 
 
-def alone(work: Work, start: Callable[[], Session], turn: Lock) -> Iterator[Event]:
+class Turn:
+    """Whose forward pass it is: ``with turn`` lets one run at a time, and none once it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._is_closed = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._is_closed:
+            self._lock.release()
+            self.check()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def check(self) -> None:
+        """Say that there are no more turns, if that is so.
+
+        Raises:
+            ModelError: it is closed.
+        """
+        if self._is_closed:
+            raise ModelError("the model is closed", hint="load it again")
+
+    def close(self) -> None:
+        """Wait for the forward pass that is running, and let no other begin."""
+        with self._lock:
+            self._is_closed = True
+
+
+def alone(work: Work, start: Callable[[], Session], turn: Turn) -> Iterator[Event]:
     """Run one generation; yields its events.
 
     Args:
@@ -49,9 +81,9 @@ def alone(work: Work, start: Callable[[], Session], turn: Lock) -> Iterator[Even
             reply = None
             if isinstance(item, Forward):
                 begins = session is None
-                if session is None:
-                    session = start()
                 with turn:
+                    if session is None:
+                        session = start()
                     reply = session.extend(item.token_ids)
                 if begins:  # a session that goes on from a kept one says how much of it it had
                     item.cached_tokens = getattr(session, "cached_tokens", 0)
@@ -68,7 +100,7 @@ def alone(work: Work, start: Callable[[], Session], turn: Lock) -> Iterator[Even
 
 
 def together(
-    works: Sequence[Work], batch: BatchSession, turn: Lock, most: int, emit: Callable[[int, Event], None]
+    works: Sequence[Work], batch: BatchSession, turn: Turn, most: int, emit: Callable[[int, Event], None]
 ) -> list[Exception | None]:
     """Run many generations, with one forward pass for all that need one; a row that is over makes room for the next.
 

@@ -20,6 +20,7 @@ from ..messages import ImagePart, Message, ToolCall
 from ..vocabulary import Vocabulary
 from .bpe import ByteBPE
 from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
+from .opened import OpenSessions
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import Session
 
@@ -53,15 +54,18 @@ class EmbeddedBackend:
         size = self._tokenizer.vocabulary.size
         if weights is None:
             config = DecoderConfig(vocabulary=size)
-            self._network = Network(config, noise_weights(config, seed), context_window)
+            network = Network(config, noise_weights(config, seed), context_window)
         else:
-            self._network = Network.load(Path(weights), size, context_window)
+            network = Network.load(Path(weights), size, context_window)
+        self._network: Network | None = network
+        self._window = context_window
+        self._opened: OpenSessions[DecoderSession] = OpenSessions()
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
         self.trained = weights is not None
-        shape = self._network.config
+        shape = network.config
         self.description = (
-            f"a {shape.layers}-layer decoder with {self._network.parameters / 1e6:.1f} million parameters in NumPy; "
+            f"a {shape.layers}-layer decoder with {network.parameters / 1e6:.1f} million parameters in NumPy; "
             + (
                 f"trained weights from {Path(weights).name}"
                 if weights is not None
@@ -82,7 +86,7 @@ class EmbeddedBackend:
     @property
     def context_window(self) -> int:
         """How many tokens fit in a sequence."""
-        return self._network.context_window
+        return self._window
 
     @property
     def tool_format(self) -> str:
@@ -134,10 +138,25 @@ class EmbeddedBackend:
         return prompt.finish()
 
     def start(self) -> Session:
-        """A fresh, empty sequence."""
-        if not self._keeps:
-            return DecoderSession(self._network)
-        return self.prefixes.start(lambda: DecoderSession(self._network))
+        """A fresh, empty sequence.
+
+        Raises:
+            ModelError: the backend is closed.
+        """
+        self._opened.check()
+        return self.prefixes.start(self._session) if self._keeps else self._session()
+
+    def _session(self) -> DecoderSession:
+        network = self._network
+        if network is None:
+            raise ModelError("the model is closed", hint="load it again")
+        return DecoderSession(network, self._opened)
+
+    def close(self) -> None:
+        """Free the weights and all sequences; closing twice is allowed."""
+        self.prefixes.close()
+        self._opened.close()
+        self._network = None
 
 
 class _Prompt:

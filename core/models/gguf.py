@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
+from .opened import OpenSessions
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import Session
 from .template import ChatTemplate
@@ -81,8 +81,7 @@ class GGUFBackend:
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
         self._vocabulary = _vocabulary(self._weights)
-        self._sessions: weakref.WeakSet[GGUFSession] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._opened: OpenSessions[GGUFSession] = OpenSessions()
         source = library.llama_model_chat_template(self._weights.model, None)
         self._template: ChatTemplate | None = None
         if source:
@@ -170,17 +169,13 @@ class GGUFBackend:
 
     def _session(self) -> GGUFSession:
         session = GGUFSession(_Context(self._open(), self._window, self._threads), self._session)
-        with self._lock:
-            self._sessions.add(session)
+        self._opened.add(session)
         return session
 
     def close(self) -> None:
         """Free the model and all its sessions; closing twice is allowed."""
         self.prefixes.close()
-        with self._lock:
-            sessions = list(self._sessions)
-        for session in sessions:
-            session.close()
+        self._opened.close()
         self._weights.close()
 
     def _open(self) -> _Weights:

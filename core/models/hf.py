@@ -7,7 +7,7 @@ import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
@@ -15,6 +15,7 @@ from ..messages import Message
 from ..vocabulary import Vocabulary
 from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
 from .hf_batch import HFBatch, SeparateRows, can_batch, nearly_equal
+from .opened import OpenSessions
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import BatchSession, Session
 
@@ -68,6 +69,7 @@ class HFBackend:
         self.prefixes = PrefixCache(prefix_cache)
         self._keeps = prefix_cache > 0
         self._traits = _Traits()
+        self._opened = self._traits.opened
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -140,6 +142,7 @@ class HFBackend:
 
     def _ids(self, text: str) -> list[int]:
         with self._tokenizer_lock:
+            self._opened.check()
             found = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return list(found["input_ids"])
 
@@ -161,6 +164,7 @@ class HFBackend:
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
         """
+        self._opened.check()
         refuse_images(messages)
         if not self._template:
             bos = self._tokenizer.bos_token_id
@@ -182,20 +186,43 @@ class HFBackend:
             ) from error
 
     def start(self) -> Session:
-        """A fresh, empty sequence."""
+        """A fresh, empty sequence.
+
+        Raises:
+            ModelError: the backend is closed.
+        """
+        self._opened.check()
         return self.prefixes.start(self._session) if self._keeps else self._session()
 
     def _session(self) -> HFSession:
         return HFSession(self._model, self._device, self._window, self._traits)
 
     def start_batch(self) -> BatchSession:
-        """An empty batch: one forward pass for all rows, where the model's cache allows that."""
+        """An empty batch: one forward pass for all rows, where the model's cache allows that.
+
+        Raises:
+            ModelError: the backend is closed.
+        """
+        self._opened.check()
         if self._traits.batches is None:
             with closing(self._session()) as session:
                 self._traits.batches = can_batch(self._model, self._device, session)
         if self._traits.batches:
-            return HFBatch(self._model, self._device, self._window)
+            batch = HFBatch(self._model, self._device, self._window)
+            self._opened.add(batch)
+            return batch
         return SeparateRows(self.start, self._window)
+
+    def close(self) -> None:
+        """Free the model, the tokenizer and all sequences; closing twice is allowed."""
+        self.prefixes.close()
+        self._opened.close()
+        with self._tokenizer_lock:
+            self._model = self._tokenizer = None
+        if self._device.startswith("cuda"):
+            import torch
+
+            torch.cuda.empty_cache()  # else it stays reserved for this process
 
 
 @dataclass
@@ -205,10 +232,12 @@ class _Traits:
     Attributes:
         batches: whether rows can share a cache.
         reads_on: whether several tokens at once are read right behind those that a cache of an unfamiliar kind holds.
+        opened: the sessions that are open.
     """
 
     batches: bool | None = None
     reads_on: bool | None = None
+    opened: OpenSessions[Any] = field(default_factory=OpenSessions)
 
 
 class HFSession:
@@ -230,6 +259,7 @@ class HFSession:
         takes = inspect.signature(model.forward).parameters
         self._keeps_cache = "past_key_values" in takes
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
+        self._traits.opened.add(self)
 
     @property
     def cache(self) -> Any:
@@ -345,8 +375,8 @@ class HFSession:
         return twin
 
     def close(self) -> None:
-        """Free the cache."""
-        self._cache = None
+        """Free the cache; closing twice is allowed."""
+        self._cache = self._model = None
         self._ids.clear()
         self._closed = True
 

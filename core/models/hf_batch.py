@@ -154,6 +154,7 @@ class HFBatch:
         """Free all of it; closing twice is allowed."""
         self._rows.clear()
         self._forget()
+        self._model = None
         self._is_closed = True
 
     def _forget(self) -> None:

@@ -8,25 +8,26 @@ import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..constraint_cache import ConstraintCache
 from ..decoding import Decoding, Forward, Output
 from ..decoding.loop import DEFAULT_BUDGET
-from ..errors import CancelledError, InvalidArgumentsError, ModelError, ParseError
+from ..errors import CancelledError, InvalidArgumentsError, ModelError
 from ..events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
 from ..grammar import Grammar
-from ..messages import Message, TextPart
+from ..messages import Message
 from ..params import GenerateParams, JsonMode, ToolInterface
-from ..repair import extract_json
-from ..validation import violations
-from .drive import Released, alone, together
+from .drive import Released, Turn, alone, together
+from .json_answers import check_text, converted, judge, summed, with_instructions
 from .planner import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of
 from .protocol import Backend, BatchBackend
 from .reasoning import has_begun, markers_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ..automaton import Constraint
     from ..vocabulary import Vocabulary
     from .drive import Logits, Work
@@ -76,9 +77,30 @@ class Model:
         self.backend = backend
         self.capabilities = Capabilities()
         self._default_max_tokens = default_max_tokens
-        self._turn = threading.Lock()
+        self._turn = Turn()
         self._planner = Planner()
         self.cache = ConstraintCache() if cache is None else cache
+        self._owns_cache = cache is None
+
+    def close(self) -> None:
+        """Free the backend: weights, sequences and those that are kept, and the grammars unless their cache is shared.
+
+        Waits for the forward pass that is running. What is still being generated, in streams too, ends with an error
+        at its next step, and so does whatever is asked afterwards. Closing twice is allowed; ``with load_model(...) as
+        model`` closes at the end.
+        """
+        self._turn.close()
+        close: Callable[[], None] | None = getattr(self.backend, "close", None)
+        if close is not None:
+            close()
+        if self._owns_cache:
+            self.cache.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __copy__(self) -> Model:
         return self
@@ -186,7 +208,9 @@ class Model:
         results: list[list[Generation]] = [[] for _ in conversations]
         works = [self._work(*request) for request in zip(conversations, params, results, strict=True)]
         if isinstance(self.backend, BatchBackend):
-            with closing(self.backend.start_batch()) as batch:
+            with self._turn:
+                opened = self.backend.start_batch()
+            with closing(opened) as batch:
                 errors = together(works, batch, self._turn, max_rows, lambda number, event: None)
         else:
             errors = [self._exhaust(work) for work in works]
@@ -282,6 +306,7 @@ class Model:
         tool_format: str | None = None,
         thinking: object = None,
     ) -> list[int]:
+        self._turn.check()
         options: dict[str, Any] = {}
         if isinstance(thinking, int) and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
             options["thinking"] = thinking is not False
@@ -359,7 +384,7 @@ class Model:
         finish = output.finish(len(prompt))
         generation = output.generation(finish)
         if plan.check is not None and finish.reason != "cancelled":
-            _validate(generation.text, plan.check)
+            check_text(generation.text, plan.check)
         result.append(generation)
         yield finish
 
@@ -401,7 +426,7 @@ class Model:
         rules = schema_of(mode.schema)
         if not mode.constrained_decoding:
             params = replace(params, json_mode=None)
-            messages = _with_instructions(messages, rules)
+            messages = with_instructions(messages, rules)
         elif not mode.strict:
             # What the grammar does not hold is validated here, so that the model can be asked again.
             plan = self._planner.plan(params, None)
@@ -410,10 +435,10 @@ class Model:
         wrong: list[str] = []
         for _ in range(MAX_RETRIES + 1 if mode.repair else 1):
             generation = yield from self._silent(messages, params)
-            usage = _sum(usage, generation.usage)
-            value, wrong = self._judge(generation.text, mode, rules)
+            usage = summed(usage, generation.usage)
+            value, wrong = judge(generation.text, mode, rules)
             if not wrong and convert:
-                value, wrong = _converted(value, mode.schema)
+                value, wrong = converted(value, mode.schema)
             if not wrong:
                 text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
                 message = replace(generation.message, content=text)
@@ -438,16 +463,6 @@ class Model:
                 except StopIteration:
                     return _finished(result)
                 logits = (yield item) if isinstance(item, (Forward, Released)) else None
-
-    def _judge(self, text: str, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
-        """The value of a text, and what is wrong with it as far as the grammar did not see to that."""
-        if mode.constrained_decoding and mode.strict:
-            return json.loads(text), []
-        try:
-            value = extract_json(text, repair=mode.repair)
-        except ParseError as error:
-            return None, [error.message]
-        return value, list(violations(value, rules))
 
     async def _in_thread(
         self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]
@@ -532,47 +547,3 @@ def _outcome(error: Exception | None, result: list[Generation]) -> Generation | 
         return _finished(result)
     except CancelledError as cancelled:
         return cancelled
-
-
-def _validate(text: str, schema: Any) -> None:
-    wrong = list(violations(json.loads(text), schema))
-    if wrong:
-        raise InvalidArgumentsError(
-            f"the answer is not valid under the schema: {'; '.join(wrong[:3])}",
-            hint="generate_json asks the model again; json_mode.strict=True names what cannot be enforced",
-        )
-
-
-def _converted(value: Any, schema: Any) -> tuple[Any, list[str]]:
-    """The instance of a Pydantic class, and what its validators have against it; any other schema changes nothing."""
-    check: Callable[[Any], Any] | None = getattr(schema, "model_validate", None)
-    if not callable(check):
-        return value, []
-    from pydantic import ValidationError
-
-    try:
-        return check(value), []
-    except ValidationError as error:
-        return None, [
-            f"at {'/'.join(map(str, each['loc'])) or '(root)'}: {each['msg']}"
-            for each in error.errors(include_url=False)
-        ]
-
-
-def _with_instructions(messages: Sequence[Message], schema: Any) -> tuple[Message, ...]:
-    """The conversation with the schema in its last message of the user: nothing else tells a free model of it."""
-    text = f"Answer with JSON alone, valid under this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "user":
-            content = (
-                f"{message.content}\n\n{text}"
-                if isinstance(message.content, str)
-                else (*message.content, TextPart(f"\n\n{text}"))
-            )
-            return (*messages[:index], replace(message, content=content), *messages[index + 1 :])
-    return (*messages, Message("user", text))
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Usage)})

@@ -79,7 +79,8 @@ class BatchSession(Protocol):
 class Backend(Protocol):
     """A loaded model with its tokenizer.
 
-    A backend that can run several sequences in one forward pass also satisfies `BatchBackend`.
+    A backend that can run several sequences in one forward pass also satisfies `BatchBackend`. One that holds what is
+    better freed at once than by the collector has ``close()``, which closes its sessions too and may be called twice.
     """
 
     @property

@@ -223,7 +223,7 @@ def test_generates_json_that_is_valid(path: Path) -> None:
         value = json.loads(generation.text)
         assert set(value) == {"city", "days"} and len(value["city"]) <= 8 and 1 <= value["days"] <= 9
         assert generation.usage.forward_passes < generation.usage.completion_tokens
-    model.backend.close()
+    model.close()
 
 
 def test_prompt_goes_through_the_files_template(backend: GGUFBackend) -> None:
@@ -312,7 +312,7 @@ def test_a_template_is_told_whether_to_reason(tmp_path: Path, oracle: Any, token
     for thinking in (None, False):
         assert model.generate("x", thinking=thinking, **request).raw in ('"a"', '"b"')
     assert model.generate("x", thinking="auto", **request).text in ('"a"', '"b"')
-    model.backend.close()
+    model.close()
 
 
 def test_template_that_refuses_is_a_clear_error(tmp_path: Path, oracle: Any, tokens: Any) -> None:
@@ -352,7 +352,7 @@ def test_context_window_is_kept(path: Path) -> None:
     assert model.context_window == 64
     generation = model.generate("hi", json_mode=JsonMode({"type": "string"}), temperature=1.0, seed=1)
     assert isinstance(json.loads(generation.text), str) and generation.usage.completion_tokens < 64
-    model.backend.close()
+    model.close()
 
 
 def test_closing_frees_everything(path: Path) -> None:
@@ -373,6 +373,22 @@ def test_closing_frees_everything(path: Path) -> None:
     del other, weights, context
     gc.collect()
     assert [each.alive for each in frees] == [False, False]
+
+
+def test_closing_a_model_frees_weights_and_contexts(path: Path) -> None:
+    """Leaving the block frees llama.cpp's model and every context, of a stream that nobody reads on too."""
+    with load_model(f"gguf:{path}", threads=1) as model:
+        model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
+        stream = model.stream("x", max_tokens=100, temperature=1.0, seed=1)
+        next(stream)
+        contexts = [session._context._free for session in model.backend._opened._sessions]
+        weights = model.backend._weights._free
+        assert len(contexts) == 2 and all(each.alive for each in [weights, *contexts])
+    assert not any(each.alive for each in [weights, *contexts])
+    for ask in (lambda: next(stream), lambda: model.generate("x")):
+        with pytest.raises(ModelError, match="the model is closed"):
+            ask()
+    model.close()
 
 
 def test_next_turn_reuses_the_last_one(path: Path) -> None:

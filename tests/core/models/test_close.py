@@ -1,0 +1,170 @@
+"""Closing a model frees what it holds, whatever is going on, and is told clearly afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import ConstraintCache, Grammar, JsonMode, Model, ModelError, load_model
+from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.testing import ScriptedModel
+
+MODE = JsonMode({"type": "array", "items": {"type": "integer"}, "maxItems": 9})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Llama of random weights, with a tokenizer of single bytes."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    raw = Tokenizer(models.BPE(vocab={name: number for number, name in enumerate(alphabet)}, merges=[]))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    raw.add_special_tokens([AddedToken("<|end|>", special=True)])
+    path = tmp_path_factory.mktemp("llama")
+    transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>").save_pretrained(path)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=257,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        eos_token_id=256,
+        bos_token_id=256,
+        max_position_embeddings=4096,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+@pytest.fixture(params=["embedded", "hf"])
+def model(request: pytest.FixtureRequest) -> Model:
+    """A model of each kind, loaded afresh."""
+    return load_model("embedded" if request.param == "embedded" else f"hf:{request.getfixturevalue('folder')}")
+
+
+def weights_of(model: Model) -> weakref.ref[Any]:
+    """The weights, not kept alive."""
+    backend: Any = model.backend
+    return weakref.ref(backend._network if isinstance(backend, EmbeddedBackend) else backend._model)
+
+
+def opened(model: Model) -> int:
+    """How many sessions are open or kept."""
+    gc.collect()
+    backend: Any = model.backend
+    return len(backend._opened) + backend.prefixes.counters().sessions
+
+
+def test_closing_frees_weights_sessions_and_grammars(model: Model) -> None:
+    """After a conversation, a batch and a stream that nobody reads on, nothing is left; closing twice is allowed."""
+    weights = weights_of(model)
+    model.generate("What is the weather like?", json_mode=MODE, max_tokens=40)
+    model.generate_batch(["What is", "the weather like"], json_mode=MODE, max_tokens=40)
+    stream = model.stream("x", max_tokens=400, temperature=1.0, seed=1)
+    next(stream)
+    assert opened(model) > 0 and len(model.cache) > 0
+    model.close()
+    assert opened(model) == 0 and len(model.cache) == 0
+    assert weights() is None
+    with pytest.raises(ModelError, match="the model is closed"):
+        list(stream)
+    model.close()
+    assert opened(model) == 0
+
+
+def test_a_closed_model_says_so(model: Model) -> None:
+    """Whatever is asked of a closed model, the error is the same; what needs no weights still answers."""
+    name, window = model.name, model.context_window
+    with model as same:
+        assert same is model
+        session = model.backend.start()
+        session.extend([1, 2, 3])
+    asked: list[Callable[[], Any]] = [
+        lambda: model.generate("x"),
+        lambda: list(model.stream("x")),
+        lambda: model.generate_batch(["x", "y"]),
+        lambda: model.generate_json("x", {"type": "integer"}),
+        lambda: model.count_tokens("x"),
+        lambda: asyncio.run(model.agenerate("x")),
+        lambda: asyncio.run(model.agenerate_batch(["x"])),
+        model.backend.start,
+    ]
+    for ask in asked:
+        with pytest.raises(ModelError, match="the model is closed"):
+            ask()
+    with pytest.raises(ModelError, match="closed"):
+        session.extend([4])
+    session.close()
+    assert (model.name, model.context_window) == (name, window)
+    assert opened(model) == 0
+
+
+def test_leaving_with_an_error_closes(model: Model) -> None:
+    """An exception inside the block passes through, and the model is closed."""
+    with pytest.raises(ZeroDivisionError), model:
+        raise ZeroDivisionError
+    with pytest.raises(ModelError, match="the model is closed"):
+        model.generate("x")
+
+
+def test_closing_while_others_generate(model: Model) -> None:
+    """Generations in other threads, alone and in a batch, end with the error at their next step, and leak nothing."""
+    begun = threading.Semaphore(0)
+    errors: list[BaseException] = []
+
+    def work(ask: Callable[..., Any]) -> None:
+        def step() -> bool:
+            begun.release()
+            return False
+
+        try:
+            ask(max_tokens=3000, temperature=1.0, seed=1, cancel=step, grammar=Grammar.from_regex("[a-z]{2900}"))
+        except ModelError as error:
+            errors.append(error)
+
+    asks: list[Callable[..., Any]] = [
+        lambda **options: model.generate("x", **options),
+        lambda **options: model.generate_batch(["x", "y"], **options),
+    ]
+    threads = [threading.Thread(target=work, args=(ask,)) for ask in asks]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        assert begun.acquire(timeout=30)
+    model.close()
+    for thread in threads:
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+    assert len(errors) == 2 and all("the model is closed" in str(error) for error in errors)
+    del errors[:]
+    assert opened(model) == 0
+
+
+def test_a_shared_cache_of_grammars_is_left_alone() -> None:
+    """Closing one of two models that share a cache leaves it to the other."""
+    cache = ConstraintCache()
+    first, second = (Model(EmbeddedBackend(), cache=cache) for _ in range(2))
+    first.generate("x", json_mode=MODE, max_tokens=40)
+    first.close()
+    assert len(cache) > 0
+    assert second.generate("x", json_mode=MODE, max_tokens=40).text
+
+
+def test_a_backend_that_cannot_be_closed() -> None:
+    """A backend without ``close`` is let alone, and its model is closed all the same."""
+    with ScriptedModel(["a", "b"]) as model:
+        assert model.generate("x").text == "a"
+    with pytest.raises(ModelError, match="the model is closed"):
+        model.generate("x")
