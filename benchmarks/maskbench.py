@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from results_io import machine
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -300,7 +301,7 @@ def main() -> int:
     report: dict[str, Any] = {
         "schemas": len(rows),
         "python": platform.python_version(),
-        "machine": platform.processor() or platform.machine(),
+        "machine": machine(),
         "compiled": COMPILED,
         "clock": options.clock,
         "order": options.order,

@@ -1,0 +1,324 @@
+"""Writes the tables of ``docs/performance.md`` from the results that are kept beside this file, and draws the picture.
+
+    python benchmarks/report.py [--check]
+
+A table stands between two comments, ``<!-- NAME: written by benchmarks/report.py -->`` and ``<!-- end of NAME -->``,
+and shows ``benchmarks/results/NAME.json``. What is between them is written anew; the prose around it is by hand. A
+table whose result is not kept stays as it is. With ``--check`` nothing is written: the exit status says whether
+something would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from figure import Line, Panel, chart
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+PAGE = HERE.parent / "docs" / "performance.md"
+PICTURE = HERE.parent / "docs" / "images" / "growth.svg"
+BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
+SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
+MB = 2**20
+Result = Mapping[str, Any]
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; numbers get thousands separators, and fractions two digits."""
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for row in rows:
+        cells = [
+            f"{each:,.2f}" if isinstance(each, float) else f"{each:,}" if isinstance(each, int) else str(each)
+            for each in row
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def figures(value: float | None) -> str:
+    """A time: a digit after the point where it says something, none above a hundred."""
+    if value is None:
+        return ""
+    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+def where(result: Result) -> str:
+    """The machine and the versions, in a line."""
+    machine = result["machine"]
+    listed = result.get("versions") or (machine.get("versions") if isinstance(machine, Mapping) else None) or {}
+    versions = ", ".join(f"{name} {version}" for name, version in listed.items())
+    if not isinstance(machine, Mapping):  # the benchmarks that write one file where they are told
+        return ", ".join(filter(None, (str(machine), f"Python {result['python']}", versions)))
+    return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {versions}"
+
+
+CLOCKS = {"cpu": "processor time of the thread", "wall": "wall time"}
+
+
+def masks(result: Result) -> str:
+    """MaskBench: times of all engines, the same on the schemas that all of them take, and verdicts."""
+    engines: Mapping[str, Any] = result["engines"]
+    names = {name: f"{name} {found['version']}" for name, found in engines.items()}
+    kinds = (("mask_and_accept_us", "mask + accept"), ("compile_and_first_mask_us", "compile + first mask"))
+    rows: list[list[str]] = []
+    for key, what in kinds:
+        rows += [[f"{what}: {names[name]}", *shares(found[key])] for name, found in engines.items() if found[key]]
+    for name, found in engines.items():
+        if found["warm_us"]:
+            rows.append([f"mask + accept, the same texts again: {names[name]}", *shares(found["warm_us"])])
+    kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
+    order = "any order" if result["order"] == "any" else "the schema's order"
+    parts = [
+        f"{result['schemas']:,} schemas, properties in {order}; microseconds, {CLOCKS[result['clock']]}; {kernel};"
+        f" {where(result)}.",
+        table(("", *SHARES), rows),
+    ]
+    common = {name: each for name, found in engines.items() if (each := found.get("common")) and each[kinds[0][0]]}
+    if len(common) > 1 and "toolgrammar" in common:
+        taken = {each["schemas"] for each in common.values() if "schemas" in each}
+        count = f"the {taken.pop():,} schemas" if len(taken) == 1 else "the schemas"
+        rows = []
+        for key, what in kinds:
+            rows += [[f"{what}: {names[name]}", *shares(each[key])] for name, each in common.items()]
+            ours = common["toolgrammar"][key]
+            for name, each in common.items():
+                if name != "toolgrammar":
+                    ratios = [f"{ours[share] / each[key][share]:.2f}" for share in SHARES]
+                    rows.append([f"*toolgrammar's, as a multiple of {name}'s*", *ratios])
+        parts += [f"The same on {count} that all engines compile:", table(("", *SHARES), rows)]
+    verdicts = [
+        [
+            names[name],
+            found["schemas_compiled"],
+            found["schemas_right"],
+            found["instances"]["too_lax"],
+            found["instances"]["too_strict"],
+            sum(found["refused"].values()),
+        ]
+        for name, found in engines.items()
+    ]
+    columns = ("compiled", "all their instances judged right", "invalid accepted", "valid refused", "schemas refused")
+    parts.append(table(("", *columns), verdicts))
+    if refused := engines["toolgrammar"]["refused"]:
+        parts.append("Refused by toolgrammar: " + ", ".join(f"{count} {name}" for name, count in refused.items()) + ".")
+    return "\n\n".join(parts)
+
+
+def shares(found: Mapping[str, float]) -> list[str]:
+    """The cells of one distribution."""
+    return [figures(found.get(share)) for share in SHARES]
+
+
+def batch(result: Result) -> str:
+    """Many texts at once."""
+    rows = [(engine, what, float(value)) for engine, what, value in result["micros_a_row"]]
+    return f"{result['rows']} texts; {where(result)}.\n\n" + table(("engine", "what", "µs a row (median)"), rows)
+
+
+def decoding(result: Result) -> str:
+    """Whole generations: forward passes, time, and the engine's share of it."""
+    rows = []
+    for row in result["rows"]:
+        tokens, passes, seconds = row["tokens"], row["passes"], row["seconds"]
+        own = row["forward"] > 0
+        parts = (seconds - row["forward"] - row["sampler"], row["sampler"]) if own else ()
+        rows.append(
+            (
+                row["model"],
+                row["name"],
+                "" if row["name"].endswith("free") else row["calls"],
+                tokens,
+                passes,
+                tokens / max(1, passes),
+                f"{seconds / max(1, tokens) * 1e3:.1f}",
+                *([f"{part / seconds:.1%}" for part in parts] or ("", "")),
+            )
+        )
+    columns = ("model", "way", "calls", "tokens", "forward passes", "tokens per pass", "ms per token")
+    refused = f"\n\nRefused: {'; '.join(result['refused'])}." if result["refused"] else ""
+    head = f"{result['parameters'] / 1e6:.1f} million parameters; {where(result)}."
+    return f"{head}\n\n{table((*columns, 'engine', 'sampler'), rows)}{refused}"
+
+
+def tool_sets(result: Result) -> str:
+    """Changing tool sets."""
+    rows = []
+    for name, found in result["engines"].items():
+        first, second = found["compile_and_first_mask_us"], found["second_mask_us"]
+        times = (first["p50"], first["p99"], second["p50"], second["p99"])
+        rows.append((name, found["requests"], found["refused"], found["first_pass_seconds"], *times))
+    columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
+    return f"{where(result)}.\n\n" + table((*columns, "mask at the names, us: p50", "p99"), rows)
+
+
+def memory(result: Result) -> str:
+    """What constraints take."""
+    schemas = result["schemas"]["entries"] + result["schemas"]["evictions"]
+    names = {
+        "10": (f"union of 10 tools, {result['calls']:,} calls", 20),
+        "100": (f"union of 100 tools, {result['calls']:,} calls", 100),
+        "schemas": (f"{schemas:,} distinct schemas through a cache", 256),
+    }
+    rows = []
+    for part, (name, bound) in names.items():
+        counted, held = result[part]["counted_bytes"] / MB, result[part]["resident_bytes"] / MB
+        rows.append((name, counted, held, float(bound), "yes" if max(counted, held) <= bound else "NO"))
+    return f"{where(result)}.\n\n" + table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows)
+
+
+def vocabulary(result: Result) -> str:
+    """What it takes to prepare a vocabulary."""
+    rows = []
+    for name in ("computed, kept nowhere", "computed and written", "read"):
+        clock, cpu, hashed = (result[name][key] for key in ("clock_ms", "processor_ms", "of_that_hash_ms"))
+        middle = len(clock) // 2
+        rows.append((name, clock[0], clock[middle], cpu[middle], hashed[middle]))
+    columns = ("", "best, ms", "median, ms", "median of processor time, ms", "of that the content hash, ms")
+    return f"{where(result)}.\n\n" + table(columns, rows)
+
+
+AXES = {
+    "vocabulary": "tokens of the vocabulary",
+    "properties": "properties of the schema",
+    "depth": "depth of nesting",
+    "tools": "tools of the set",
+}
+
+
+def growth_table(result: Result) -> str:
+    """The table of ``growth.py``; a point that an engine refuses says so."""
+    points = [each for sweep in result["sweeps"].values() for each in sweep.values()]
+    engines = list(dict.fromkeys(name for each in points for name in each))
+    columns = ["", ""]
+    for name in engines:
+        columns += [f"{name}: first, mean", "p50", "worst", "again, mean", "compile + first mask"]
+    rows = []
+    for sweep, sizes in result["sweeps"].items():
+        for at, found in sizes.items():
+            row = [sweep, f"{int(at):,}"]
+            for name in engines:
+                each = found.get(name, {"refused": ""})
+                if "refused" in each:
+                    row += ["refused", "", "", "", ""]
+                    continue
+                first = each["first_us"]
+                times = (first["mean"], first["p50"], first["worst"], each["again_us"]["mean"])
+                row += [figures(time) for time in (*times, each["compile_and_first_mask_us"]["p50"])]
+            rows.append(row)
+    return table(columns, rows)
+
+
+def growth(result: Result) -> str:
+    """Growth: the picture, and the table."""
+    picture = f"![Cost of a token and of compiling, as things grow](images/{PICTURE.name})"
+    made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
+    tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
+    head = f"Microseconds, {CLOCKS[result['clock']]}; {tools}; {where(result)}."
+    return "\n\n".join((picture, head, growth_table(result)))
+
+
+LINES = (
+    Line("toolgrammar, first time", "#1a5fb4"),
+    Line("toolgrammar, again", "#62a0ea", "5 4"),
+    Line("llguidance, first time", "#c64600"),
+    Line("llguidance, again", "#ffa348", "5 4"),
+)
+
+
+def growth_picture(result: Result) -> str:
+    """The picture of ``growth.py``, as SVG."""
+
+    def line(sweep: str, engine: str, *keys: str) -> list[tuple[float, float | None]]:
+        points: list[tuple[float, float | None]] = []
+        for at, found in result["sweeps"][sweep].items():
+            if engine in found:
+                value: Any = found[engine]
+                for key in keys:
+                    value = None if value is None else value.get(key)
+                points.append((float(at), value))
+        return points
+
+    engines = ("toolgrammar", "llguidance")
+    token, compiling = [], []
+    for sweep in result["sweeps"]:
+        lines = {}
+        for engine in engines:
+            lines[f"{engine}, first time"] = line(sweep, engine, "first_us", "mean")
+            lines[f"{engine}, again"] = line(sweep, engine, "again_us", "mean")
+        token.append(Panel(AXES[sweep], lines))
+        whole = {f"{engine}, first time": line(sweep, engine, "compile_and_first_mask_us", "p50") for engine in engines}
+        compiling.append(Panel(AXES[sweep], whole))
+    rows = (("One mask and one accept, mean", token), ("Compile and first mask, median", compiling))
+    return chart("Cost of a token and of compiling, as vocabulary, schema, depth and tool set grow", LINES, rows)
+
+
+def draw_growth(result: Result) -> None:
+    """Write the picture."""
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(growth_picture(result), encoding="utf-8")
+
+
+TABLES: dict[str, Callable[[Result], str]] = {
+    "maskbench": masks,
+    "growth": growth,
+    "batch": batch,
+    "decoding": decoding,
+    "tool_sets": tool_sets,
+    "memory": memory,
+    "vocabulary_cost": vocabulary,
+}
+
+
+def kept(name: str) -> Result | None:
+    """A result, if it is kept."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def written(page: str, results: Callable[[str], Result | None] = kept) -> str:
+    """The page with its tables as the results have them.
+
+    Raises:
+        ValueError: a table that nobody writes, a result that no table shows, a comment without its other half.
+    """
+    found = [match[2] for match in BLOCK.finditer(page)]
+    if unknown := set(found) - set(TABLES):
+        raise ValueError(f"nobody writes the table {sorted(unknown)[0]}; there are {', '.join(TABLES)}")
+    if page.count(": written by benchmarks/report.py -->") != len(found):
+        raise ValueError("a table's first comment has no last one")
+    if missing := [name for name in TABLES if name not in found and results(name) is not None]:
+        raise ValueError(f"the result {missing[0]} is kept, and the page has no table for it")
+
+    def anew(match: re.Match[str]) -> str:
+        result = results(match[2])
+        return match[0] if result is None else f"{match[1]}{TABLES[match[2]](result)}\n{match[4]}"
+
+    return BLOCK.sub(anew, page)
+
+
+def main() -> int:
+    """Write the page and the picture, or say whether they are as the results are."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
+    options = parser.parse_args()
+    texts = {PAGE: written(PAGE.read_text(encoding="utf-8"))}
+    if (result := kept("growth")) is not None:
+        texts[PICTURE] = growth_picture(result)
+    stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        if not options.check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(texts[path], encoding="utf-8")
+        print(f"{'stale' if options.check else 'written'}: {path.relative_to(HERE.parent)}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

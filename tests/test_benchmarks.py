@@ -1,0 +1,272 @@
+"""The benchmarks' own parts: cases that are what they say, results that are kept, and the page made of them."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import importlib
+import json
+import random
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from toolgrammar.core import Vocabulary
+from toolgrammar.tools import Tool
+from toolgrammar.tools.closing import close_objects
+
+ROOT = Path(__file__).resolve().parent.parent
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import a module of the folder ``benchmarks``, as its scripts see one another."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    yield importlib.import_module
+    for name in {path.stem for path in (ROOT / "benchmarks").glob("*.py")} & set(sys.modules):
+        del sys.modules[name]
+
+
+def times(scale: float) -> dict[str, float]:
+    """A distribution, as MaskBench has it."""
+    return {"p50": scale, "p90": 2 * scale, "p99": 3 * scale, "p99.9": 4 * scale, "worst": 5 * scale, "mean": scale}
+
+
+def masks_of(engines: dict[str, float]) -> dict[str, Any]:
+    """A result of MaskBench with engines of so many microseconds."""
+    found = {
+        name: {
+            "version": "1.2",
+            "schemas_compiled": 9,
+            "schemas_right": 8,
+            "instances": {"right": 30, "too_strict": 1, "too_lax": 0},
+            "refused": {"UnsupportedSchemaError format": 1},
+            "compile_and_first_mask_us": times(1_000 * scale),
+            "mask_and_accept_us": times(scale),
+            "warm_us": times(0.5) if name == "toolgrammar" else {},
+            "tokens": 100,
+            "worst": "o1",
+            "common": {
+                "schemas": 7,
+                "tokens": 90,
+                "compile_and_first_mask_us": times(500 * scale),
+                "mask_and_accept_us": times(scale / 2),
+            },
+        }
+        for name, scale in engines.items()
+    }
+    general = {"schemas": 10, "python": "3.11.7", "machine": "x86_64", "compiled": True, "clock": "cpu", "order": "any"}
+    return {**general, "engines": found}
+
+
+def test_page_is_what_the_results_say(bench: Any) -> None:
+    """``docs/performance.md`` and its picture are what ``benchmarks/report.py`` makes of the kept results."""
+    report = bench("report")
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert report.written(page) == page
+    assert report.PICTURE.read_text(encoding="utf-8") == report.growth_picture(report.kept("growth"))
+
+
+def test_every_kept_result_is_shown(bench: Any) -> None:
+    """Each result in ``benchmarks/results`` has a table on the page, which names the versions it was found with."""
+    report = bench("report")
+    page = report.PAGE.read_text(encoding="utf-8")
+    names = {path.stem for path in report.RESULTS.glob("*.json")}
+    assert names <= set(report.TABLES)
+    shown = {match[2]: match[3] for match in report.BLOCK.finditer(page)}
+    assert {name for name in names if "ython 3." not in shown[name] or "| --" in shown[name]} == set()
+
+
+def test_results_name_no_place_of_the_machine(bench: Any) -> None:
+    """What is kept holds no path."""
+    report = bench("report")
+    kept = {path.name: path.read_text(encoding="utf-8") for path in report.RESULTS.iterdir()}
+    assert [name for name, text in kept.items() if re.search(r"(?:^|[\s\"'=])(?:/|~/|[A-Z]:\\)\w", text)] == []
+
+
+def test_a_changed_result_makes_the_page_stale(bench: Any) -> None:
+    """A result with another number, or of another machine, gives another page."""
+    report = bench("report")
+    page = report.PAGE.read_text(encoding="utf-8")
+    changed = copy.deepcopy(report.kept("memory"))
+    changed["10"]["counted_bytes"] += 2**20
+    anew = report.written(page, lambda name: changed if name == "memory" else None)
+    assert anew != page
+    assert anew.replace(report.memory(changed), "") == page.replace(report.memory(report.kept("memory")), "")
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("<!-- lore: written by benchmarks/report.py -->\n<!-- end of lore -->\n", "nobody writes"),
+        ("<!-- memory: written by benchmarks/report.py -->\n<!-- end of batch -->\n", "no last one"),
+        ("No table at all.\n", "the page has no table for it"),
+    ],
+)
+def test_a_page_with_wrong_comments_is_an_error(bench: Any, page: str, message: str) -> None:
+    """Unknown tables, halves of comments and results without a table are named."""
+    with pytest.raises(ValueError, match=message):
+        bench("report").written(page)
+
+
+def test_masks_of_all_engines_and_of_the_schemas_that_all_take(bench: Any) -> None:
+    """MaskBench's table has a row for each engine and kind; the second one, common schemas, also the ratios."""
+    text = bench("report").masks(masks_of({"toolgrammar": 10.0, "llguidance": 40.0}))
+    assert "| mask + accept: toolgrammar 1.2 | 10.0 | 20.0 | 30.0 | 40.0 | 50.0 | 10.0 |" in text
+    assert "| compile + first mask: llguidance 1.2 | 40,000 | 80,000 | 120,000 | 160,000 | 200,000 | 40,000 |" in text
+    assert "| mask + accept, the same texts again: toolgrammar 1.2 | 0.5 |" in text
+    first, second = text.split("The same on the 7 schemas that all engines compile:")
+    assert "multiple" not in first
+    assert "| mask + accept: llguidance 1.2 | 20.0 |" in second
+    assert second.count("| *toolgrammar's, as a multiple of llguidance's* | 0.25 |") == 2
+    assert "| toolgrammar 1.2 | 9 | 8 | 0 | 1 | 1 |" in second
+    assert "Refused by toolgrammar: 1 UnsupportedSchemaError format." in second
+
+
+def test_masks_of_an_engine_alone(bench: Any) -> None:
+    """Without a peer, or without what is common, there is no second table."""
+    report = bench("report")
+    assert "all engines" not in report.masks(masks_of({"toolgrammar": 10.0}))
+    both = masks_of({"toolgrammar": 10.0, "llguidance": 40.0})
+    for found in both["engines"].values():
+        del found["common"]
+    assert "all engines" not in report.masks(both)
+
+
+def test_what_maskbench_writes_is_what_the_report_reads(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``maskbench.py --json`` on a small file gives a result that the report shows, with its verdicts."""
+    pytest.importorskip("mistral_common")
+    rows = [
+        {
+            "id": "a",
+            "schema": {"type": "integer"},
+            "tests": [{"data": 12, "valid": True}, {"data": "x", "valid": False}],
+        },
+        {"id": "b", "schema": {"enum": ["red", 3]}, "tests": [{"data": "red", "valid": True}]},
+        {"id": "c", "schema": {"format": "uri-template"}, "tests": [{"data": 1, "valid": True}]},
+    ]
+    data, out = tmp_path / "rows.jsonl.gz", tmp_path / "masks.json"
+    with gzip.open(data, "wt") as file:
+        file.write("\n".join(map(json.dumps, rows)))
+    maskbench = bench("maskbench")
+    arguments = ["maskbench", "--peers", "", "--clock", "cpu", "--data", str(data), "--json", str(out)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    try:
+        assert maskbench.main() == 0
+    finally:
+        importlib.import_module("gc").unfreeze()
+    text = bench("report").masks(json.loads(out.read_text(encoding="utf-8")))
+    assert text.startswith("3 schemas, properties in any order; microseconds, processor time of the thread;")
+    verdict = next(line for line in text.splitlines() if line.startswith("| toolgrammar "))
+    assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \|", verdict)
+
+
+def test_cases_are_valid_and_as_large_as_they_say(bench: Any) -> None:
+    """Instances are valid by ``jsonschema``; schemas have so many properties, and are so deep."""
+    growth = bench("growth")
+    for sweep, at in (("properties", 1), ("properties", 30), ("depth", 1), ("depth", 8), ("vocabulary", 32_768)):
+        given = growth.cases(sweep, at, [])
+        assert len({json.dumps(schema) for schema, _ in given}) == len(given) == growth.TEXTS
+        for schema, (text,) in given:
+            jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+            if sweep != "depth":
+                assert len(schema["properties"]) == (at if sweep == "properties" else 20)
+            else:
+                assert text.count("{") == at
+
+
+def test_sets_of_tools_are_disjoint_and_their_calls_valid(bench: Any) -> None:
+    """Made tools: no set shares a tool with another, and each text calls a tool of its set with valid arguments."""
+    growth = bench("growth")
+    pool, sampled = growth.tool_pool(ROOT / "nowhere.jsonl.gz", 60)
+    assert (len(pool), sampled) == (60, 0)
+    given = growth.cases("tools", 10, pool)
+    assert sum(len(texts) for _, texts in given) >= growth.TEXTS
+    names = [tool.name for chosen, _ in given for tool in chosen]
+    assert len(set(names)) == len(names)
+    for chosen, texts in given:
+        by_name: dict[str, Tool] = {tool.name: tool for tool in chosen}
+        for text in texts:
+            written = json.loads(text.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>"))
+            schema = close_objects(by_name[written["name"]].parameters)
+            jsonschema.Draft202012Validator(schema).validate(written["arguments"])
+
+
+def test_every_token_of_a_text_is_measured_once(bench: Any) -> None:
+    """A point counts its tokens, writes each text to its end, and gives times above zero."""
+    growth = bench("growth")
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])
+    engine = growth.Ours(vocabulary)
+    given = [growth.properties(3, random.Random(seed)) for seed in (1, 2)]
+    texts = [json.dumps(instance, ensure_ascii=False) for _, instance in given]
+    pairs = [(schema, [text]) for (schema, _), text in zip(given, texts, strict=True)]
+    found = growth.measure(engine, pairs, lambda text: list(text.encode()), time.perf_counter_ns)
+    assert found["tokens"] == sum(len(text.encode()) for text in texts)
+    assert found["grammars"] == 2
+    assert 0 < found["first_us"]["p50"] <= found["first_us"]["p99"] <= found["first_us"]["worst"]
+    assert found["again_us"]["mean"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [('{"a": 1}', "a valid text"), ('{"a": "b"', "the end of a valid text")], ids=["middle", "end"]
+)
+def test_a_text_that_is_not_accepted_has_no_times(bench: Any, text: str, reason: str) -> None:
+    """A point at which an engine does not accept a text says so instead of giving times."""
+    growth = bench("growth")
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    given = [(schema, [text])]
+    found = growth.measure(growth.Ours(vocabulary), given, lambda each: list(each.encode()), time.perf_counter_ns)
+    assert found == {"refused": reason}
+
+
+def test_doubled_vocabulary_has_every_token_twice(bench: Any) -> None:
+    """The largest vocabulary is Tekken, and Tekken with a marker behind each token; a text has the same tokens."""
+    pytest.importorskip("mistral_common")
+    growth = bench("growth")
+    whole, encode = growth.vocabulary_of(131_072)
+    doubled, encode_doubled = growth.vocabulary_of(262_144)
+    assert doubled.tokens[:131_072] == whole.tokens
+    pairs = zip(whole.tokens, doubled.tokens[131_072:], strict=True)
+    assert all(more == (None if token is None else token + growth.MARKER) for token, more in pairs)
+    text = '{"naïve": ["東京", 12.5, "a window seat"]}'
+    _, reference = bench("maskbench").tekken()
+    assert reference(text) == encode(text) == encode_doubled(text)
+    assert whole.decode(encode(text)) == text.encode()
+    small, encode_small = growth.vocabulary_of(32_768)
+    assert small.decode(encode_small(text)) == text.encode()
+    rare = " Verantwortungsbewusstsein"
+    assert small.decode(encode_small(rare)) == whole.decode(encode(rare)) == rare.encode()
+    assert len(encode_small(rare)) > len(encode(rare))
+
+
+def test_picture_is_well_formed_and_shows_every_point(bench: Any) -> None:
+    """Each point is a dot inside the picture; a point without a result is a cross, and the legend says what that is."""
+    figure = bench("figure")
+    styles = (figure.Line("one", "#111111"), figure.Line("two <&>", "#222222", "5 4"))
+    lines = {"one": [(1.0, 3.0), (10.0, None)], "two <&>": [(1.0, 200.0), (10.0, 40_000.0)]}
+    text = figure.chart("a title", styles, [("heading", [figure.Panel("x", lines), figure.Panel("y", lines)])])
+    root = ElementTree.fromstring(text)
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    dots = root.findall(f"{SVG}circle")
+    assert len(dots) == len(styles) + 2 * 3
+    assert all(0 < float(dot.attrib["cx"]) < width and 0 < float(dot.attrib["cy"]) < height for dot in dots)
+    words = [each.text for each in root.findall(f"{SVG}text")]
+    assert {"one", "two <&>", "refused", "heading", "10 µs", "10 ms"} <= set(words)
+    assert sum("l8 8m0 -8l-8 8" in each.attrib["d"] for each in root.findall(f"{SVG}path")) == 2 + 1
+
+
+def test_readme_names_every_script() -> None:
+    """``benchmarks/README.md`` speaks of every script of the folder, and of no other."""
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+\.py)`", page))
+    assert named == {path.name for path in (ROOT / "benchmarks").glob("*.py")}
