@@ -209,7 +209,9 @@ class ToolSet:
             max_calls: most calls in a turn, instead of the set's own bound.
             distinct: no tool is called twice in a turn.
             reasoning: whether reasoning between the format's markers comes before the answer: ``"none"``,
-                ``"optional"``, or ``"opened"``, where the prompt has opened it.
+                ``"optional"``, or ``"opened"``, where the prompt has opened it. For those who run the grammar
+                themselves, under a processor say; a `Model` keeps reasoning apart (``GenerateParams.thinking``), with
+                a budget of its own.
 
         Raises:
             UnknownToolError: ``tool_choice`` is no word and no tool; lists the names.
@@ -286,7 +288,8 @@ class ToolSet:
             format: wire format.
             response_schema: the one that was given to `grammar`: text is then JSON that may hold a marker in a string.
             new_id: makes the ids of calls.
-            reasoning: ``"opened"`` if the prompt has opened the reasoning, so that the text begins inside of it.
+            reasoning: ``"opened"`` if the prompt has opened the reasoning, so that the text begins inside of it; as in
+                `grammar`, a `Model` needs none of it.
         """
         wire = get_format(format)
         parser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)

@@ -11,6 +11,7 @@ import pytest
 
 from toolgrammar.core import (
     BudgetError,
+    CallEnd,
     GenerateParams,
     Grammar,
     JsonMode,
@@ -283,6 +284,26 @@ def test_tools_and_free_text_come_behind_reasoning() -> None:
     assert (generation.message.reasoning, generation.text) == ("Hm.", "Hello ")
     generation = ScriptedModel(["<think>Hm.</think>Hi"]).generate("x", tools=TOOLS, thinking=True)
     assert (generation.message.reasoning, generation.text, generation.tool_calls) == ("Hm.", "Hi", ())
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize("thinking", [None, True, 30, "auto"])
+def test_what_is_written_is_of_the_bare_grammar_too(thinking: Any, choice: str) -> None:
+    """A model that thinks writes texts of `ToolSet.grammar` with its own ``reasoning``, and its parser reads the same."""
+    backend = Family(texts=["<think>", "</think>", "<tool_call>"], ending=["<think>", "\n"] if thinking is None else [])
+    backend.boost = {256: 4.0, 257: 4.0, 258: 6.0}
+    model = Model(backend)
+    bare = TOOLS.grammar(tool_choice=choice, reasoning="opened" if thinking is None else "optional")
+    options: dict[str, Any] = {"thinking": thinking, "tools": TOOLS, "tool_choice": choice, "temperature": 1.0}
+    for seed in range(12):
+        generation = model.generate("x", seed=seed, max_tokens=160, **options)
+        parser = TOOLS.parser(reasoning="opened" if thinking is None else "none")
+        events = [*parser.feed(generation.raw), *parser.close()]
+        assert bare.matches(generation.raw)
+        read = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        assert (read or None) == generation.message.reasoning
+        calls = [(event.call.name, event.call.arguments) for event in events if isinstance(event, CallEnd)]
+        assert calls == [(call.name, call.arguments) for call in generation.tool_calls]
 
 
 def test_what_is_cut_is_named_behind_reasoning_too() -> None:
