@@ -30,6 +30,7 @@ from .numbers import NumberRange, Numbers, exact
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
 from .outermost import Outermost
+from .satisfiable import is_surely_satisfiable
 from .strings import string_term
 
 
@@ -77,7 +78,15 @@ class Lowering:
         wanted = _flat(goal)
         if self.is_false(wanted):
             return self.nodes.EMPTY
-        return self.nodes.lazy(("value", self.number, wanted), lambda: self._value(wanted))
+        known = self.nodes.EPSILON if self._has_value(wanted) else None
+        return self.nodes.lazy(("value", self.number, wanted), lambda: self._value(wanted), as_empty_as=known)
+
+    def _has_value(self, goal: Goal) -> bool:
+        """Whether a goal holds of something that can be written, at first sight."""
+        if len(goal) != 1 or self.spelling is not None:
+            return False
+        part = goal[0]
+        return isinstance(part, Literal) and part.positive and is_surely_satisfiable(part.located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """The alternatives of a goal."""

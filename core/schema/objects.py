@@ -87,6 +87,7 @@ class ObjectLowering:
         self._number = lowering.number if outermost is None else (lowering.number, "outermost")
         self.any_order = lowering.options.property_order == "any"
         self._shapes: dict[Objects, ObjectShape] = {}
+        self._followed: dict[tuple[int, int, int, frozenset[int]], int] = {}
 
     # -- shapes ------------------------------------------------------------------------------------------------
 
@@ -305,8 +306,12 @@ class ObjectLowering:
             ]
             return nodes.seq(self._colon, nodes.alt(options))
 
-        if not self.any_order:
-            return expand()
+        if not self.any_order:  # what follows a member is the same from wherever one came to it
+            key = shape.number, number, place.members, place.open
+            found = self._followed.get(key)
+            if found is None:
+                found = self._followed[key] = expand()
+            return found
         # In any order every place has all members that are left: they are looked into when they are written.
         skeleton = self._skeleton(shape)
         instead = None if skeleton is None else nodes.seq(self._value(member.name, member.goal), skeleton)

@@ -47,6 +47,7 @@ def chain(depth: int, wrap: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         pytest.param(chain(2_000, lambda inner: {"oneOf": [inner]}), '"x"', id="oneOf"),
     ],
 )
+@pytest.mark.timeout(100)  # four times derived, at some 3 s each
 def test_ten_thousand_levels(schema: dict[str, Any], text: str) -> None:
     """A schema 10,000 levels deep is enforced: texts, masks and shortest completions."""
     grammar = Grammar.from_json_schema(schema)

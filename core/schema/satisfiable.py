@@ -1,0 +1,71 @@
+"""Which schemas have a value, seen at first sight: most of them do, and need not be lowered to know it.
+
+A grammar asks of each place that it may come to whether there is a way on. For a schema without anything that could
+contradict itself the answer is read off its keywords: the empty string, zero, the empty array and the empty object
+satisfy whatever only bounds values from above or speaks of their parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly"}
+    | {"$defs", "definitions", "$schema"}
+)
+#: Keywords that hold of ``""``, ``0``, ``[]``, ``{}``, ``true`` and ``null``, or constrain nothing.
+_HARMLESS = _ANNOTATIONS | {
+    *("properties", "patternProperties", "additionalProperties", "propertyNames", "maxProperties"),
+    *("items", "additionalItems", "prefixItems", "maxItems", "uniqueItems", "maxLength", "nullable"),
+}
+#: What `_HARMLESS` says does not hold of an object that must have some member.
+_BESIDE_REQUIRED = frozenset({"patternProperties", "propertyNames", "maxProperties"})
+
+#: How deep members that are required are looked into.
+_MAX_DEPTH = 6
+_SMALL = 10**15
+
+
+def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
+    """Whether some JSON value satisfies a schema, as far as that shows at once (False: perhaps not).
+
+    Args:
+        schema: a well-formed schema.
+        depth: how many required members stand above it.
+    """
+    if schema is True:
+        return True
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return False
+    rest = schema.keys() - _HARMLESS
+    rest.discard("type")
+    kinds = schema.get("type", "null")
+    kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+    if not rest:
+        return bool(kinds)
+    if rest == {"required"}:
+        if kinds != {"object"} and "type" in schema:
+            return bool(kinds - {"object"})
+        return "type" not in schema or _has_members(schema, depth)
+    if rest == {"enum"} and schema.keys().isdisjoint(_HARMLESS - _ANNOTATIONS):
+        return any("type" not in schema or _is_of(value, kinds) for value in schema["enum"])
+    if rest <= {"minimum", "maximum"} and kinds <= {"integer", "number"}:
+        low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
+        return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL
+    return rest == {"minLength"} and kinds == {"string"} and schema["minLength"] <= schema.get("maxLength", _SMALL)
+
+
+def _has_members(schema: dict[str, Any], depth: int) -> bool:
+    declared = schema.get("properties", {})
+    return schema.keys().isdisjoint(_BESIDE_REQUIRED) and all(
+        name in declared and is_surely_satisfiable(declared[name], depth + 1) for name in schema["required"]
+    )
+
+
+def _is_of(value: Any, kinds: set[str]) -> bool:
+    """Whether a value is surely of one of some types."""
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    if isinstance(value, str):
+        return "string" in kinds
+    return isinstance(value, int) and bool(kinds & {"integer", "number"})
