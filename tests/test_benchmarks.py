@@ -34,6 +34,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
         del sys.modules[name]
 
 
+#: A vocabulary in which each byte is a token.
+BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
+
+
 def times(scale: float) -> dict[str, float]:
     """A distribution, as MaskBench has it."""
     return {"p50": scale, "p90": 2 * scale, "p99": 3 * scale, "p99.9": 4 * scale, "worst": 5 * scale, "mean": scale}
@@ -204,8 +208,7 @@ def test_sets_of_tools_are_disjoint_and_their_calls_valid(bench: Any) -> None:
 def test_every_token_of_a_text_is_measured_once(bench: Any) -> None:
     """A point counts its tokens, writes each text to its end, and gives times above zero."""
     growth = bench("growth")
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])
-    engine = growth.Ours(vocabulary)
+    engine = growth.Ours(BYTES)
     given = [growth.properties(3, random.Random(seed)) for seed in (1, 2)]
     texts = [json.dumps(instance, ensure_ascii=False) for _, instance in given]
     pairs = [(schema, [text]) for (schema, _), text in zip(given, texts, strict=True)]
@@ -222,11 +225,66 @@ def test_every_token_of_a_text_is_measured_once(bench: Any) -> None:
 def test_a_text_that_is_not_accepted_has_no_times(bench: Any, text: str, reason: str) -> None:
     """A point at which an engine does not accept a text says so instead of giving times."""
     growth = bench("growth")
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
     given = [(schema, [text])]
-    found = growth.measure(growth.Ours(vocabulary), given, lambda each: list(each.encode()), time.perf_counter_ns)
+    found = growth.measure(growth.Ours(BYTES), given, lambda each: list(each.encode()), time.perf_counter_ns)
     assert found == {"refused": reason}
+
+
+def write(engine: Any, compiled: Any, text: str) -> int:
+    """Write a text to its end, with a mask for each token; how many tokens it has."""
+    matcher = engine.start(compiled)
+    assert all(engine.step(matcher, byte) for byte in text.encode())
+    assert engine.ends(matcher)
+    return len(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("sweep", "at"),
+    [("properties", 20), ("properties", 320), ("depth", 4), ("depth", 64), ("tools", 10), ("tools", 200)],
+)
+def test_a_text_written_again_derives_nothing(bench: Any, sweep: str, at: int) -> None:
+    """Whatever grows: the second time, no state, row, mask or table is made, and no token of the vocabulary visited."""
+    growth = bench("growth")
+    pool, _ = growth.tool_pool(ROOT / "nowhere.jsonl.gz", 200)
+    subject, texts = growth.cases(sweep, at, pool)[0]
+    engine = growth.Ours(BYTES)
+    compiled = engine.compile(subject)
+    for text in texts[:4]:
+        write(engine, compiled, text)
+    before = compiled.counters()
+    for text in texts[:4]:
+        write(engine, compiled, text)
+    assert compiled.counters() == before
+    assert before["states"] > 0
+
+
+@pytest.mark.parametrize(("sweep", "sizes"), [("properties", (20, 80, 320)), ("depth", (4, 16, 64))])
+def test_what_a_token_derives_does_not_grow(bench: Any, sweep: str, sizes: tuple[int, ...]) -> None:
+    """The first time, a token makes about a state, and a fault in a quarter of the cases, however large the schema."""
+    growth = bench("growth")
+    for at in sizes:
+        schema, (text,) = growth.cases(sweep, at, [])[0]
+        engine = growth.Ours(BYTES)
+        compiled = engine.compile(schema)
+        tokens = write(engine, compiled, text)
+        counters = compiled.counters()
+        assert tokens > 10 * at
+        assert counters["states"] <= tokens
+        assert counters["faults"] <= tokens / 4
+
+
+def test_what_a_call_derives_grows_by_its_tools_alone(bench: Any) -> None:
+    """A call out of 200 tools makes a few states for each tool (its name's beginning), beside those of the text."""
+    growth = bench("growth")
+    pool, _ = growth.tool_pool(ROOT / "nowhere.jsonl.gz", 200)
+    for at in (10, 50, 200):
+        chosen, texts = growth.cases("tools", at, pool)[0]
+        engine = growth.Ours(BYTES)
+        compiled = engine.compile(chosen)
+        before = compiled.counters()["states"]  # sets of tools share a store, other tests' among them
+        tokens = write(engine, compiled, texts[0])
+        assert 0 < compiled.counters()["states"] - before <= tokens + 5 * at
 
 
 def test_doubled_vocabulary_has_every_token_twice(bench: Any) -> None:
