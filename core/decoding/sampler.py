@@ -3,9 +3,9 @@
 The order is that of transformers and vLLM, with the grammar's mask before everything: probabilities are renormalised
 over the tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
 
-The draw inverts the distribution function. Where top-p or min-p cut it, it does so with the likeliest token first; that
-needs no sorting of a whole vocabulary: nearly always the draw lies among the first thousand tokens, and only these are
-sorted.
+The draw inverts the distribution function, in the order of token ids. What top-k, top-p and min-p keep is found without
+sorting a vocabulary: top-k by partition, min-p by comparison, and top-p by sums over ever narrower ranges of weight
+around the one in which its mass is reached.
 
 Where nearly everything is allowed it is cheaper to *draw first* and ask the grammar afterwards. For a greedy choice
 that is plainly the same. For a draw from the whole distribution it is, too: with ``A`` the allowed tokens, and a second
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
     from ..params import GenerateParams
 
-#: How many of the likeliest tokens are sorted before all of them are.
-HEAD = 1024
+#: So few positions are sorted; more are told apart by ranges of weight first.
+FEW = 256
+
+#: How many ranges.
+RANGES = 2048
 
 
 class Sampler:
@@ -131,58 +134,74 @@ class Sampler:
 
     def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
         """A position, by its logarithmic weight (the greatest is 0)."""
-        params = self._params
         weights = np.exp(scaled)
-        if params.top_k > 0:
-            order = _likeliest(scaled, params.top_k)[: params.top_k]
-            return self._cut(order, weights[order], float(weights[order].sum()), self._random.random(), whole=True)
-        if params.top_p >= 1.0 and params.min_p <= 0.0:  # nothing is cut: any order will do
-            return _at(np.cumsum(weights), self._random.random())
-        draw, total = self._random.random(), float(weights.sum())
-        order = _likeliest(scaled, HEAD)
-        found = self._cut(order, weights[order], total, draw, whole=len(order) == len(scaled))
-        if found < 0:
-            order = _likeliest(scaled, len(scaled))
-            found = self._cut(order, weights[order], total, draw, whole=True)
-        return found
+        keep = kept(scaled, weights, self._params)
+        if keep is not None:
+            weights *= keep
+        return _at(np.cumsum(weights), self._random.random())
 
-    def _cut(
-        self,
-        order: npt.NDArray[np.intp],
-        weights: npt.NDArray[np.float64],
-        total: float,
-        draw: float,
-        *,
-        whole: bool,
-    ) -> int:
-        """Apply top-p and min-p to positions in order of weight, and draw; -1 if that needs positions that are missing.
 
-        Args:
-            order: the likeliest positions, likeliest first.
-            weights: their weights.
-            total: the weight of all positions.
-            draw: uniform in [0, 1).
-            whole: no position is missing.
-        """
-        params = self._params
-        before = np.cumsum(weights) - weights
-        keep = np.ones(len(order), dtype=bool)
-        if params.top_p < 1.0:  # the smallest set whose mass reaches top_p: always at least one
-            keep &= before < params.top_p * total
-        if params.min_p > 0.0:
-            keep &= weights >= params.min_p * weights[0]
-        keep[0] = True
-        if not keep[-1]:  # both conditions only get harder along the order: what is missing would go, too
-            whole = True
-            order, weights = order[keep], weights[keep]
-        if params.top_p < 1.0 or params.min_p > 0.0:
-            if not whole:
-                return -1
-            total = float(weights.sum())
-        place = int(np.searchsorted(np.cumsum(weights), draw * total, side="right"))
-        if place < len(order):
-            return int(order[place])
-        return int(order[int(np.flatnonzero(weights)[-1])]) if whole else -1  # rounding, at the very end
+def kept(
+    scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], params: GenerateParams
+) -> npt.NDArray[np.bool_] | None:
+    """Which positions top-k, top-p and min-p leave; None is all.
+
+    Args:
+        scaled: logarithms of the weights; the greatest is 0.
+        weights: the weights, not normalised.
+        params: how to cut.
+
+    Law: with positions in order of weight, the lowest first among equals, the first ``top_k``; of these the shortest
+    beginning with at least ``top_p`` of their weight; of these the ones with at least ``min_p`` of the greatest weight.
+    """
+    keep: npt.NDArray[np.bool_] | None = None
+    if 0 < params.top_k < len(scaled):
+        keep = _greatest(scaled, params.top_k)
+    if params.top_p < 1.0:
+        keep = _nucleus(scaled, weights if keep is None else weights * keep, params.top_p)
+    if params.min_p > 0.0:
+        likely: npt.NDArray[np.bool_] = weights >= params.min_p
+        keep = likely if keep is None else keep & likely
+    return keep
+
+
+def _greatest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.bool_]:
+    """The ``count`` greatest values, the lowest positions first among equals."""
+    least = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
+    keep: npt.NDArray[np.bool_] = scaled > least
+    keep[np.flatnonzero(scaled == least)[: count - int(np.count_nonzero(keep))]] = True
+    return keep
+
+
+def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.bool_]:
+    """The likeliest positions whose weight together reaches a share of the whole.
+
+    A position is kept if those before it have not reached the share. The last of these is looked for in the range of
+    weights in which it must be, which is divided until few are left.
+    """
+    total = float(weights.sum())
+    wanted = share * total
+    # All that weigh less than this, together, weigh less than what may go; half of it, for what rounding does.
+    places = np.flatnonzero(weights > 0.5 * (1.0 - share) * total / len(weights))
+    values, masses = (scaled, weights) if len(places) == len(scaled) else (scaled[places], weights[places])
+    before = 0.0  # the weight of what is above the range: always less than what is wanted
+    while len(places) > FEW:
+        high, low = float(values.max()), float(values.min())
+        if high - low < 1e-290:  # nothing finer to tell apart than by sorting
+            break
+        ranges = ((high - values) * ((RANGES - 1) / (high - low))).astype(np.int32)
+        sums = before + np.cumsum(np.bincount(ranges, masses, RANGES))
+        reached = min(int(np.searchsorted(sums, wanted)), RANGES - 1)
+        before = float(sums[reached - 1]) if reached else before
+        within = np.flatnonzero(ranges == reached)
+        places, values, masses = places[within], values[within], masses[within]
+    order = np.argsort(-values, kind="stable")
+    masses = masses[order]
+    last = order[int(np.count_nonzero(before + (np.cumsum(masses) - masses) < wanted)) - 1]
+    keep: npt.NDArray[np.bool_] = scaled > values[last]
+    equal = np.flatnonzero(scaled == values[last])
+    keep[equal[equal <= places[last]]] = True
+    return keep
 
 
 def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
@@ -204,12 +223,3 @@ def _places(
     known = np.flatnonzero(at < len(allowed))
     known = known[allowed[at[known]] == ids[known]]
     return at[known], known
-
-
-def _likeliest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
-    """At least the ``count`` positions of greatest value, greatest first, the lowest position first among equals."""
-    if count >= len(scaled):
-        return np.argsort(-scaled, kind="stable")
-    least = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
-    chosen = np.flatnonzero(scaled >= least)
-    return chosen[np.argsort(-scaled[chosen], kind="stable")]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from math import fsum
 
 import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, GenerateParams
 from toolgrammar.core.decoding import Sampler
+from toolgrammar.core.decoding.sampler import kept
 
 LOGITS = np.array([2.0, 1.0, 0.0, -1.0, 3.0, 0.5], dtype=np.float32)
 ALLOWED = np.array([0, 1, 2, 5])
@@ -73,23 +74,54 @@ def test_a_seed_makes_draws_reproducible() -> None:
     assert draw(7) == draw(7) != draw(8)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"top_p": 0.7}, {"top_p": 0.999}, {"min_p": 0.05}, {"min_p": 1e-9}, {"top_k": 7}, {"top_k": 2999}]
-)
-def test_sorting_only_the_head_changes_nothing(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws from a large vocabulary, ties included, are those of a sampler that sorts all of it."""
-    logits = np.random.default_rng(0).normal(size=3000).round(1).astype(np.float32) * 3
-    allowed = np.arange(3000)
+def sorted_cut(weights: list[float], params: GenerateParams) -> set[int]:
+    """What is kept, by the definition: sort everything, then cut."""
+    ranked = sorted(range(len(weights)), key=lambda place: (-weights[place], place))
+    if params.top_k:
+        ranked = ranked[: params.top_k]
+    total = fsum(weights[place] for place in ranked)
+    found = set()
+    for count, place in enumerate(ranked):
+        if params.top_p < 1.0 and fsum(weights[each] for each in ranked[:count]) >= params.top_p * total:
+            break
+        if weights[place] >= params.min_p * weights[ranked[0]]:
+            found.add(place)
+    return found
 
-    def draws() -> list[int]:
-        sampler = Sampler(GenerateParams(temperature=1.0, seed=3, **options))
-        return [sampler.choose(logits, allowed) for _ in range(100)]
 
-    some = draws()
-    monkeypatch.setattr("toolgrammar.core.decoding.sampler.HEAD", 3000)
-    assert draws() == some
-    monkeypatch.setattr("toolgrammar.core.decoding.sampler.HEAD", 5)
-    assert draws() == some
+SHAPES = {
+    "peaked": lambda random: random.normal(size=900) * 5,
+    "usual": lambda random: random.normal(size=900) * 1.5,
+    "nearly flat": lambda random: random.normal(size=900) * 1e-3,
+    "flat": lambda random: np.zeros(900),
+    "ties": lambda random: random.normal(size=900).round(1) * 3,
+    "two values": lambda random: np.where(random.random(900) < 0.5, 0.0, -1.0),
+    "a flat tail far away": lambda random: np.concatenate([[0.0], -40 + random.normal(size=899) * 1e-9]),
+    "mostly never": lambda random: np.where(random.random(900) < 0.9, -np.inf, random.normal(size=900)),
+    "few": lambda random: random.normal(size=6),
+}
+
+
+@pytest.mark.parametrize("few", [256, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_kept_is_what_sorting_keeps(shape: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set that top-k, top-p and min-p leave is that of the definition, among equals by position."""
+    monkeypatch.setattr("toolgrammar.core.decoding.sampler.FEW", few)
+    monkeypatch.setattr("toolgrammar.core.decoding.sampler.RANGES", 2048 if few == 256 else 7)
+    random = np.random.default_rng(0)
+    for top_k, top_p, min_p in [
+        (0, 0.5, 0.0), (0, 0.95, 0.0), (0, 1e-6, 0.0), (0, 0.999999, 0.0), (1, 1.0, 0.0), (40, 1.0, 0.0),
+        (899, 1.0, 0.0), (2000, 0.7, 0.0), (0, 1.0, 0.05), (0, 1.0, 1.0), (0, 1.0, 1e-9), (300, 0.3, 0.01),
+    ]:  # fmt: skip
+        params = GenerateParams(temperature=1.0, top_k=top_k, top_p=top_p, min_p=min_p)
+        scaled = SHAPES[shape](random)
+        scaled = scaled - scaled.max()
+        weights = np.exp(scaled)
+        keep = kept(scaled, weights, params)
+        found = set(range(len(scaled))) if keep is None else set(np.flatnonzero(keep).tolist())
+        wanted = sorted_cut(weights.tolist(), params)
+        # What weighs nothing is never drawn, whether it is kept or not.
+        assert {place for place in found if weights[place]} == {place for place in wanted if weights[place]}
 
 
 def test_minus_infinity_means_never() -> None:
