@@ -49,6 +49,11 @@ def figures(value: float | None) -> str:
     return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
 
 
+def ratio(value: float) -> str:
+    """A multiple: two digits that say something."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.095 else f"{value:.1g}"
+
+
 def where(result: Result) -> str:
     """The machine and the versions, in a line."""
     machine = result["machine"]
@@ -90,7 +95,7 @@ def masks(result: Result) -> str:
             ours = common["toolgrammar"][key]
             for name, each in common.items():
                 if name != "toolgrammar":
-                    ratios = [f"{ours[share] / each[key][share]:.2f}" for share in SHARES]
+                    ratios = [ratio(ours[share] / each[key][share]) for share in SHARES]
                     rows.append([f"*toolgrammar's, as a multiple of {name}'s*", *ratios])
         parts += [f"The same on {count} that all engines compile:", table(("", *SHARES), rows)]
     verdicts = [

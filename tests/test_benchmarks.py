@@ -134,6 +134,15 @@ def test_masks_of_all_engines_and_of_the_schemas_that_all_take(bench: Any) -> No
     assert "Refused by toolgrammar: 1 UnsupportedSchemaError format." in second
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234.5, "1,234"), (12.4, "12"), (1.236, "1.24"), (0.1, "0.10"), (0.0123, "0.01"), (3e-4, "0.0003")],
+)
+def test_a_multiple_has_digits_that_say_something(bench: Any, value: float, shown: str) -> None:
+    """Small ratios are not rounded to nothing, and large ones have no fractions."""
+    assert bench("report").ratio(value) == shown
+
+
 def test_masks_of_an_engine_alone(bench: Any) -> None:
     """Without a peer, or without what is common, there is no second table."""
     report = bench("report")
