@@ -22,7 +22,11 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
     Raises:
         PatternError: malformed, or not regular.
     """
-    return lower(terms, _anchored(pattern, whole))
+    key = ("pattern", pattern, whole)
+    found = terms.memo.get(key)
+    if found is None:
+        found = terms.memo[key] = lower(terms, _anchored(pattern, whole))
+    return found
 
 
 @lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
