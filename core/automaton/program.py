@@ -184,7 +184,7 @@ class Store:
     def heads(self, node: int) -> tuple[list[int], list[int], bool]:
         """Atom positions and rests of a node's heads, and whether the empty text is in its language."""
         heads = self.nodes.heads(node)
-        return [self._atom(head.atom) for head in heads], [head.rest for head in heads], self.nodes.nullable(node)
+        return [self._atom(atom) for atom, _ in heads], [rest for _, rest in heads], self.nodes.nullable(node)
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
         """What the table of a row state may be taken from; see `Rows.shared`."""

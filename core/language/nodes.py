@@ -25,7 +25,7 @@ partial derivatives, in head normal form: what a text may begin with, and what t
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import GrammarError, LimitError
 from .terms import Terms
@@ -49,11 +49,8 @@ MAX_NODES = 600_000
 SHARED_ROOM = 200_000
 
 
-class Head(NamedTuple):
-    """One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then the node ``rest``."""
-
-    atom: int
-    rest: int
+#: One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then another node.
+Head = tuple[int, int]
 
 
 class Nodes:
@@ -86,7 +83,8 @@ class Nodes:
         self._expanded: dict[int, int] = {}
         self._opening: set[int] = set()
         self._instead: dict[int, int] = {}
-        #: Who builds nodes here, by what they build: the parts of one grammar that are equal share their rules.
+        #: Who builds nodes here, by what they build: the parts of one grammar that are equal share their rules. They
+        #: have a method ``release``, which lets go of whatever knows them.
         self.builders: dict[Hashable, Any] = {}
         self.EMPTY = self._make(EMPTY_KIND, ())
         self._empty[self.EMPTY] = True
@@ -98,10 +96,10 @@ class Nodes:
 
     def clear(self) -> None:
         """Forget everything, once nobody asks any more: builders know the store that knows them."""
-        self.builders.clear()
-        self.known.clear()
-        self.args.clear()
-        self._index.clear()
+        for builder in self.builders.values():
+            builder.release()
+        for held in (self.builders, self.known, self.args, self._index, self._heads, self._expanded):
+            held.clear()
 
     # -- construction ------------------------------------------------------------------------------------------
 
@@ -323,12 +321,12 @@ class Nodes:
         kind, args = self.kind[node], self.args[node]
         result: dict[Head, None] = {}
         if kind in (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC):
-            result[Head(node, self.EPSILON)] = None
+            result[(node, self.EPSILON)] = None
         elif kind == SEQ:
             left, right = args
             if not self.is_empty(right):
                 for atom, rest in self.heads(left):
-                    result[Head(atom, self.seq(rest, right))] = None
+                    result[(atom, self.seq(rest, right))] = None
                 if self.nullable(left):
                     result.update(dict.fromkeys(self.heads(right)))
         elif kind == ALT:
@@ -340,7 +338,7 @@ class Nodes:
             if not self.is_empty(part):
                 remaining = self.repeat(part, max(least - 1, 0), None if most is None else most - 1)
                 for atom, rest in self.heads(part):
-                    result[Head(atom, self.seq(rest, remaining))] = None
+                    result[(atom, self.seq(rest, remaining))] = None
         elif kind == WORDS:
             for head in self._word_heads(*args):
                 result[head] = None
@@ -372,7 +370,7 @@ class Nodes:
                 data, rest = group[0]
                 if not self.is_empty(rest):
                     joined = self.seq(self.literal(data[depth:]), rest)
-                    yield from self.heads(joined) if self.kind[joined] == SEQ else (Head(joined, self.EPSILON),)
+                    yield from self.heads(joined) if self.kind[joined] == SEQ else ((joined, self.EPSILON),)
                 continue
             shortest, longest = group[0][0], group[-1][0]
             common = depth + 1
@@ -380,7 +378,7 @@ class Nodes:
                 common += 1
             rest = self._make(WORDS, (group, common))
             if not self.is_empty(rest):
-                yield Head(self.literal(shortest[depth:common]), rest)
+                yield (self.literal(shortest[depth:common]), rest)
 
     def is_empty(self, node: int) -> bool:
         """Whether the language has no text at all.

@@ -63,6 +63,10 @@ class Lowering:
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
 
+    def release(self) -> None:
+        """Let go of what knows this object; it is of no use after that."""
+        del self.objects, self.arrays
+
     def root(self) -> int:
         """The node of the whole document."""
         if self.options.arguments is not None:
