@@ -128,7 +128,9 @@ def identity_of(model: str | Model) -> str:
 
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:
-    """Whether the model can be asked to reason, or its format sets reasoning apart."""
+    """Whether the model can be asked to reason, or its format sets reasoning apart; a server may send reasoning."""
+    if not model.capabilities.logits:
+        return True
     if find_markers(model.vocabulary) is not None:
         return True
     template = getattr(model.backend, "chat_template", None) or ""

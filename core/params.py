@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from .events import Event
     from .grammar import Grammar
-    from .messages import Message
+    from .messages import Message, ToolCall
 
 Whitespace = Literal["compact", "single", "flexible"]
 
@@ -68,8 +68,13 @@ class ToolInterface(Protocol):
         """A fresh streaming parser for that wire format; with a response schema, text is JSON."""
         ...
 
-    def to_openai(self) -> list[dict[str, Any]]:
-        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
+    def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
+        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers); with ``closed``, as
+        calls are judged: objects that take no members but their own say so."""
+        ...
+
+    def judged(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
+        """A call that nothing held, with ``error`` set if it is not valid; mended where that makes it valid."""
         ...
 
     def wire_format(self, name: str | None, template: str, special: Collection[str]) -> Any:

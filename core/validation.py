@@ -7,6 +7,7 @@ line break.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from .errors import InvalidSchemaError, PatternError
+from .grammar import Grammar
 from .language.regex import regex_term
 from .language.terms import Terms
 
@@ -29,17 +31,19 @@ class Validator:
 
     Args:
         schema: a JSON Schema; Draft 2020-12 unless its ``$schema`` names another.
+        formats: whether ``format`` is an assertion, as grammars take it, or an annotation.
 
     Raises:
         InvalidSchemaError: it is neither an object nor a bool.
     """
 
-    def __init__(self, schema: Mapping[str, Any] | bool) -> None:
+    def __init__(self, schema: Mapping[str, Any] | bool, *, formats: bool = False) -> None:
         if not isinstance(schema, (Mapping, bool)):
             raise InvalidSchemaError(
                 f"a schema is an object or a bool, not {type(schema).__name__}", hint="{} takes every value"
             )
         self._patterns = _Patterns()
+        self._formats: dict[str, Grammar] = {}
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         ours = {
             "pattern": self._pattern,
@@ -47,6 +51,8 @@ class Validator:
             "additionalProperties": self._additional_properties,
             "multipleOf": _multiple_of,
         }
+        if formats:
+            ours["format"] = self._format
         kind = jsonschema.validators.extend(kind, {name: ours[name] for name in ours if name in kind.VALIDATORS})
         self._validator = kind(schema, registry=referencing.Registry())
 
@@ -76,6 +82,17 @@ class Validator:
     def _pattern(self, validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if validator.is_type(instance, "string") and not self._patterns.found(pattern, instance):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+    def _format(self, validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if not validator.is_type(instance, "string") or not isinstance(name, str):
+            return
+        if name not in self._formats:
+            # A grammar is made of nothing but strings here, so what it cannot enforce is left to nobody.
+            self._formats[name] = Grammar.from_json_schema(
+                {"type": "string", "format": name}, on_unsupported="validate", whitespace="compact"
+            )
+        if not self._formats[name].matches(json.dumps(instance)):
+            yield ValidationError(f"{instance!r} is no {name!r}")
 
     def _pattern_properties(
         self, validator: Any, patterns: Any, instance: Any, schema: Any

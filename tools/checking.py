@@ -21,7 +21,8 @@ class ArgumentChecker:
 
     def __init__(self, tool: Tool, *, additional_properties: bool = False) -> None:
         self._tool = tool.name
-        self._validator = Validator(tool.parameters if additional_properties else close_objects(tool.parameters))
+        schema = tool.parameters if additional_properties else close_objects(tool.parameters)
+        self._validator = Validator(schema, formats=True)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Return if the arguments are valid.

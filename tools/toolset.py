@@ -14,6 +14,7 @@ from ..core.messages import Message, ToolCall
 from ..core.params import OutputParser, Whitespace
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
+from .closing import close_objects
 from .dialects import to_json_schema
 from .formats import (
     MALFORMED,
@@ -409,9 +410,27 @@ class ToolSet:
 
     # -- for models and servers --------------------------------------------------------------------------------
 
-    def to_openai(self) -> list[dict[str, Any]]:
-        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers)."""
-        return [tool.to_openai() for tool in self]
+    def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
+        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers); with ``closed``, as
+        calls are judged: objects that take no members but their own say so."""
+        found = [tool.to_openai() for tool in self]
+        for tool in found if closed else ():
+            function = tool["function"]
+            if not self._is_open(function["name"]):
+                tool["function"] = {**function, "parameters": close_objects(function["parameters"])}
+        return found
+
+    def judged(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
+        """A call that nothing held while it was written, with ``error`` set if it is not valid.
+
+        Args:
+            call: as a server or a parser read it.
+            repair: mend it where that makes it valid, as `parse` does.
+
+        Law: if ``error`` is None, `validate` takes the call.
+        """
+        found = self._checked(call)
+        return self._mended(found) if repair and found.error is not None else found
 
     def wire_format(
         self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
@@ -459,11 +478,13 @@ class ToolSet:
         with self._lock:
             checker = self._checkers.get(name)
             if checker is None:
-                strictness = self._strictness.get(name)
-                open_ = self._additional_properties if strictness is None else strictness == "open"
-                checker = ArgumentChecker(self._tools[name], additional_properties=open_)
+                checker = ArgumentChecker(self._tools[name], additional_properties=self._is_open(name))
                 self._checkers[name] = checker
             return checker
+
+    def _is_open(self, name: str) -> bool:
+        strictness = self._strictness.get(name)
+        return self._additional_properties if strictness is None else strictness == "open"
 
     def _unknown(self, name: object, message: str | None = None) -> UnknownToolError:
         shown = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")

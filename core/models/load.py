@@ -15,10 +15,11 @@ def load_model(uri: str, **options: Any) -> Model:
 
     Args:
         uri: ``"embedded"`` (comes with the library), ``"hf:NAME-OR-PATH"`` (any causal model of transformers), or
-            ``"gguf:PATH"`` (a GGUF file, run by llama.cpp).
+            ``"gguf:PATH"`` (a GGUF file, run by llama.cpp), or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a
+            server with an OpenAI-compatible API; ``vllm:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for both;
-            ``context_window`` and ``prefix_cache`` for all.
+            ``context_window`` and ``prefix_cache`` for all of these; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -43,7 +44,13 @@ def load_model(uri: str, **options: Any) -> Model:
         from .gguf import GGUFBackend
 
         return Model(_make(GGUFBackend, (rest,), options, uri))
-    raise ModelError(f"unknown model address {uri!r}", hint="known ones: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH'")
+    if scheme in ("openai", "vllm", "llama.cpp", "ollama") and separator:
+        from .remote import RemoteModel
+
+        model: Model = _make(RemoteModel, (rest,), {"server": scheme, **options}, uri)
+        return model
+    known = "known ones: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH', 'openai:MODEL@http://HOST:PORT/v1'"
+    raise ModelError(f"unknown model address {uri!r}", hint=known)
 
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:

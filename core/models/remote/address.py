@@ -1,0 +1,93 @@
+"""Addresses of models on servers, and the secrets that go with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...errors import ModelError
+
+#: What a server can be; ``auto`` asks it.
+KINDS = ("openai", "vllm", "llama.cpp", "ollama")
+
+#: Before the name of an environment variable that holds a secret.
+FROM_ENVIRONMENT = "env:"
+
+_EXAMPLE = "openai:MODEL@http://localhost:8000/v1"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a model is.
+
+    Attributes:
+        model: its name on the server.
+        base_url: where the server's API begins, without a slash at the end.
+    """
+
+    model: str
+    base_url: str
+
+
+def parse_address(rest: str, base_url: str | None) -> Address:
+    """What stands behind the scheme of a model's URI: ``MODEL@URL``, or ``MODEL`` where the URL is given apart.
+
+    Raises:
+        ModelError: there is no model or no server in it. No server is ever assumed.
+    """
+    cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
+    model, url = (rest, None) if cut < 0 else (rest[:cut], rest[cut + 1 :])
+    if url is not None and base_url is not None:
+        raise ModelError("the server is named twice", hint="in the model's address, or by base_url")
+    url = (url or base_url or "").strip().rstrip("/")
+    if not model or not url:
+        missing = "model" if not model else "server"
+        raise ModelError(f"the address names no {missing}", hint=f"for example {_EXAMPLE}")
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise ModelError("the server's address cannot be read", hint=f"for example {_EXAMPLE}") from None
+    if not sound or parts.query or parts.fragment:
+        raise ModelError("the server's address is not http://HOST:PORT/PATH", hint=f"for example {_EXAMPLE}")
+    if parts.username is not None or parts.password is not None:
+        raise ModelError("the server's address holds a password", hint="give api_key='env:NAME' instead")
+    return Address(model, url)
+
+
+def secret_of(value: Any, what: str) -> str:
+    """A secret that was given as it is, wrapped (``get_secret_value``), or as ``env:NAME``.
+
+    Raises:
+        ModelError: there is no such environment variable, or it is no text; the value is never shown.
+    """
+    value = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    if not isinstance(value, str):
+        raise ModelError(f"{what} is a {type(value).__name__}, not a text", hint=f"{what}='env:NAME'")
+    if value.startswith(FROM_ENVIRONMENT):
+        name = value.removeprefix(FROM_ENVIRONMENT)
+        if not os.environ.get(name):
+            raise ModelError(
+                f"the environment has no {name}, which {what} is to be read from", hint=f"export {name}=..."
+            )
+        value = os.environ[name]
+    text: str = value.strip()
+    if not text.isprintable() or not text.isascii():
+        raise ModelError(f"{what} has characters that no header may have", hint="is it the whole key, on one line?")
+    return text
+
+
+def headers_of(api_key: Any, headers: Mapping[str, Any] | None) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The headers of every request, and the secrets in them."""
+    found = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar"}
+    hidden: list[str] = []
+    if api_key is not None and (key := secret_of(api_key, "api_key")):
+        found["Authorization"] = f"Bearer {key}"
+        hidden.append(key)
+    for name, value in (headers or {}).items():
+        found[str(name)] = secret_of(value, f"the header {name}")
+        hidden += found[str(name)].split()  # a server may repeat the key of "Bearer KEY" alone
+    return found, tuple(each for each in hidden if len(each) > 5)

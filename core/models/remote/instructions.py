@@ -1,0 +1,44 @@
+"""What a model is told in words: of the schema of its answer, and of what was wrong with the last one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...messages import Message
+from .task import Verdict
+from .wire import Answer
+
+
+def what_is_wrong(answer: Answer, verdict: Verdict) -> list[Message]:
+    """What the model wrote, and what is wrong with it, as turns of the conversation.
+
+    Calls are told as text: a call that is no JSON, or of a tool that is not there, makes servers and templates fail.
+    """
+    calls = [f"{call.name}({call.arguments})" for call in answer.calls]
+    said = "\n".join([answer.text, *calls] if answer.text else calls) or "(nothing)"
+    what = "call again, with arguments that are valid" if answer.calls else "answer again"
+    return [
+        Message("assistant", said[:8_000]),
+        Message("user", f"That is not valid: {'; '.join(verdict.wrong[:5])[:2_000]}. Please {what}."),
+    ]
+
+
+def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The conversation with a text at the end of its first system turn."""
+    if not text:
+        return tuple(messages)
+    if messages and messages[0].role == "system":
+        first = messages[0]
+        return (replace(first, content=f"{first.text}\n\n{text}"), *messages[1:])
+    return (Message("system", text), *messages)
+
+
+def schema_text(schema: Any, beside_tools: bool) -> str:
+    """What tells a model of the schema of its answer."""
+    start = "When you call no tool, answer" if beside_tools else "Answer"
+    if schema is None or schema is True:
+        return f"{start} with JSON alone."
+    return f"{start} with JSON alone, valid under this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"

@@ -1,0 +1,468 @@
+"""`RemoteModel`: a model on a server, with the surface of a local one; answers are judged before they are handed on."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import (
+    BudgetError,
+    InvalidArgumentsError,
+    ModelError,
+    ParseError,
+    ToolCallError,
+)
+from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
+from ...messages import ImagePart, Message, TextPart
+from ...params import GenerateParams, JsonMode, ToolInterface
+from ..model import MAX_RETRIES, Capabilities, Model, _converted, _finished, _sum
+from ..planner import Planner, Prompt, conversation_of, resolve_params
+from .address import KINDS, headers_of, parse_address
+from .instructions import schema_text, what_is_wrong, with_system
+from .portal import PORTAL, StoppedError, stopper
+from .reasoning import Reasoning
+from .recognise import recognised
+from .servers import Form, forms, sampling
+from .task import Task, Turn, Verdict
+from .told import Told
+from .transport import RefusedError, Transport
+from .wire import Answer, openai_messages
+
+if TYPE_CHECKING:
+    import httpx
+
+    from ...vocabulary import Vocabulary
+
+#: Seconds of silence after which a request has failed, unless given.
+DEFAULT_TIMEOUT = 120.0
+
+#: The context window that is assumed of a server that does not tell, in tokens.
+DEFAULT_WINDOW = 8_192
+
+#: How many bytes of text are taken for a token: counts err on the high side for most languages.
+BYTES_PER_TOKEN = 3
+
+_REMEMBERED = 1_024
+
+
+class _Backend:
+    """What adapters ask of a model's backend, as far as a server can answer it."""
+
+    chat_template = ""
+    tool_format: str | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def encode(self, text: str) -> list[int]:
+        """Raises: ModelError: always."""
+        raise ModelError("a server does not show its tokens", hint="count_tokens gives an estimate")
+
+
+class RemoteModel(Model):
+    """A model behind an OpenAI-compatible API.
+
+    The server is asked for the most that it can be held to; every call and answer is then validated here, mended if
+    that makes it valid, or asked for again with what was wrong. What is handed on is valid, and the guarantee is called
+    ``validated``, for it was not constrained while it was written. Thread-safe; all requests share their connections.
+
+    Args:
+        address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``.
+        base_url: where the server's API begins. No server is ever assumed.
+        api_key: sent as a bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
+        timeout: seconds of silence after which a request has failed.
+        headers: more of them, for every request; each value may be ``"env:NAME"``.
+        server: what it is: ``"openai"`` (or anything compatible), ``"vllm"``, ``"llama.cpp"``, ``"ollama"``, or
+            ``"auto"``: the server is asked when that is first needed.
+        context_window: in tokens; else what the server told (``"auto"``), or 8,192.
+        retries: how often the model is asked again when its answer is not valid.
+        repair: mend calls and JSON where that makes them valid.
+        body: fields for every request, over ours; None leaves one out.
+        trust_env: use the proxies and certificates that the environment names.
+        transport: an httpx transport to send requests with, instead of the network.
+
+    Raises:
+        ModelError: the address or an option cannot be used. No request is sent.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        base_url: str | None = None,
+        api_key: Any = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        headers: Mapping[str, Any] | None = None,
+        server: str = "openai",
+        context_window: int | None = None,
+        retries: int = MAX_RETRIES,
+        repair: bool = True,
+        body: Mapping[str, Any] | None = None,
+        trust_env: bool = False,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        if server not in (*KINDS, "auto"):
+            raise ModelError(f"unknown kind of server {server!r}", hint=f"known ones: {', '.join(KINDS)}, auto")
+        if retries < 0 or not timeout > 0 or (context_window is not None and context_window < 1):
+            raise ModelError("an option is out of range", hint="retries >= 0, timeout > 0, context_window >= 1")
+        place = parse_address(address, base_url)
+        sent, secrets = headers_of(api_key, headers)
+        self._name = place.model
+        super().__init__(_Backend(place.model))  # type: ignore[arg-type]  # nothing of it that decodes is used
+        self.capabilities = Capabilities(logits=False, images=True)
+        self._transport = Transport(place.base_url, sent, secrets, timeout, trust_env=trust_env, transport=transport)
+        self._kind = server
+        self._window = context_window
+        self._retries = retries
+        self._repair = repair
+        self._body = dict(body or {})
+        self._refused: set[str] = set()
+        self._plans = Planner()
+        weakref.finalize(self, _close, self._transport)
+
+    def __repr__(self) -> str:
+        return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._kind!r})"
+
+    @property
+    def base_url(self) -> str:
+        """Where the server's API begins."""
+        return self._transport.base_url
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Raises: ModelError: always."""
+        raise ModelError("a server does not show its vocabulary", hint="load the model itself, by hf: or gguf:")
+
+    @property
+    def context_window(self) -> int:
+        """How many tokens fit in a sequence: as given, as the server told, or 8,192.
+
+        Raises:
+            ModelError: the server was to be asked (``server="auto"``), and cannot be.
+        """
+        if self._window is None and self._kind == "auto":
+            PORTAL.run(self._server())
+        return self._window or DEFAULT_WINDOW
+
+    def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
+        """An estimate of how many tokens a prompt takes: its bytes by 3. A server does not show its tokens."""
+        messages = conversation_of(prompt)
+        size = 0
+        for message in messages:
+            parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
+            size += sum(
+                3_000 if isinstance(part, ImagePart) else len(part.text.encode(errors="replace")) for part in parts
+            )
+            size += sum(len(call.name) + len(json.dumps(dict(call.arguments))) for call in message.tool_calls) + 12
+        if tools is not None and tools.names:
+            size += len(json.dumps(tools.to_openai()))
+        return -(-size // BYTES_PER_TOKEN)
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        PORTAL.run(self._transport.aclose())
+
+    # -- generating --------------------------------------------------------------------------------------------
+
+    async def astream(
+        self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any
+    ) -> AsyncIterator[Event]:
+        """Like `stream`, without blocking the event loop; leaving the loop early ends the request."""
+        resolved = resolve_params(params, overrides)
+        async with aclosing(self._aevents(conversation_of(prompt), resolved, [], live=True)) as events:
+            async for event in events:
+                yield event
+
+    async def agenerate(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Generation:
+        """Like `generate`, without blocking the event loop; cancelling the task ends the request."""
+        resolved = resolve_params(params, overrides)
+        result: list[Generation] = []
+        async with aclosing(self._aevents(conversation_of(prompt), resolved, result, live=False)) as events:
+            async for _ in events:
+                pass
+        return _finished(result)
+
+    def generate_json(
+        self, prompt: Prompt, schema: Any = None, params: GenerateParams | None = None, **overrides: Any
+    ) -> Any:
+        """`Model.generate_json`."""
+        resolved = resolve_params(params, overrides)
+        if resolved.tools is not None:
+            raise ModelError(
+                "generate_json gives a value, not calls", hint="use generate(..., tools=..., response_schema=...)"
+            )
+        mode = resolved.json_mode or JsonMode()
+        if schema is not None:
+            mode = replace(mode, schema=schema)
+        asked = replace(resolved, json_mode=mode)
+        result: list[Generation] = []
+        with closing(self._events(conversation_of(prompt), asked, result, convert=True)) as events:
+            for _ in events:
+                pass
+        return _converted(json.loads(_finished(result).text), mode.schema)[0]
+
+    def _complete(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        result: list[Generation] = []
+        with closing(self._events(messages, params, result, live=False)) as events:
+            for _ in events:
+                pass
+        return _finished(result)
+
+    def _batch(
+        self,
+        conversations: Sequence[Sequence[Message]],
+        params: Sequence[GenerateParams],
+        return_errors: bool,
+        max_rows: int,
+    ) -> list[Any]:
+        """Many requests at a time: batching is the server's business."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def one(request: tuple[Sequence[Message], GenerateParams]) -> Any:
+            try:
+                return self._complete(*request)
+            except Exception as error:
+                return error
+
+        with ThreadPoolExecutor(max_workers=min(max_rows, len(conversations)) or 1) as pool:
+            outcomes = list(pool.map(one, zip(conversations, params, strict=True)))
+        for outcome in outcomes:
+            if isinstance(outcome, Exception) and not return_errors:
+                raise outcome
+        return outcomes
+
+    # -- both fronts -------------------------------------------------------------------------------------------
+
+    def _events(
+        self,
+        messages: Sequence[Message],
+        params: GenerateParams,
+        result: list[Generation],
+        *,
+        live: bool = True,
+        convert: bool = False,
+    ) -> Any:
+        task = self._task(params, convert)
+        return self._sync_events(task, messages, result, live)
+
+    def _sync_events(
+        self, task: Task, messages: Sequence[Message], result: list[Generation], live: bool
+    ) -> Iterator[Event]:
+        collected = Told()
+        stopped = stopper(task.params.cancel, task.params.timeout)
+        try:
+            items: Any = PORTAL.iterate(lambda: self._answer(task, messages, live), stopped)
+            with closing(items) as pieces:
+                for item in pieces:
+                    if isinstance(item, Generation):
+                        result.append(item)
+                    else:
+                        collected.add(item)
+                        yield item
+        except StoppedError:
+            result.append(collected.cancelled())
+            yield Finish("cancelled", Usage())
+
+    async def _aevents(
+        self, messages: Sequence[Message], params: GenerateParams, result: list[Generation], *, live: bool
+    ) -> AsyncGenerator[Event, None]:
+        task = self._task(params, False)
+        collected = Told()
+        stopped = stopper(params.cancel, params.timeout)
+        try:
+            items: Any = PORTAL.aiterate(lambda: self._answer(task, messages, live), stopped)
+            async with aclosing(items) as pieces:
+                async for item in pieces:
+                    if isinstance(item, Generation):
+                        result.append(item)
+                    else:
+                        collected.add(item)
+                        yield item
+        except StoppedError:
+            result.append(collected.cancelled())
+            yield Finish("cancelled", Usage())
+
+    def _task(self, params: GenerateParams, convert: bool) -> Task:
+        mode = params.json_mode
+
+        def converted(value: Any) -> Sequence[str]:
+            return _converted(value, None if mode is None else mode.schema)[1]
+
+        return Task.of(params, self._plans, repair=self._repair, convert=converted if convert else None)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    async def _answer(
+        self, task: Task, messages: Sequence[Message], live: bool
+    ) -> AsyncGenerator[Event | Generation, None]:
+        """The events of one answer, and behind them the whole of it; asks again while it is not valid."""
+        kind = await self._server()
+        asked = list(messages)
+        told, usage = Told(), Usage()
+        retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
+        for attempt in range(1, retries + 2):
+            held = task.held or attempt > 1
+            answer = Answer()
+            form = Form("text")
+            verdict = Verdict()
+            async with aclosing(self._ask(kind, task, asked, answer, live and not held, held)) as events:
+                async for event in events:
+                    if isinstance(event, tuple):
+                        form, verdict = event
+                    else:
+                        told.add(event)
+                        yield event
+            usage = _sum(usage, answer.usage)
+            if not verdict.wrong:
+                for event in told.rest(verdict):
+                    yield event
+                reason: FinishReason = "tool_calls" if verdict.calls else "stop"
+                reason = "length" if answer.finish == "length" else reason
+                if any(call.cut for call in verdict.calls) and task.params.on_budget == "error":
+                    raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
+                finish = Finish(reason, usage)
+                yield finish
+                yield told.generation(finish, form, attempt, answer.text)
+                return
+            if verdict.cut:
+                received = self._transport.shown(answer.text or answer.reasoning)
+                raise BudgetError(
+                    f"the token budget ended inside the answer; received: {received}", hint="raise max_tokens"
+                )
+            asked += what_is_wrong(answer, verdict)
+        raise self._invalid(answer, verdict, attempt, task)
+
+    async def _ask(
+        self, kind: str, task: Task, messages: Sequence[Message], answer: Answer, live: bool, held: bool
+    ) -> AsyncGenerator[Any, None]:
+        """One answer: the events of it that are certain at once, then the form that was used, and the verdict."""
+        refusals: list[tuple[str, RefusedError]] = []
+        for form in self._forms(kind, task):
+            mark = json.dumps([form.name, form.fields], sort_keys=True)
+            if mark in self._refused:
+                continue
+            turn, reasoning = self._reader(task, held), Reasoning(*(task.params.thinking_markers or ()))
+            try:
+                async with aclosing(self._completion(kind, task, form, messages, live)) as pieces:
+                    async for piece in pieces:
+                        thought, said = answer.add(piece)
+                        more, said = reasoning.feed(said)
+                        for event in _certain(thought + more, said, turn):
+                            yield event
+            except RefusedError as refusal:
+                refusals.append((mark, refusal))
+                continue
+            for event in (*_certain(*reasoning.close(), turn), *turn.close()):
+                yield event
+            self._whole(answer)
+            self._note([mark for mark, _ in refusals])
+            yield form, turn.verdict(answer)
+            return
+        raise refusals[0][1].error
+
+    def _note(self, marks: Sequence[str]) -> None:
+        """Remember what the server does not take, now that it has taken something weaker."""
+        if len(self._refused) + len(marks) > _REMEMBERED:
+            self._refused.clear()
+        self._refused.update(marks)
+
+    def _forms(self, kind: str, task: Task) -> list[Form]:
+        if task.tools is not None:
+            return forms(kind, task.params, task.tools.to_openai(closed=True), task.schema)
+        found = forms(kind, task.params, (), task.schema if task.is_json else None)
+        return found[-1:] if task.free else found
+
+    def _reader(self, task: Task, held: bool) -> Turn:
+        tools = task.tools
+        if tools is None:
+            return Turn(task, None, held=held)
+        wire = tools.wire_format(task.params.tool_format, "", ())
+        return Turn(task, tools.parser(wire, response_schema=task.schema), held=held)
+
+    def _request(self, kind: str, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
+        params, tools = task.params, task.tools
+        if tools is not None and form.tools_in_prompt:
+            wire = tools.wire_format(params.tool_format, "", ())
+            messages = with_system(tools.spelled(messages, wire), tools.prompt(wire))
+        if form.schema_in_prompt:
+            messages = with_system(messages, schema_text(task.schema, tools is not None))
+        body = {"model": self._name, "messages": openai_messages(messages), **form.fields, **sampling(kind, params)}
+        if task.is_json or (tools is not None and not form.tools_in_prompt):
+            body.pop("stop", None)  # some servers look for it inside of arguments and strings
+        body.update(self._body)
+        return {name: value for name, value in body.items() if value is not None}
+
+    async def _completion(
+        self, kind: str, task: Task, form: Form, messages: Sequence[Message], live: bool
+    ) -> AsyncGenerator[Any, None]:
+        """The pieces of the server's answer to one request."""
+        body = self._request(kind, task, form, messages)
+        if live:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            async with aclosing(self._pieces(body, live)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except RefusedError as refusal:
+            if "max_tokens" not in body or "max_completion_tokens" not in refusal.reason:
+                raise
+            # OpenAI's newer models know the budget by this name only.
+            body["max_completion_tokens"] = body.pop("max_tokens")
+            async with aclosing(self._pieces(body, live)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    async def _pieces(self, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        if not live:
+            yield await self._transport.fetch("chat/completions", body)
+            return
+        async with aclosing(self._transport.events("chat/completions", body)) as events:
+            async for event in events:
+                yield event
+
+    def _whole(self, answer: Answer) -> None:
+        """Refuse an answer that is none, or that the server took back."""
+        shown = self._transport.shown
+        if answer.finish is None:
+            received = shown(answer.text or json.dumps([vars(call) for call in answer.calls]))
+            raise ModelError(
+                f"the server's answer broke off before its end; received: {received}", hint="look into its log"
+            )
+        if answer.finish == "content_filter":
+            raise ModelError(
+                f"the server withheld the answer (content_filter); received: {shown(answer.text)}",
+                hint="ask for something else",
+            )
+
+    async def _server(self) -> str:
+        """What the server is; asked once, and only if it was to be asked."""
+        if self._kind == "auto":
+            kind, window = await recognised(self._transport, self._name)
+            self._window = self._window or window
+            self._kind = kind
+        return self._kind
+
+    def _invalid(self, answer: Answer, verdict: Verdict, attempts: int, task: Task) -> ToolCallError:
+        received = answer.text or "; ".join(f"{call.name}({call.arguments})" for call in answer.calls)
+        times = "once" if attempts == 1 else f"{attempts} times"
+        wrong = "; ".join(each.partition(" Hint: ")[0] for each in verdict.wrong[:3])
+        message = (
+            f"the model {self._name!r} was asked {times}, and no answer was valid: {wrong}; "
+            f"received: {self._transport.shown(received) or 'nothing'}"
+        )
+        hint = "try a larger model, or one that can be constrained (hf:, gguf:)"
+        kind = InvalidArgumentsError if answer.calls or task.is_json else ParseError
+        return kind(message, hint=hint)
+
+
+def _certain(reasoning: str, text: str, turn: Turn) -> list[Event]:
+    events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
+    return [*events, *turn.feed(text)] if text else events
+
+
+def _close(transport: Transport) -> None:
+    PORTAL.submit(transport.aclose())

@@ -1,0 +1,40 @@
+"""What a server is, by its own endpoints: asked only where the user says ``server="auto"``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from ...errors import ModelError
+from .transport import RefusedError, Transport
+
+
+async def recognised(transport: Transport, model: str) -> tuple[str, int | None]:
+    """What a server is, and its context window, by its own endpoints.
+
+    vLLM and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
+    """
+    listed: Any = {}
+    with suppress(RefusedError):
+        listed = await transport.fetch("models")
+    entries = listed.get("data") if isinstance(listed, Mapping) else None
+    entries = [entry for entry in entries or () if isinstance(entry, Mapping)]
+    entry = next((each for each in entries if each.get("id") == model), entries[0] if entries else {})
+    owner = str(entry.get("owned_by", ""))
+    if owner == "vllm":
+        return "vllm", _positive(entry.get("max_model_len"))
+    if owner == "llamacpp":
+        meta = entry.get("meta")
+        return "llama.cpp", _positive(meta.get("n_ctx") or meta.get("n_ctx_train")) if isinstance(
+            meta, Mapping
+        ) else None
+    try:
+        version = await transport.fetch("/api/version")
+    except (ModelError, RefusedError):
+        return "openai", None
+    return ("ollama" if isinstance(version, Mapping) and "version" in version else "openai"), None
+
+
+def _positive(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None

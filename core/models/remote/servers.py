@@ -1,0 +1,171 @@
+"""What each kind of server can be asked for: how an answer's form is demanded, the strongest way first.
+
+Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored by
+now); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import ModelError
+from ...params import GenerateParams
+from .sent_schemas import anchored_schema, plain_schema, strict_schema
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way of demanding what was asked for.
+
+    Attributes:
+        name: of the way, for the record.
+        fields: what it adds to the request's body.
+        left_out: places in schemas that were not sent, each after the tool's name or ``response``.
+        schema_in_prompt: the schema of the answer is in the prompt, since nothing else tells the model.
+        tools_in_prompt: so are the tools, and calls come as text.
+    """
+
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    schema_in_prompt: bool = False
+    tools_in_prompt: bool = False
+
+
+def forms(kind: str, params: GenerateParams, tools: Sequence[Mapping[str, Any]], schema: Any) -> list[Form]:
+    """The ways of demanding an answer of a server, the strongest first; the last needs nothing of the server.
+
+    Args:
+        kind: of the server.
+        params: what was asked for.
+        tools: OpenAI-style dicts, arguments closed as they are judged; none if no call is allowed.
+        schema: that a text answer must satisfy; None if it is free.
+    """
+    if not tools:
+        if schema is None:
+            return [Form("text")]
+        return [*_json_forms(kind, schema), Form("prompt", schema_in_prompt=True)]
+    tools = [{**tool, "function": _plain(tool["function"])} for tool in tools]
+    beside = schema is not None
+    if params.tool_format is not None:
+        return [Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+    found = []
+    strict, left_out, is_strict = _strict_tools(kind, tools)
+    rest = _choice(kind, params)
+    if beside and kind == "openai" and params.tool_choice == "auto":
+        # Elsewhere a response format beside tools forbids calls, or is an error.
+        found += [
+            Form(f"{'strict ' if is_strict else ''}tools + {form.name}", {**strict, **rest, **form.fields}, left_out)
+            for form in _json_forms(kind, schema)[:1]
+        ]
+    if is_strict:
+        found.append(Form("strict tools", {**strict, **rest}, left_out, schema_in_prompt=beside))
+    found.append(Form("tools", {"tools": tools, **rest}, schema_in_prompt=beside))
+    return [*found, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+
+
+def _plain(function: Mapping[str, Any]) -> dict[str, Any]:
+    return {**function, "parameters": plain_schema(function.get("parameters", {"type": "object"}))}
+
+
+def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
+    if kind == "ollama":
+        return {}  # it takes neither field, and what it does not take is checked anyway
+    choice: Any = params.tool_choice
+    if choice not in ("auto", "required", "none"):
+        choice = {"type": "function", "function": {"name": choice}}
+    found = {"tool_choice": choice}
+    if not params.parallel_tool_calls or kind == "llama.cpp":  # whose default is one call
+        found["parallel_tool_calls"] = params.parallel_tool_calls
+    return found
+
+
+def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:
+    """The tools with ``strict`` where the server can be held to that; what of them was left out; whether any is."""
+    sent, left_out, is_strict = [], [], False
+    for tool in tools:
+        function = dict(tool["function"])
+        if kind == "vllm":
+            function["strict"] = is_strict = True
+        elif kind == "openai" and (taken := strict_schema(function.get("parameters"))) is not None:
+            function |= {"parameters": taken[0], "strict": True}
+            left_out += [function["name"] + place for place in taken[1]]
+            is_strict = True
+        sent.append({**tool, "function": function})
+    return {"tools": sent}, tuple(left_out), is_strict
+
+
+def _json_forms(kind: str, schema: Any) -> list[Form]:
+    if isinstance(schema, bool):
+        schema = {}
+    sent, strict = schema, True
+    left_out: tuple[str, ...] = ()
+    if kind == "openai":
+        taken = strict_schema(schema)
+        strict = taken is not None
+        if taken is not None:
+            sent, left_out = taken
+    elif kind == "llama.cpp":
+        sent, left_out = anchored_schema(schema)
+    places = tuple(f"response{place}" for place in left_out)
+    named = {"name": "answer", "schema": sent, "strict": strict}
+    found = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, places)]
+    if kind == "vllm":
+        found.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
+    if schema.get("type") == "object":
+        # llama.cpp and its kin take the schema here; who does not know the field ignores or refuses it.
+        inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
+        found.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
+        found.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
+    return found
+
+
+# -- sampling ------------------------------------------------------------------------------------------------------
+
+_SAMPLING = {
+    "openai": {},
+    "vllm": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"},
+    "llama.cpp": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty"},
+    "ollama": {},
+}
+
+
+def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
+    """The fields of a request's body that say how to sample.
+
+    Raises:
+        ModelError: this kind of server does not take an option.
+    """
+    found: dict[str, Any] = {"temperature": params.temperature}
+    plain = {"max_tokens": params.max_tokens, "seed": params.seed, "stop": list(params.stop) or None}
+    found |= {name: value for name, value in plain.items() if value is not None}
+    if params.top_p != 1:
+        found["top_p"] = params.top_p
+    known: Mapping[str, str] = _SAMPLING[kind]
+    neutral = GenerateParams()
+    for name in ("top_k", "min_p", "repetition_penalty"):
+        if (value := getattr(params, name)) != getattr(neutral, name):
+            if name not in known:
+                raise _not_taken(kind, name)
+            found[known[name]] = value
+    if params.logit_bias:
+        if kind == "ollama":
+            raise _not_taken(kind, "logit_bias")
+        found["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
+    if params.thinking is not None:
+        if kind not in ("vllm", "llama.cpp") or not isinstance(params.thinking, bool):
+            raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
+        found["chat_template_kwargs"] = {"enable_thinking": params.thinking}
+    for name in ("prefix", "trace"):
+        if getattr(params, name):
+            raise _not_taken(kind, name)
+    return found
+
+
+def _not_taken(kind: str, name: str) -> ModelError:
+    return ModelError(
+        f"a server of the kind {kind!r} does not take {name}",
+        hint="leave it out, or give the server's own field where the model is loaded: body={...}",
+    )

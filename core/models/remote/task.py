@@ -1,0 +1,288 @@
+"""What one request asks of an answer, and whether an answer is that: judged here, whatever the server promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...errors import ModelError, ParseError
+from ...events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
+from ...grammar import Grammar
+from ...messages import ToolCall
+from ...params import GenerateParams, JsonMode, OutputParser, ToolInterface
+from ...repair import extract_json
+from ...validation import Validator
+from ..planner import Planner, schema_of
+from .wire import Answer, RawCall, json_text, new_call_id, read_json
+
+#: Why a call is not one, where the server stopped inside of it.
+CUT = "malformed call: the token budget ended inside its arguments"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer comes to.
+
+    Attributes:
+        text: of the answer; JSON in one spelling where JSON was asked for.
+        calls: of tools, all valid; the last may be cut (`ToolCall.cut`), and is no call then.
+        wrong: what is wrong with it, for the model to read; empty for an answer that is handed on.
+        cut: the token budget ended inside a structured answer, so that asking again is of no use.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    wrong: tuple[str, ...] = ()
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a request asks for, made plain.
+
+    Attributes:
+        params: as they were given.
+        tools: that may be called; None if there are none, or none is allowed.
+        schema: of a text answer; None if it is free.
+        grammar: of a text answer; None if it is free.
+        repair: mend what can be mended.
+        free: nothing is to be demanded of the server but in words (``constrained_decoding=False``).
+        convert: what the value of a JSON answer must become besides; gives what is wrong.
+    """
+
+    params: GenerateParams
+    tools: ToolInterface | None = None
+    schema: Any = None
+    grammar: Grammar | None = None
+    repair: bool = True
+    free: bool = False
+    convert: Callable[[Any], Sequence[str]] | None = None
+    _validator: list[Validator] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, params: GenerateParams, planner: Planner, *, repair: bool, convert: Any = None) -> Task:
+        """The task of a request.
+
+        Raises:
+            ModelError: two things that were asked for exclude each other.
+            SchemaError: a schema is malformed, or nothing can satisfy it.
+        """
+        tools, mode, grammar = params.tools, params.json_mode, params.grammar
+        given = tools is not None and isinstance(tools, ToolInterface) and bool(tools.names)
+        free = mode is not None and not mode.constrained_decoding
+        # The planner knows what excludes what; keywords that no grammar can hold are no trouble here.
+        plain = replace(params, json_mode=None if free or mode is None else replace(mode, strict=False))
+        if given and plain.tool_choice != "none":
+            if grammar is not None or free or (mode is not None and mode.grammar is not None):
+                raise ModelError("tools and a grammar, or free JSON, exclude each other", hint="give one of them")
+            if params.response_schema is not None and mode is not None:
+                raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
+            choice = params.tool_choice
+            if choice not in ("auto", "required") and choice not in tools.names:  # type: ignore[union-attr]
+                tools.grammar("hermes", tool_choice=choice)  # type: ignore[union-attr]  # it says which there are
+        else:
+            planner.plan(plain, None)
+        schema = schema_of(params.response_schema) if params.response_schema is not None else None
+        if mode is not None:
+            grammar = mode.grammar or grammar
+            schema = schema_of(mode.schema) if mode.grammar is None else mode.grammar.schema
+            repair = mode.repair
+        if schema is None and grammar is not None and mode is None:
+            schema = grammar.schema
+        if given and plain.tool_choice != "none" and schema is not None:
+            planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=schema, strict=False)), None)
+        allowed = tools if given and params.tool_choice != "none" else None
+        return cls(params, allowed, schema, grammar, repair, free, convert)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether a text answer is JSON."""
+        return self.schema is not None or self.params.json_mode is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing of the text is certain before the answer has been judged."""
+        demanded = self.tools is not None and self.params.tool_choice != "auto"
+        cut_here = self.tools is not None and bool(self.params.stop)
+        return self.is_json or self.grammar is not None or demanded or cut_here
+
+    def text_wrong(self, text: str, *, cut: bool) -> tuple[str, Verdict]:
+        """A text answer, in the spelling in which it is handed on, and its verdict."""
+        if not self.is_json:
+            if self.grammar is not None and not self.grammar.matches(text):
+                return text, Verdict(wrong=("the text does not have the form that was asked for",), cut=cut)
+            if not text:
+                return text, Verdict(wrong=("the answer is empty",), cut=cut)
+            return text, Verdict(text)
+        try:
+            value = self._value(text, mend=self.repair and not cut)
+            written = json_text(value)
+        except (ValueError, ParseError, RecursionError) as error:
+            return text, Verdict(wrong=(getattr(error, "message", None) or f"no JSON: {error}",), cut=cut)
+        wrong = tuple(self._problems(value, written))
+        # A number at the very end may go on where the budget ended.
+        open_end = cut and text.rstrip()[-1:] not in ("}", "]", '"', "e", "l")
+        return written, Verdict(written, wrong=wrong or (("the number may go on",) if open_end else ()), cut=cut)
+
+    def _value(self, text: str, *, mend: bool) -> Any:
+        text = text.strip()
+        try:
+            return read_json(text)
+        except ValueError:
+            if not mend:  # mending what was cut would show half an answer as a whole one
+                raise
+        # Reasoning that a server did not tell apart stands before the answer.
+        return extract_json(text.rpartition("</think>")[2], repair=True)
+
+    def _problems(self, value: Any, written: str) -> list[str]:
+        if self.grammar is not None and self.grammar.schema is None:
+            return [] if self.grammar.matches(written) else ["the JSON does not have the form that was asked for"]
+        if not self._validator:
+            self._validator.append(Validator(True if self.schema is None else self.schema, formats=True))
+        wrong = list(self._validator[0].violations(value))
+        return wrong or list(self.convert(value) if self.convert is not None else ())
+
+
+class Turn:
+    """Reads one answer as it comes: what is certain is an event at once, the rest waits for `verdict`.
+
+    Args:
+        task: what was asked for.
+        parser: reads calls that come as text; None if there are no tools.
+        held: nothing is certain before the end.
+    """
+
+    def __init__(self, task: Task, parser: OutputParser | None, *, held: bool) -> None:
+        self._task = task
+        self._parser = parser
+        self._held = held
+        self._text: list[str] = []
+        self._written: dict[int, tuple[CallStart, list[str]]] = {}
+        self._calls: list[ToolCall] = []
+        self._broken: str | None = None
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece of the text; return what of it is certain."""
+        return self._take(self._parser.feed(text)) if self._parser is not None else self._take([TextDelta(text)])
+
+    def close(self) -> list[Event]:
+        """Say that the text is over; return what is certain now."""
+        if self._parser is None:
+            return []
+        try:
+            return self._take(self._parser.close())
+        except ParseError as error:
+            self._broken = error.message
+            return []
+
+    def _take(self, events: Sequence[Event]) -> list[Event]:
+        certain: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta) and event.text:
+                self._text.append(event.text)
+                if not self._held:
+                    certain.append(event)
+            elif isinstance(event, CallStart):
+                self._written[event.index] = event, []
+            elif isinstance(event, ArgumentsDelta):
+                self._written[event.index][1].append(event.text)
+            elif isinstance(event, CallEnd):
+                self._written.pop(event.index, None)
+                self._calls.append(event.call)
+        return certain
+
+    def verdict(self, answer: Answer) -> Verdict:
+        """What the answer comes to, now that it is whole."""
+        task, tools = self._task, self._task.tools
+        cut = answer.finish == "length"
+        text = "".join(self._text)
+        if tools is None and answer.calls:
+            return Verdict(wrong=("no tool may be called now; answer in text",))
+        if answer.refusal and not text and not answer.calls:
+            if task.held:
+                return Verdict(wrong=(f"the model refuses: {answer.refusal}",))
+            text = answer.refusal
+        if tools is None:
+            return task.text_wrong(text, cut=cut)[1]
+        calls, wrong = self._judged(tools, answer, cut)
+        if task.params.stop and not answer.calls:
+            text = _until(text, task.params.stop)
+        if calls or wrong:
+            return Verdict(text, calls, wrong, cut=cut and not calls)
+        if task.params.tool_choice != "auto":
+            what = "a tool" if task.params.tool_choice == "required" else f"the tool {task.params.tool_choice!r}"
+            return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=cut)
+        return task.text_wrong(text, cut=cut)[1]
+
+    def _judged(self, tools: ToolInterface, answer: Answer, cut: bool) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
+        """The calls of the answer, and what is wrong with them."""
+        found = [_read(raw) for raw in answer.calls] or list(self._calls)
+        partial: ToolCall | None = None
+        if cut and answer.calls and found[-1].error is not None:
+            partial = found.pop()
+        elif cut and not answer.calls and (self._written or self._broken):
+            start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
+            partial = ToolCall(start.id, start.name, {}, raw="".join(pieces))
+        elif self._broken is not None and not answer.calls:
+            return (), (self._broken,)
+        calls = [tools.judged(call, repair=self._task.repair) for call in found]
+        choice = self._task.params.tool_choice
+        named = choice not in ("auto", "required")
+        wrong = [call.error for call in calls if call.error is not None]
+        wrong += [f"{call.name!r} was called; call {choice!r}" for call in calls if named and call.name != choice]
+        if wrong:
+            return (), tuple(wrong)
+        if partial is not None:
+            calls.append(_cut(partial))
+        if named or not self._task.params.parallel_tool_calls:
+            del calls[1:]  # what a model writes that has to stop after its first call
+        ids: set[str] = set()
+        for index, call in enumerate(list(calls)):
+            if not call.id or call.id in ids:
+                calls[index] = replace(call, id=new_call_id())
+            ids.add(calls[index].id)
+            if not call.cut:  # as it was mended, and in one spelling
+                calls[index] = replace(calls[index], raw=json_text(dict(call.arguments)))
+        return tuple(calls), ()
+
+
+def _read(raw: RawCall) -> ToolCall:
+    """A call as a server sent it; with an error if its arguments are no JSON object."""
+    text = raw.arguments.strip() or "{}"
+    try:
+        value = read_json(text)
+    except ValueError as error:
+        return ToolCall(raw.id, raw.name, {}, raw=raw.arguments, error=f"malformed call: {error}")
+    if isinstance(value, str):  # some servers encode them twice
+        try:
+            value = read_json(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, dict):
+        return ToolCall(
+            raw.id, raw.name, {}, raw=raw.arguments, error="malformed call: the arguments are no JSON object"
+        )
+    return ToolCall(raw.id, raw.name, value, raw=json_text(value))
+
+
+def _cut(call: ToolCall) -> ToolCall:
+    """A call that the token budget cut: without arguments, so that nobody can take what there is of them for all."""
+    received = " ".join((call.raw or "").split())[:200]
+    error = f"{CUT}; received: {received}" if received else CUT
+    return ToolCall(call.id, call.name, {}, raw="{}", cut=("",), error=error)
+
+
+def _until(text: str, stop: Sequence[str]) -> str:
+    """A text up to the first of the strings that end it."""
+    ends = [text.index(each) for each in stop if each and each in text]
+    return text[: min(ends)] if ends else text
+
+
+def call_events(calls: Sequence[ToolCall]) -> list[Event]:
+    """The events of calls that have been judged."""
+    events: list[Event] = []
+    for index, call in enumerate(calls):
+        written = call.raw if call.raw is not None else json_text(dict(call.arguments))
+        events += [CallStart(index, call.id, call.name), ArgumentsDelta(index, written), CallEnd(index, call)]
+    return events

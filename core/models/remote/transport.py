@@ -1,0 +1,305 @@
+"""HTTP to one server: requests, event streams, and every way in which a server fails, as an error of ours.
+
+Nothing is sent anywhere but to the address that the user named: redirects are not followed, and proxies, ``.netrc`` and
+the like of the environment are used only where the user says so. No error, log or repr holds a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import email.utils
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ContextOverflowError, ModelError
+
+if TYPE_CHECKING:
+    import httpx
+
+#: The most that is read of one answer, in bytes.
+MAX_BODY = 32 * 1024 * 1024
+
+#: The longest that a busy server is waited for before a request is sent again, in seconds.
+MAX_WAIT = 30.0
+
+#: How often a request is sent again to a server that is busy or has failed.
+MAX_RESENT = 2
+
+_BUSY = frozenset({429, 500, 502, 503, 504, 529})
+_OVERFLOW = re.compile(
+    r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
+)
+_SHOWN = 400
+
+
+class RefusedError(Exception):
+    """The server does not take a request as it is (400, 413, 422, 501); another form of it may do.
+
+    Args:
+        status: HTTP status.
+        reason: what the server says.
+        error: what to raise when there is no other form.
+    """
+
+    def __init__(self, status: int, reason: str, error: ModelError) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.error = error
+
+
+class Transport:
+    """A server, and the connections to it. All of it runs on one event loop.
+
+    Args:
+        base_url: where the server's API begins, ``http://host:port/v1``.
+        headers: sent with every request; may hold secrets.
+        secrets: what must never be shown.
+        timeout: seconds of silence after which a request has failed.
+        trust_env: use the proxies and certificates that the environment names.
+        transport: how requests are sent, instead of over the network.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        headers: Mapping[str, str],
+        secrets: tuple[str, ...],
+        timeout: float,
+        *,
+        trust_env: bool = False,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.base_url = base_url
+        self._headers = dict(headers)
+        self._secrets = tuple(sorted(filter(None, secrets), key=len, reverse=True))
+        self._timeout = timeout
+        self._trust_env = trust_env
+        self._transport = transport
+        self._client: httpx.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"Transport({self.base_url!r})"
+
+    async def aclose(self) -> None:
+        """Close all connections; the next request opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def fetch(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON that the server answers: to a POST of ``body``, or to a GET.
+
+        Args:
+            path: below the base address, or ``/PATH`` from the root of the server.
+            body: what is sent, as JSON.
+
+        Raises:
+            RefusedError: the server does not take the request in this form.
+            ContextOverflowError: the prompt does not fit.
+            ModelError: anything else went wrong.
+        """
+        async with self._answer(path, body) as response:
+            return self._json(await self._read(response), response.headers.get("content-type", ""))
+
+    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """The JSON events of a stream (server-sent events); one event, if the server answers in one piece.
+
+        Raises: as `fetch`.
+        """
+        async with self._answer(path, body) as response:
+            kind = response.headers.get("content-type", "")
+            if "event-stream" not in kind:
+                yield self._json(await self._read(response), kind)
+                return
+            async for data in _event_data(self._chunks(response)):
+                if data.strip() == "[DONE]":
+                    return
+                try:
+                    yield json.loads(data)
+                except (ValueError, RecursionError):
+                    raise self._error("sent an event that is no JSON", received=data) from None
+
+    # -- one exchange ------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _answer(self, path: str, body: Mapping[str, Any] | None) -> AsyncIterator[httpx.Response]:
+        """A good answer's head; its body is still to be read."""
+        import httpx
+
+        try:
+            response = await self._sent(path, body)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.TimeoutException as error:
+            waiting = "let nobody connect" if isinstance(error, httpx.ConnectTimeout) else "did not answer"
+            raise self._error(f"{waiting} for {self._timeout:g} seconds", hint="raise timeout=SECONDS") from None
+        except httpx.ConnectError as error:
+            raise self._error(
+                f"cannot be reached: {error}", hint="is the server running, and the address right?"
+            ) from None
+        except httpx.HTTPError as error:
+            said = str(error) or type(error).__name__
+            raise self._error(f"broke off its answer: {said}", hint="look into the server's log") from None
+        except (httpx.InvalidURL, httpx.StreamError) as error:
+            raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
+
+    async def _sent(self, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+        """The answer to a request, which is sent again to a server that is busy."""
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                headers=self._headers,
+                timeout=httpx.Timeout(self._timeout, connect=min(self._timeout, 10.0), pool=None),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+                follow_redirects=False,
+                trust_env=self._trust_env,
+                transport=self._transport,
+            )
+        client = self._client
+        content = None if body is None else json.dumps(body, ensure_ascii=True, allow_nan=False).encode()
+        sent = 0
+        while True:
+            request = client.build_request("GET" if body is None else "POST", self._url(path), content=content)
+            if content is not None:
+                request.headers["content-type"] = "application/json"
+            response = await client.send(request, stream=True)
+            if 200 <= response.status_code < 300:
+                return response
+            try:
+                said = _said(await self._read(response))
+            finally:
+                await response.aclose()
+            pause = _pause(response.headers.get("retry-after"), sent)
+            if response.status_code not in _BUSY or sent == MAX_RESENT or pause > MAX_WAIT:
+                raise self._failure(response, said, sent, pause)
+            sent += 1
+            await asyncio.sleep(pause)
+
+    def _url(self, path: str) -> str:
+        if not path.startswith("/"):
+            return f"{self.base_url}/{path}"
+        scheme, _, rest = self.base_url.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}{path}"
+
+    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in response.aiter_bytes():
+            size += len(chunk)
+            if size > MAX_BODY:
+                raise self._error(
+                    f"sent more than {MAX_BODY} bytes", hint="lower max_tokens; is this a model's server?"
+                )
+            yield chunk
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        return b"".join([chunk async for chunk in self._chunks(response)])
+
+    def _json(self, data: bytes, kind: str) -> Any:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            what = "a page of HTML" if "html" in kind else "what is no JSON"
+            raise self._error(
+                f"answered with {what}",
+                hint="the address should be where the API begins, often http://HOST:PORT/v1",
+                received=data.decode("utf-8", "replace"),
+            ) from None
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    def shown(self, text: str) -> str:
+        """A text as it may be shown: one line, short, no secret in it."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        text = " ".join(text.split())
+        return text if len(text) <= _SHOWN else text[:_SHOWN] + " ..."
+
+    def _error(self, what: str, *, hint: str | None = None, received: str | None = None) -> ModelError:
+        tail = "" if received is None else f"; received: {received}"
+        return ModelError(self.shown(f"the server at {self.base_url} {what}{tail}"), hint=hint)
+
+    def _failure(self, response: httpx.Response, said: str, resent: int, pause: float) -> Exception:
+        status = response.status_code
+        if status in (400, 413, 422, 500) and _OVERFLOW.search(said):
+            message = self.shown(f"the server at {self.base_url}: {said}")
+            return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
+        if status in (400, 413, 422, 501):
+            return RefusedError(status, said, self._error(f"does not take the request ({status}): {said}"))
+        if status in (401, 403):
+            hint = "give api_key='env:NAME' or api_key=KEY"
+            return self._error(f"does not let us in ({status}): {said}", hint=hint)
+        if status == 404:
+            hint = "the address ends where the API begins, often /v1; the server lists its models at /v1/models"
+            return self._error(f"does not have what was asked for (404): {said}", hint=hint)
+        if 300 <= status < 400:
+            to = response.headers.get("location", "nowhere")
+            return self._error(f"redirects to {to}, which is not followed", hint="name that address if you trust it")
+        again = f" after {resent + 1} attempts" if resent else ""
+        if status == 429:
+            wait = f"; it asks to wait {pause:g} seconds" if pause > MAX_WAIT else ""
+            return self._error(f"is too busy (429){again}{wait}: {said}", hint="ask it less often, or later")
+        return self._error(f"failed ({status}){again}: {said}", hint="look into the server's log")
+
+
+def _said(data: bytes) -> str:
+    """What an error's body says: its message, or all of it."""
+    text = data[:100_000].decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.S | re.I) if "<" in text else text
+    for key in ("error", "message", "detail"):
+        if isinstance(value, Mapping) and value.get(key):
+            value = value[key]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _pause(header: str | None, sent: int) -> float:
+    """How long to wait before a request is sent again: what the server asks for, or longer each time (RFC 9110)."""
+    if header is not None:
+        try:
+            return max(float(header), 0.0)
+        except ValueError:
+            pass
+        try:
+            return max(email.utils.parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+        except (ValueError, TypeError):
+            pass
+    return 0.25 * 2.0**sent
+
+
+async def _event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """The data of server-sent events (HTML standard, 9.2.6), however they were cut.
+
+    Lines end at CR, LF or CRLF only: other separators of Unicode may stand in JSON as they are.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pending: list[str] = []
+    data: list[str] = []
+    async for chunk in chunks:
+        text = decoder.decode(chunk)
+        pending.append(text)
+        if "\n" not in text and "\r" not in text:
+            continue  # a long line comes in many pieces, and is looked at once
+        lines = re.split(r"\r\n|\n|\r(?!$)", "".join(pending))  # a CR at the very end may be half of CRLF
+        pending = [lines.pop()]
+        for line in lines:
+            if line.startswith("data:"):
+                data.append(line[5:].removeprefix(" "))
+            elif not line and data:
+                yield "\n".join(data)
+                data = []
+    for line in re.split(r"\r\n|\n|\r", "".join(pending)):
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+    if data:
+        yield "\n".join(data)

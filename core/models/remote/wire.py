@@ -1,0 +1,248 @@
+"""Conversations as chat completions take them, and what comes back, whole or in pieces.
+
+Source: OpenAI's reference of ``POST /v1/chat/completions``, read leniently: servers differ in what they leave out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import ModelError
+from ...events import Usage
+from ...messages import ImagePart, Message, Part, TextPart, ToolCall
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, in the spelling that grammars call ``single``; what UTF-8 cannot carry is escaped.
+
+    Raises:
+        ValueError: it is no JSON value (NaN, an infinity).
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON; NaN and infinities, which Python would take, are none.
+    """
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+        json.dumps(value, allow_nan=False)  # a number like 1e999 is read as infinity
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{secrets.token_hex(12)}"
+
+
+# -- out -----------------------------------------------------------------------------------------------------------
+
+
+def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """A conversation as OpenAI's ``messages``; calls and results of earlier turns that came without ids get some."""
+    found: list[dict[str, Any]] = []
+    open_ids: list[str] = []
+    for number, message in enumerate(messages):
+        turn: dict[str, Any] = {"role": message.role, "content": _content(message.content)}
+        if message.tool_calls:
+            calls = [_past_call(call, f"call_{number}_{index}") for index, call in enumerate(message.tool_calls)]
+            open_ids = [call["id"] for call in calls]
+            turn["tool_calls"] = calls
+            turn["content"] = turn["content"] or None
+        if message.role == "tool":
+            turn["tool_call_id"] = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
+            if turn["tool_call_id"] in open_ids:
+                open_ids.remove(turn["tool_call_id"])
+        elif message.name:
+            turn["name"] = message.name
+        found.append(turn)
+    return found
+
+
+def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
+    # The arguments are written anew: servers and their templates fail on history that is no JSON.
+    function = {"name": call.name, "arguments": json_text(dict(call.arguments))}
+    return {"id": call.id or spare_id, "type": "function", "function": function}
+
+
+def _content(content: str | tuple[Part, ...]) -> Any:
+    if isinstance(content, str):
+        return content
+    if all(isinstance(part, TextPart) for part in content):
+        return "".join(part.text for part in content if isinstance(part, TextPart))
+    return [_part(part) for part in content]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return {"type": "image_url", "image_url": {"url": _address(part)}}
+
+
+def _address(image: ImagePart) -> str:
+    if image.data is None:
+        return image.url or ""
+    return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
+
+
+# -- in ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class RawCall:
+    """A call as a server sent it.
+
+    Attributes:
+        id: empty if there was none.
+        name: of the tool.
+        arguments: their text.
+    """
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass
+class Answer:
+    """One answer, put together from the pieces in which it came.
+
+    Attributes:
+        text: what the model says.
+        reasoning: what it thought, where the server tells it apart.
+        refusal: why it does not answer.
+        calls: of tools, in order.
+        finish: why it ended, in the server's words; None if it has not.
+        usage: token counts, as far as the server gives them.
+        model: the name under which the server answered.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    calls: list[RawCall] = field(default_factory=list)
+    finish: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    _by_index: dict[Any, RawCall] = field(default_factory=dict)
+
+    def add(self, event: Any) -> tuple[str, str]:
+        """Take a whole completion, or the next chunk of one.
+
+        Returns:
+            What it adds to the reasoning, and to the text.
+
+        Raises:
+            ModelError: it is neither; the message holds what was received.
+        """
+        if isinstance(event, Mapping) and event.get("error"):
+            said = event["error"]
+            raise ModelError(f"the server failed while it answered: {_brief(_message_of(said))}", hint="see its log")
+        choices = event.get("choices") if isinstance(event, Mapping) else None
+        if not isinstance(choices, list):
+            raise _odd(event)
+        self.model = event.get("model") or self.model
+        if isinstance(event.get("usage"), Mapping):
+            self.usage = _usage(event["usage"])
+        for choice in choices[:1]:
+            if not isinstance(choice, Mapping):
+                raise _odd(event)
+            self.finish = choice.get("finish_reason") or self.finish
+            delta = choice.get("delta") or choice.get("message") or {}
+            if not isinstance(delta, Mapping):
+                raise _odd(event)
+            return self._delta(delta, event)
+        return "", ""
+
+    def _delta(self, delta: Mapping[str, Any], event: Any) -> tuple[str, str]:
+        reasoning = _text_of(delta.get("reasoning_content") or delta.get("reasoning"))
+        text = _text_of(delta.get("content"))
+        self.reasoning += reasoning
+        self.text += text
+        self.refusal += _text_of(delta.get("refusal"))
+        calls = delta.get("tool_calls") or ()
+        legacy = delta.get("function_call")
+        if isinstance(legacy, Mapping):
+            calls = [{"index": 0, "function": legacy}]
+        if not isinstance(calls, Sequence) or isinstance(calls, str):
+            raise _odd(event)
+        for number, piece in enumerate(calls):
+            if not isinstance(piece, Mapping):
+                raise _odd(event)
+            self._call(piece, number, event)
+        return reasoning, text
+
+    def _call(self, piece: Mapping[str, Any], number: int, event: Any) -> None:
+        function = piece.get("function") or {}
+        if not isinstance(function, Mapping):
+            raise _odd(event)
+        call_id, index = str(piece.get("id") or ""), piece.get("index")
+        index = number if not isinstance(index, int) else index
+        call = self._by_index.get(index)
+        # Some servers give every call the index 0, and tell them apart by their ids.
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = self._by_index[index] = RawCall()
+            self.calls.append(call)
+        call.id = call.id or call_id
+        call.name = call.name or str(function.get("name") or "")
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            call.arguments += arguments
+        elif arguments is not None:
+            call.arguments = json.dumps(arguments)
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    return ""
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    def number(holder: Any, name: str) -> int:
+        value = holder.get(name) if isinstance(holder, Mapping) else None
+        return value if isinstance(value, int) and value > 0 else 0
+
+    return Usage(
+        prompt_tokens=number(given, "prompt_tokens"),
+        completion_tokens=number(given, "completion_tokens"),
+        reasoning_tokens=number(given.get("completion_tokens_details"), "reasoning_tokens"),
+        cached_tokens=number(given.get("prompt_tokens_details"), "cached_tokens"),
+    )
+
+
+def _message_of(error: Any) -> str:
+    message = error.get("message") if isinstance(error, Mapping) else error
+    return message if isinstance(message, str) else json.dumps(error)
+
+
+def _brief(text: str, most: int = 400) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[:most] + " ..."
+
+
+def _odd(event: Any) -> ModelError:
+    return ModelError(
+        f"the server's answer is no chat completion; received: {_brief(json.dumps(event))}",
+        hint="the address should be where an OpenAI-compatible API begins, often http://HOST:PORT/v1",
+    )

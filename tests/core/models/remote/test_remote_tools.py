@@ -1,0 +1,273 @@
+"""Calls of models on servers: what is asked of each kind of server, and that nothing but valid calls comes out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import (
+    BudgetError,
+    Finish,
+    InvalidArgumentsError,
+    Message,
+    ModelError,
+    ParseError,
+    TextDelta,
+    ToolCall,
+    UnknownToolError,
+)
+from toolgrammar.tools import ToolSet
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "minLength": 2},
+                "days": {"type": "integer", "minimum": 1, "maximum": 9},
+                "day": {"type": "string", "format": "date"},
+            },
+            "required": ["city"],
+        },
+    },
+}
+LAMP = {
+    "type": "function",
+    "function": {
+        "name": "lamp",
+        "description": "Switch it.",
+        "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]},
+    },
+}
+TOOLS = ToolSet.from_any([WEATHER, LAMP])
+
+
+def test_valid_calls_come_out(serve: Any, complete: Any) -> None:
+    """Calls of a server come with their ids, names, decoded arguments and usage."""
+    server = serve(complete("Let me see.", ("weather", {"city": "Oslo"}), ("lamp", {"on": True})))
+    answer = server.model().generate("Weather?", tools=TOOLS)
+    assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
+        ("id0", "weather", {"city": "Oslo"}),
+        ("id1", "lamp", {"on": True}),
+    ]
+    assert (answer.text, answer.finish_reason, answer.usage.prompt_tokens) == ("Let me see.", "tool_calls", 10)
+    assert answer.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"city": "Oslo", "days": 10}, "maximum"),
+        ({"days": 1}, "city"),
+        ({"city": "Oslo", "extra": 1}, "extra"),
+        ({"city": "Oslo", "day": "2024-02-30"}, "date"),
+        ('{"city": "Oslo", "days": NaN}', "NaN"),
+        ("[1]", "no JSON object"),
+    ],
+)
+def test_invalid_calls_are_asked_for_again(serve: Any, complete: Any, arguments: Any, wrong: str) -> None:
+    """A call that is not valid is not handed on: the model is told what is wrong, and its next answer is taken."""
+    server = serve(complete(None, ("weather", arguments)), complete(None, ("weather", {"city": "Rome"})))
+    answer = server.model(repair=False).generate("Weather?", tools=TOOLS)
+    assert [call.arguments for call in answer.tool_calls] == [{"city": "Rome"}]
+    assert answer.attempts == 2
+    assert answer.usage.prompt_tokens == 20  # both requests count
+    told = server.asked[1]["messages"][-1]["content"]
+    assert wrong in told or "number" in told or "10" in told
+
+
+def test_names_that_are_no_tools_are_told(serve: Any, complete: Any) -> None:
+    """A call of an unknown tool is an error for the model, which is told the names."""
+    server = serve(complete(None, ("wether", {"city": "Oslo"})), complete(None, ("weather", {"city": "Oslo"})))
+    assert server.model().generate("Weather?", tools=TOOLS).tool_calls[0].name == "weather"
+    assert "weather, lamp" in server.asked[1]["messages"][-1]["content"]
+
+
+def test_nothing_invalid_after_all_attempts(serve: Any, complete: Any) -> None:
+    """When the model never learns, the error says how often it was asked, what is wrong and what was received."""
+    server = serve(complete(None, ("weather", {"town": "Oslo"})))
+    with pytest.raises(
+        InvalidArgumentsError, match=r"asked 3 times.*city.*received: weather\(\{\"town\": \"Oslo\"\}\)"
+    ):
+        server.model().generate("Weather?", tools=TOOLS)
+    assert len(server.asked) == 3
+    with pytest.raises(InvalidArgumentsError, match="asked once"):
+        serve(complete(None, ("weather", {}))).model(retries=0).generate("Weather?", tools=TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('{"city": "Oslo", "days": "3"}', {"city": "Oslo", "days": 3}),
+        ("{'city': 'Oslo', 'days': 3,}", {"city": "Oslo", "days": 3}),
+        (json.dumps('{"city": "Oslo"}'), {"city": "Oslo"}),
+    ],
+)
+def test_what_can_be_mended_is(serve: Any, complete: Any, written: str, meant: Any) -> None:
+    """Numbers written as strings, broken JSON, and JSON encoded twice are mended without asking again."""
+    answer = serve(complete(None, ("weather", written))).model().generate("Weather?", tools=TOOLS)
+    (call,) = answer.tool_calls
+    assert (call.arguments, answer.attempts) == (meant, 1)
+    assert json.loads(call.raw) == meant
+
+
+def test_demanded_calls(serve: Any, complete: Any) -> None:
+    """A demanded call is demanded of the server, checked, and asked for again where only text came."""
+    server = serve("I will not.", complete("Well.", ("weather", {"city": "Oslo"})))
+    answer = server.model().generate("Weather?", tools=TOOLS, tool_choice="required")
+    assert answer.tool_calls
+    assert server.asked[0]["tool_choice"] == "required"
+    named = serve(complete(None, ("weather", {"city": "Oslo"})), complete(None, ("lamp", {"on": False})))
+    answer = named.model().generate("Off!", tools=TOOLS, tool_choice="lamp")
+    assert [call.name for call in answer.tool_calls] == ["lamp"]
+    assert named.asked[0]["tool_choice"] == {"type": "function", "function": {"name": "lamp"}}
+    with pytest.raises(ParseError, match="no tool was called"):
+        serve("No.").model().generate("Weather?", tools=TOOLS, tool_choice="required")
+    with pytest.raises(UnknownToolError):
+        serve("No.").model().generate("Weather?", tools=TOOLS, tool_choice="lamb")
+
+
+def test_one_call_only(serve: Any, complete: Any) -> None:
+    """Without parallel calls, the first one is taken, also of a server that does not know the option."""
+    server = serve(complete(None, ("weather", {"city": "Oslo"}), ("lamp", {"on": True})))
+    answer = server.model().generate("Go", tools=TOOLS, parallel_tool_calls=False)
+    assert [call.name for call in answer.tool_calls] == ["weather"]
+    assert server.asked[0]["parallel_tool_calls"] is False
+
+
+def test_no_calls_where_none_is_allowed(serve: Any, complete: Any) -> None:
+    """With ``tool_choice="none"`` a call is not handed on."""
+    server = serve(complete(None, ("lamp", {"on": True})), "All right.")
+    answer = server.model().generate("Go", tools=TOOLS, tool_choice="none")
+    assert (answer.text, answer.tool_calls) == ("All right.", ())
+
+
+def test_cut_calls_are_no_calls(serve: Any, complete: Any) -> None:
+    """A call that the token budget cut is named as cut, has no arguments, and cannot run; whole ones before it stay."""
+    reply = complete(None, ("lamp", {"on": True}), ("weather", '{"city": "Os'), finish="length")
+    answer = serve(reply).model().generate("Go", tools=TOOLS, max_tokens=9)
+    whole, cut = answer.tool_calls
+    assert (whole.arguments, whole.cut, whole.error) == ({"on": True}, (), None)
+    assert (cut.name, dict(cut.arguments), cut.cut, answer.finish_reason) == ("weather", {}, ("",), "length")
+    assert cut.error is not None and '{"city": "Os' in cut.error
+    assert TOOLS.execute(cut, allow_cut=True).is_error
+    with pytest.raises(BudgetError):
+        serve(reply).model().generate("Go", tools=TOOLS, on_budget="error")
+
+
+def test_servers_without_tools(serve: Any, complete: Any) -> None:
+    """A server that refuses tools is told of them in the prompt, and calls are read out of its text; it is remembered."""
+    import httpx
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "tools" in body:
+            return httpx.Response(400, json={"error": {"message": "m does not support tools"}})
+        return 'Sure.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+    server = serve(reply)
+    model = server.model()
+    history = [
+        Message("user", "Lamp on"),
+        Message("assistant", tool_calls=(ToolCall("1", "lamp", {"on": True}),)),
+        Message("tool", "done", tool_call_id="1"),
+        Message("user", "Weather?"),
+    ]
+    answer = model.generate(history, tools=TOOLS)
+    assert answer.tool_calls[0].arguments == {"city": "Oslo"}
+    assert (answer.text.strip(), answer.form) == ("Sure.", "prompt")
+    assert "weather" in server.asked[-1]["messages"][0]["content"]
+    assert all("tool_calls" not in message for message in server.asked[-1]["messages"])
+    asked = len(server.asked)
+    model.generate("Weather?", tools=TOOLS)
+    assert len(server.asked) == asked + 1
+
+
+@pytest.mark.parametrize("kind", ["openai", "vllm", "llama.cpp", "ollama"])
+def test_each_kind_is_asked_in_its_own_way(serve: Any, complete: Any, kind: str) -> None:
+    """The strongest form that a kind of server takes is tried first; the schemas sent are never narrower."""
+    server = serve(complete(None, ("lamp", {"on": True})))
+    answer = server.model(server=kind).generate("Go", tools=TOOLS, tool_choice="required")
+    body = server.asked[0]
+    weather, lamp = (each["function"] for each in body["tools"])
+    assert lamp["parameters"]["additionalProperties"] is False
+    assert weather["parameters"]["properties"]["city"]["minLength"] == 2  # optional members: no strict mode of OpenAI's
+    assert lamp.get("strict") == (True if kind in ("openai", "vllm") else None)
+    assert weather.get("strict") == (True if kind == "vllm" else None)
+    assert body.get("tool_choice") == (None if kind == "ollama" else "required")
+    assert answer.form == ("tools" if kind in ("llama.cpp", "ollama") else "strict tools")
+
+
+def test_what_is_not_sent_is_recorded_and_checked(serve: Any, complete: Any) -> None:
+    """Keywords that OpenAI's strict mode lacks are left out of the request, named on the result, and checked here."""
+    tools = ToolSet.from_any(
+        [
+            {
+                "name": "tag",
+                "parameters": {
+                    "type": "object",
+                    "properties": {"word": {"type": "string", "minLength": 3}},
+                    "required": ["word"],
+                },
+            }
+        ]
+    )
+    server = serve(complete(None, ("tag", {"word": "ab"})), complete(None, ("tag", {"word": "abc"})))
+    answer = server.model().generate("Go", tools=tools)
+    assert answer.left_out == ("tag/properties/word/minLength",)
+    assert server.asked[0]["tools"][0]["function"]["parameters"]["properties"]["word"] == {"type": "string"}
+    assert (answer.tool_calls[0].arguments, answer.attempts) == ({"word": "abc"}, 2)
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_stream_is_what_generate_gives(serve: Any, complete: Any, choice: str) -> None:
+    """The deltas of a stream add up to the whole result, however the server cuts its events, also after a retry."""
+    replies = [
+        complete("Grüß Gott \u2028 🌧", ("weather", {"city": "O"}), reasoning_content="hm, rain"),
+        complete("Again.", ("weather", {"city": "Tromsø 🌧"}), ("lamp", {"on": False})),
+    ]
+    whole = serve(*replies).model().generate("Go", tools=TOOLS, tool_choice=choice)
+    events = list(serve(*replies).model().stream("Go", tools=TOOLS, tool_choice=choice))
+    from toolgrammar.adapters._shared import Collector
+
+    collector = Collector()
+    for event in events:
+        collector.add(event)
+    assert collector.generation.message == whole.message
+    assert isinstance(events[-1], Finish) and events[-1].usage == whole.usage
+    assert [json.loads(text) for text in collector.arguments.values()] == [c.arguments for c in whole.tool_calls]
+    if choice == "auto":
+        assert sum(isinstance(event, TextDelta) for event in events) > 3
+
+
+def test_history_is_sent_as_openai_has_it(serve: Any) -> None:
+    """Calls and results of earlier turns go out with matching ids, even where they came without any."""
+    server = serve("Fine.")
+    server.model().generate(
+        [
+            Message("system", "Be kind."),
+            Message("user", "Go"),
+            Message("assistant", tool_calls=(ToolCall("", "lamp", {"on": True}), ToolCall("", "lamp", {"on": False}))),
+            Message("tool", "on"),
+            Message("tool", "off"),
+        ],
+        tools=TOOLS,
+    )
+    sent = server.asked[0]["messages"]
+    ids = [call["id"] for call in sent[2]["tool_calls"]]
+    assert len(set(ids)) == 2 and [message["tool_call_id"] for message in sent[3:]] == ids
+    assert json.loads(sent[2]["tool_calls"][0]["function"]["arguments"]) == {"on": True}
+
+
+def test_options_that_a_kind_lacks_are_errors(serve: Any) -> None:
+    """An option that a server would silently ignore is an error before anything is sent."""
+    server = serve("Fine.")
+    with pytest.raises(ModelError, match="top_k"):
+        server.model().generate("Go", top_k=5)
+    server.model(server="vllm").generate("Go", top_k=5, thinking=False, repetition_penalty=1.1)
+    assert server.asked[0]["chat_template_kwargs"] == {"enable_thinking": False}
+    assert len(server.asked) == 1
