@@ -19,7 +19,8 @@ from ...errors import (
 from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
 from ...messages import ImagePart, Message, TextPart
 from ...params import GenerateParams, JsonMode, ToolInterface
-from ..model import MAX_RETRIES, Capabilities, Model, _converted, _finished, _sum
+from ..json_answers import converted, summed
+from ..model import MAX_RETRIES, Capabilities, Model, _finished
 from ..planner import Planner, Prompt, conversation_of, resolve_params
 from .address import KINDS, headers_of, parse_address
 from .instructions import schema_text, what_is_wrong, with_system
@@ -122,6 +123,7 @@ class RemoteModel(Model):
         self._body = dict(body or {})
         self._refused: set[str] = set()
         self._plans = Planner()
+        self._closed = False
         weakref.finalize(self, _close, self._transport)
 
     def __repr__(self) -> str:
@@ -163,7 +165,8 @@ class RemoteModel(Model):
         return -(-size // BYTES_PER_TOKEN)
 
     def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
+        """Close the connections; what is asked afterwards is an error. Closing twice is allowed."""
+        self._closed = True
         PORTAL.run(self._transport.aclose())
 
     # -- generating --------------------------------------------------------------------------------------------
@@ -203,7 +206,7 @@ class RemoteModel(Model):
         with closing(self._events(conversation_of(prompt), asked, result, convert=True)) as events:
             for _ in events:
                 pass
-        return _converted(json.loads(_finished(result).text), mode.schema)[0]
+        return converted(json.loads(_finished(result).text), mode.schema)[0]
 
     def _complete(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         result: list[Generation] = []
@@ -287,12 +290,14 @@ class RemoteModel(Model):
             yield Finish("cancelled", Usage())
 
     def _task(self, params: GenerateParams, convert: bool) -> Task:
+        if self._closed:
+            raise ModelError(f"the model {self._name!r} was closed", hint="load it again")
         mode = params.json_mode
 
-        def converted(value: Any) -> Sequence[str]:
-            return _converted(value, None if mode is None else mode.schema)[1]
+        def problems(value: Any) -> Sequence[str]:
+            return converted(value, None if mode is None else mode.schema)[1]
 
-        return Task.of(params, self._plans, repair=self._repair, convert=converted if convert else None)
+        return Task.of(params, self._plans, repair=self._repair, convert=problems if convert else None)
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -316,7 +321,7 @@ class RemoteModel(Model):
                     else:
                         told.add(event)
                         yield event
-            usage = _sum(usage, answer.usage)
+            usage = summed(usage, answer.usage)
             if not verdict.wrong:
                 for event in told.rest(verdict):
                     yield event

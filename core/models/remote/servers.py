@@ -154,7 +154,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
         if kind == "ollama":
             raise _not_taken(kind, "logit_bias")
         found["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
-    if params.thinking is not None:
+    if params.thinking not in (None, "auto"):
         if kind not in ("vllm", "llama.cpp") or not isinstance(params.thinking, bool):
             raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
         found["chat_template_kwargs"] = {"enable_thinking": params.thinking}
