@@ -4,7 +4,7 @@
 
 For requests of the Berkeley Function Calling Leaderboard one call is written by
 
-- the library, jumping over what the grammar fixes; and without jumping;
+- the library, jumping over what the grammar fixes; once more with a grammar that was met before; and without jumping;
 - ``generate`` of transformers, free, for as many tokens as the library wrote (the end of text is banned);
 - ``generate`` of transformers with a logits processor over xgrammar, and over llguidance, for the same language: the
   call with its markers, the name bound to its arguments (until it is over, or so many tokens are written).
@@ -425,6 +425,7 @@ def main() -> int:
     big, small = Model(llama), Model(biased)
     peers = [PEERS[name](llama) for name in options.peers.split(",") if name]
     jumping, plain = Row("toolgrammar", llama.name), Row("toolgrammar, no jumps", llama.name)
+    again = Row("toolgrammar, met before", llama.name)
     free = Row("transformers, free", llama.name)
     small_rows = [Row("toolgrammar", "embedded"), Row("toolgrammar, no jumps", "embedded")]
     peer_rows = {peer.name: Row(peer.name, llama.name) for peer in peers}
@@ -439,6 +440,7 @@ def main() -> int:
             refused.append(str(error))
             continue
         count = ours(big, tools, question, jumping, options.max_tokens, jump=True)
+        ours(big, tools, question, again, options.max_tokens, jump=True)
         ours(big, tools, question, plain, options.max_tokens, jump=False)
         prompt = llama.encode_prompt([Message("user", question)])
         theirs(llama, prompt, free, count, [], free=True)
@@ -454,7 +456,7 @@ def main() -> int:
             theirs(llama, prompt, peer_rows[peer.name], options.max_tokens, [processor])
         for row, jump in zip(small_rows, (True, False), strict=True):
             ours(small, tools, question, row, options.max_tokens, jump=jump)
-    rows = [jumping, plain, free, *peer_rows.values(), *small_rows]
+    rows = [jumping, again, plain, free, *peer_rows.values(), *small_rows]
     console.print(table(rows))
     console.print(f"{llama.parameters / 1e6:.1f} million parameters; refused: {refused or 'none'}")
     if options.json:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ..events import CallEnd, CallStart, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
+from ..events import ArgumentsDelta, CallEnd, CallStart, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ..messages import Message, ToolCall
 from ..params import OutputParser
 from .cut import cut_pointers
 from .loop import Decoding, Step
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
 
 
 class Output:
@@ -51,17 +55,21 @@ class Output:
         self._begins = False  # the answer begins: newlines between it and the reasoning are none of it
         self._answer_from = 0  # the character of `raw` with which it begins
         self._arguments_from = 0  # the arguments of the present call do not begin before
+        self._bytes = 0  # of the text, those of the present step included
+        self._is_own = True  # the budget has had no say in the text so far
+        self._whole = ""  # what is known of the present call's arguments while that is so
         self._stopped = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
-        vocabulary = decoding.backend.vocabulary
-        # What ends the text is none of its markup.
-        self._control = {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
+        self._control = _markup(decoding.backend.vocabulary)
         self.raw = ""
 
     def feed(self, step: Step) -> list[Event]:
         """The events of one step. A control token writes no text; a parser of calls is given its name."""
+        closed = self._decoding.closed_at
+        before, self._bytes = self._bytes, self._bytes + len(step.data)
+        self._is_own = closed is None or before < closed >= self._bytes
         if self._thoughts is not None:
             if step.reasoning:
                 self._has_thought = True
@@ -123,6 +131,7 @@ class Output:
             if self._held and not self._stopped:
                 yield TextDelta(self._held)
             return
+        self._is_own = self._decoding.closed_at is None
         yield from self._read(self._characters.decode(b"", final=True))
         if self._parser is not None and not self._stopped:
             yield from self._emit(self._parser.close())
@@ -163,6 +172,10 @@ class Output:
             if self._held:
                 yield TextDelta(self._held)
                 self._held = ""
+            if isinstance(event, CallStart):
+                self._whole = ""
+            elif isinstance(event, ArgumentsDelta) and self._is_own:
+                self._whole += event.text
             yield self._with_cut(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
@@ -203,12 +216,20 @@ class Output:
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()
         if raw is None or start < 0:
-            # Not written as JSON: that the budget had its say before the end is known, but not on which value.
-            return event if offset is None else CallEnd(event.index, replace(event.call, cut=("",)))
+            # Not written as JSON: the text does not show where its values are, but the parser has told what was read.
+            return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._untold(raw)))
         self._arguments_from = start + len(raw)
         if offset is None or offset >= start + len(raw):
             return event
         return CallEnd(event.index, replace(event.call, cut=cut_pointers(raw, offset - start)))
+
+    def _untold(self, raw: str | None) -> tuple[str, ...]:
+        """Which arguments were not read whole before the budget had its say; all of them where that is not known."""
+        if raw is None or not raw.startswith(self._whole):
+            return ("",)
+        found = cut_pointers(raw, len(self._whole))
+        # The object is open wherever one of its values is.
+        return found[1:] if len(found) > 1 and found[0] == "" else found or ("",)
 
     def _closed_at(self) -> int | None:
         """The character from which on the budget had a say."""
@@ -216,6 +237,16 @@ class Output:
         if closed is None:
             return None
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
+
+
+def _markup(vocabulary: Vocabulary) -> Mapping[int, str]:
+    """The names of control tokens; what ends the text is none of its markup."""
+    with vocabulary.lock:
+        found: dict[int, str] | None = vocabulary.cache.get("markup")
+        if found is None:  # a thousand names in some vocabularies
+            found = {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
+            vocabulary.cache["markup"] = found
+    return found
 
 
 class _Thoughts:

@@ -81,7 +81,7 @@ class Sampler:
                 f"the model gave {len(logits)} logits, and token {int(allowed[-1])} has none",
                 hint="use the vocabulary of this very model",
             )
-        narrow = self._adjusted(logits[allowed], allowed).astype(np.float64)
+        narrow = self._adjusted(logits.take(allowed), allowed)
         best = int(np.argmax(narrow))  # the first NaN, if there is one
         if not np.isfinite(narrow[best]):
             broken = "only -inf" if narrow[best] == -np.inf else f"{narrow[best]}"
@@ -91,7 +91,7 @@ class Sampler:
             )
         if self._params.temperature <= 0:
             return int(allowed[best])
-        return int(allowed[self._draw((narrow - narrow[best]) / self._params.temperature)])
+        return int(allowed[self._draw((narrow.astype(np.float64) - narrow[best]) / self._params.temperature)])
 
     def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
         """A token drawn from all of them; if the grammar does not allow it, `choose` is to draw another.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import (
     ArgumentsDelta,
+    BudgetError,
     CallEnd,
     CallStart,
     Event,
@@ -24,6 +26,7 @@ from toolgrammar.core import (
     Message,
     ReasoningDelta,
     TextDelta,
+    ToolCall,
 )
 from toolgrammar.core.decoding import Decoding, Output, Step
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
@@ -165,3 +168,36 @@ def test_calls_before_the_end_of_the_budget_are_whole() -> None:
     assert (first.cut, second.cut) == (("/tags", "/tags/0", "/tags/1"), ("",))
     whole, _ = fed("calls", [], closed_at=CALLS.encode().index(b"true"))[1].tool_calls
     assert whole.cut == ()
+
+
+def write_file(path: str, content: str, lines: list[str], mode: str = "w") -> str:
+    """Write a file."""
+    return path
+
+
+@pytest.mark.parametrize("name", ["pythonic", "qwen3-coder", "glm-4.5", "minimax-m2", "lfm2"])
+def test_cut_arguments_are_named_where_calls_are_no_json(name: str) -> None:
+    """At every budget, what is not named is what the model writes when it has room; what it was writing is named."""
+    tools = ToolSet.from_any([write_file])
+    arguments = {"path": "notes/a.txt", "content": "word " * 12, "lines": ["one", "two"], "mode": "a"}
+    vocabulary = byte_vocabulary()
+    wire = tools.wire_format(name, "", vocabulary.special)
+    script = wire.render("", [ToolCall("1", "write_file", arguments)])
+    request = GenerateParams(tools=tools, tool_choice="required", tool_format=name, parallel_tool_calls=False)
+    with pytest.raises(BudgetError) as caught:
+        ScriptedModel([script]).generate("x", request, max_tokens=1)
+    least = int(re.findall(r"needs (\d+) tokens", str(caught.value))[0])
+    seen = set()
+    for budget in range(least, len(script.encode()) + 40):
+        generation = ScriptedModel([script]).generate("x", request, max_tokens=budget)
+        (call,) = generation.tool_calls
+        assert tools.validate(call).name == "write_file"
+        named = {pointer.split("/")[1] for pointer in call.cut if pointer}
+        if "" not in call.cut:
+            for key, value in arguments.items():
+                assert key in named or call.arguments.get(key) == value or key not in call.arguments
+        assert call.cut or call.arguments == arguments
+        assert generation.finish_reason == "length" or not call.cut
+        seen.add(call.cut)
+    # Each argument is, at some budget, the first that is not whole; what follows it is named with it.
+    assert {("/path", "/content", "/lines"), ("/content", "/lines"), ("/lines",), ()} <= seen
