@@ -16,6 +16,8 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from pydantic import SecretStr
+
 from ..core.errors import (
     BudgetError,
     InvalidArgumentsError,
@@ -59,6 +61,7 @@ class Engine:
         uri: where the model was loaded from; None if it was given loaded.
         name: the URI, or the loaded model's own name.
         identity: tells the model from every other (beside the options).
+        options: the keyword options, secrets in them wrapped so that no framework shows or stores them.
     """
 
     def __init__(self, model: str | Model, options: Mapping[str, Any]) -> None:
@@ -67,8 +70,8 @@ class Engine:
         self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
         if not isinstance(model, str) and options:
             raise ModelError("options are given beside a loaded model", hint="give them where the model is loaded")
-        self._own = load_model(model, **options) if isinstance(model, str) else model
-        self._options = dict(options)
+        self.options = guarded(options)
+        self._own = load_model(model, **self.options) if isinstance(model, str) else model
         self.uri = model if isinstance(model, str) else None
         self.name = self.uri or self._own.name
         self.identity = self.uri or identity_of(self._own)
@@ -81,7 +84,7 @@ class Engine:
 
     def is_for(self, model: str | Model, options: Mapping[str, Any]) -> bool:
         """Whether this is the engine of that model, so that a copied adapter object need not load it again."""
-        return (model == self.name or model is self._own) and dict(options) == self._options
+        return (model == self.name or model is self._own) and guarded(options) == self.options
 
     def model(self, other: str | Model | None = None) -> Model:
         """The adapter's own model, or the one that a single call names instead (loaded once, without options)."""
@@ -112,6 +115,32 @@ class Engine:
             if len(self._tool_sets) > MAX_TOOL_SETS:
                 self._tool_sets.popitem(last=False)
         return made
+
+
+def guarded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for loading a model, with keys and header values wrapped; ``env:NAME`` is no secret, and stays."""
+
+    def wrapped(value: Any) -> Any:
+        return SecretStr(value) if isinstance(value, str) and not value.startswith("env:") else value
+
+    found = dict(options)
+    if "api_key" in found:
+        found["api_key"] = wrapped(found["api_key"])
+    if isinstance(found.get("headers"), Mapping):
+        found["headers"] = {name: wrapped(value) for name, value in found["headers"].items()}
+    return found
+
+
+def require_storable(options: Mapping[str, Any]) -> None:
+    """Refuse to write options out that hold a secret.
+
+    Raises:
+        ModelError: one does.
+    """
+    headers = options.get("headers")
+    values = [options.get("api_key"), *(headers.values() if isinstance(headers, Mapping) else ())]
+    if any(isinstance(value, SecretStr) for value in values):
+        raise ModelError("a key cannot be written out", hint="give api_key='env:NAME', and the key in the environment")
 
 
 _MARKS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
@@ -155,6 +184,13 @@ def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | Non
     if not messages and tools is None:
         return 0
     return model.count_tokens(messages or [Message("system", "")], tools)
+
+
+def count_text(model: Model, text: str) -> int:
+    """How many tokens a text has; of a model that does not show its tokens, an estimate."""
+    if model.capabilities.logits:
+        return len(model.backend.encode(text))
+    return model.count_tokens(text) if text else 0
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

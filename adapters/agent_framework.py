@@ -171,7 +171,7 @@ class _Tokenizer:
         self._engine = engine
 
     def count_tokens(self, text: str) -> int:
-        return len(self._engine.model().backend.encode(text))
+        return _shared.count_text(self._engine.model(), text)
 
 
 def _require_whole(generation: Generation, params: GenerateParams) -> None:

@@ -105,7 +105,6 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **create_args: Any
     ) -> None:
         self._engine = _shared.Engine(model, options or {})
-        self._options = dict(options or {})
         self._create_args = create_args
         self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
         self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
@@ -294,7 +293,9 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                 "a client around a loaded model cannot be written as a component",
                 hint='name the model instead: ToolGrammarChatCompletionClient(model="hf:...")',
             )
-        return ToolGrammarClientConfig(model=self._engine.uri, options=self._options, create_args=self._create_args)
+        options = self._engine.options
+        _shared.require_storable(options)
+        return ToolGrammarClientConfig(model=self._engine.uri, options=options, create_args=self._create_args)
 
     @classmethod
     def _from_config(cls, config: ToolGrammarClientConfig) -> Self:

@@ -148,7 +148,7 @@ class ChatToolGrammar(BaseChatModel):
         if self.engine is None or not self.engine.is_for(self.model, self.options):
             self.engine = _shared.Engine(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
-        self.model = self.engine.name
+        self.model, self.options = self.engine.name, self.engine.options
         if "profile" in type(self).model_fields and self.profile is None:
             self.profile = self._resolve_model_profile()  # LangChain asks by itself only since 1.3
 

@@ -184,6 +184,8 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.language.anchors", "_MAX_BRANCHES"),
         ("core.decoding.loop", "DEFAULT_BUDGET"),
         ("core.models.gguf", "DEFAULT_WINDOW"),
+        ("core.models.remote.model", "DEFAULT_WINDOW"),
+        ("core.models.remote.transport", "MAX_BODY"),
         ("core.disk_cache", "MAX_FILES"),
         ("core.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),

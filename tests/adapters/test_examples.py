@@ -26,6 +26,16 @@ SAID = {
     "crewai_team.py": ["count_stock('bell', [1, 2])", "Action: count_stock", "Stock(article='bell', count=8)"],
     "agent_framework_agent.py": ["timetable('Quay', {'7': 4}, at_night=False)", "minutes=11", "take line 7."],
     "autogen_team.py": ["line_editor", "greeter -> poet", "poet says:"],
+    "langchain_remote.py": [
+        "'stars': 5}",
+        "validated",
+        "Stalker: *****",
+        "greater than th",
+        "{'title': 'Stalker', 'stars': 5}",
+    ],
+    "crewai_remote.py": ["water_plant('fern', 0.5)", "Report(plant='fern', litres=0.5)", "'litres' is a require"],
+    "autogen_remote.py": ['find_train({"to": "Bergen", "after": 14})', "14:35 to Bergen", "3; 120 tokens"],
+    "agent_framework_remote.py": ["set_alarm(7)", "rings at seven", "3"],
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
 }
 
