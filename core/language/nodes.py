@@ -43,7 +43,7 @@ MAX_JOINED = 128
 CONTROL = b"\xff"
 
 #: How many nodes one store may hold.
-MAX_NODES = 600_000
+MAX_NODES = 300_000
 
 #: How much more a store may hold that many grammars share: what others left there is nobody's limit.
 SHARED_ROOM = 200_000
