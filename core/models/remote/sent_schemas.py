@@ -12,7 +12,19 @@ from typing import Any
 
 #: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
 _STRICT = frozenset(
-    {"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref", "$defs"}
+    {
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "anyOf",
+        "enum",
+        "const",
+        "$ref",
+        "$defs",
+        "definitions",
+    }
     | {"pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"minItems", "maxItems", "title", "description"}
 )
@@ -29,6 +41,9 @@ _ONE = frozenset(
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
+# Where a wider schema inside may mean a narrower one as a whole.
+_INVERTING = frozenset({"not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "oneOf"})
+
 Keep = Callable[[str, Any], bool]
 
 
@@ -40,7 +55,7 @@ def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
     reduced, left_out = without(schema, lambda key, value: key in _STRICT and _strict_value(key, value))
     if not isinstance(reduced, dict) or reduced.get("type") != "object" or "anyOf" in reduced:
         return None
-    return (reduced, left_out) if _is_strict(reduced) else None
+    return (reduced, left_out) if _is_strict(reduced) and _resolves(reduced, reduced) else None
 
 
 def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
@@ -56,11 +71,19 @@ def plain_schema(schema: Any) -> Any:
 def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
     """The schema without the keywords that ``keep`` refuses, and the places of those (JSON pointers).
 
-    ``oneOf`` becomes ``anyOf`` where that is what is kept. Below ``not`` and ``if``, leaving out would narrow: such a
-    keyword goes as a whole if anything in it would have to.
+    ``oneOf`` becomes ``anyOf`` where that is what is kept. Where a wider schema would mean a narrower whole (in ``not``
+    and its like), a keyword goes as a whole if anything in it, or in what it refers to, would have to.
+
+    Law: every valid instance of ``schema`` is one of the result.
     """
     left_out: list[str] = []
-    return _reduce(schema, keep, "", left_out), tuple(left_out)
+    reduced = _reduce(schema, keep, "", left_out)
+    if left_out and _refers(reduced):  # what is referred to may have become wider
+        left_out = []
+        reduced = _reduce(
+            schema, lambda key, value: keep(key, value) and not (key in _INVERTING and _refers(value)), "", left_out
+        )
+    return reduced, tuple(left_out)
 
 
 def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
@@ -68,6 +91,7 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
         return schema
     found: dict[str, Any] = {}
     kinds = schema.get("type", "object")
+    before = len(left_out)
     for key, value in schema.items():
         if key == "additionalProperties" and "object" not in ([kinds] if isinstance(kinds, str) else kinds):
             continue  # says nothing here, and some servers stumble over it
@@ -80,11 +104,15 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
             continue
         inner: list[str] = []
         found[key] = _inner(key, value, keep, f"{place}/{_escaped(key)}", inner)
-        if inner and key in ("not", "if"):
+        if inner and key in _INVERTING and key != "oneOf":
             del found[key]
             inner = [f"{place}/{key}"]
+        elif inner and key == "oneOf":  # wider branches overlap, and then none of them would be the only one
+            branches = found.pop(key)
+            if "anyOf" not in schema:
+                found["anyOf"] = branches
         left_out += inner
-    return _widened(schema, found)
+    return _widened(schema, found, lost=len(left_out) > before)
 
 
 def _inner(key: str, value: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
@@ -97,17 +125,20 @@ def _inner(key: str, value: Any, keep: Keep, place: str, left_out: list[str]) ->
     return value
 
 
-def _widened(schema: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
     """What is kept, without keywords that mean more where another one is missing."""
-    lost = schema.keys() - found.keys()
-    if lost & {"patternProperties"}:
+    gone = schema.keys() - found.keys()
+    if "patternProperties" in gone:
         found.pop("additionalProperties", None)
-    if lost & {"prefixItems"}:
+    if "prefixItems" in gone:
         found.pop("items", None)
-    if lost & {"if", "then", "else"}:
+    if "contains" in gone:
+        found.pop("maxContains", None)
+        found.pop("minContains", None)
+    if gone & {"if", "then", "else"}:
         for key in ("if", "then", "else"):
             found.pop(key, None)
-    if lost - _ANNOTATIONS:
+    if lost:
         for key in ("unevaluatedProperties", "unevaluatedItems"):
             found.pop(key, None)
     return found
@@ -129,10 +160,34 @@ def _is_strict(schema: Any) -> bool:
             return False
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
         return False
-    inner = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    inner += [each for key in ("$defs", "definitions") for each in schema.get(key, {}).values()]
     if "items" in schema:
         inner.append(schema["items"])
     return all(map(_is_strict, inner))
+
+
+def _refers(value: Any) -> bool:
+    """Whether there is a reference somewhere in a schema."""
+    if isinstance(value, list):
+        return any(map(_refers, value))
+    return isinstance(value, Mapping) and (
+        "$ref" in value or "$dynamicRef" in value or any(map(_refers, value.values()))
+    )
+
+
+def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
+    """Whether every reference leads to a definition that was kept, or to the root."""
+    if isinstance(value, list):
+        return all(_resolves(each, root) for each in value)
+    if not isinstance(value, dict):
+        return True
+    target = value.get("$ref")
+    if isinstance(target, str) and target != "#":
+        where, _, name = target.removeprefix("#/").partition("/")
+        if not target.startswith("#/") or where not in ("$defs", "definitions") or name not in root.get(where, {}):
+            return False
+    return all(_resolves(each, root) for each in value.values())
 
 
 def _is_anchored(pattern: Any) -> bool:
