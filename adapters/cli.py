@@ -113,7 +113,7 @@ def demo(
         temperature=temperature,
         seed=seed,
         max_tokens=max_tokens,
-        trace=True,
+        trace=loaded.capabilities.logits,  # a server shows no tokens
     )
     _show(console, loaded, prompt, params, tools)
 

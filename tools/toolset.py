@@ -351,9 +351,10 @@ class ToolSet:
             ToolCallError: the call was malformed as it was written.
         """
         call = as_call(call)
-        if call.name not in self._tools and (call.name or call.error is None):
+        malformed = call.error is not None and call.error.startswith(MALFORMED)
+        if call.name not in self._tools and (call.name or not malformed):
             raise self._unknown(call.name)
-        if call.error is not None and call.error.startswith(MALFORMED):
+        if call.error is not None and malformed:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
         return call if call.error is None else replace(call, error=None)

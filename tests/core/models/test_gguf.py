@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgrammar.core import ContextOverflowError, JsonMode, Message, ModelError, ToolCall, load_model
+from toolgrammar.core import (
+    ContextOverflowError,
+    InvalidArgumentsError,
+    JsonMode,
+    Message,
+    ModelError,
+    ToolCall,
+    load_model,
+)
 from toolgrammar.core.models.gguf import GGUFBackend
 
 pytestmark = pytest.mark.llama_cpp
@@ -449,3 +457,49 @@ def test_bad_files_are_clear_errors(tmp_path: Path) -> None:
         load_model(f"gguf:{tmp_path / 'bad.gguf'}")
     with pytest.raises(ModelError, match="names no file"):
         load_model("gguf:")
+
+
+def test_remote_model_of_llama_cpp_python(path: Path) -> None:
+    """A remote model gets valid JSON and calls of llama-cpp-python's own chat completions, streamed too.
+
+    Its server is a thin layer over `Llama.create_chat_completion`, which refuses formats other than ``json_object``.
+    """
+    import inspect
+
+    import httpx
+    import llama_cpp
+
+    from toolgrammar.core.models.remote import RemoteModel
+    from toolgrammar.tools import ToolSet
+
+    llama = llama_cpp.Llama(str(path), n_ctx=512, n_threads=1, verbose=False)
+    known = inspect.signature(llama.create_chat_completion).parameters
+    forms = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        form = body.get("response_format", {}).get("type")
+        forms.append(form)
+        if form not in (None, "text", "json_object"):
+            return httpx.Response(422, json={"error": {"message": "Input should be 'text' or 'json_object'"}})
+        answer = llama.create_chat_completion(**{name: value for name, value in body.items() if name in known})
+        if not body.get("stream"):
+            return httpx.Response(200, json=answer)
+        data = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in answer)
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=data + "data: [DONE]\n\n")
+
+    with RemoteModel("tiny@http://llama.test/v1", transport=httpx.MockTransport(server)) as model:
+        with pytest.raises(InvalidArgumentsError, match=r"maximum of 9.*received"):  # which its grammars do not hold
+            model.generate_json("Weather?", SCHEMA, max_tokens=120, seed=1)
+        assert forms[:2] == ["json_schema", "json_object"]
+        schema = {**SCHEMA, "properties": {"city": {"enum": ["Rome", "Paris"]}, "days": {"enum": [1, 2, 3]}}}
+        value = model.generate_json("Weather?", schema, max_tokens=120, seed=1)
+        assert value["city"] in ("Rome", "Paris") and value["days"] in (1, 2, 3)
+        tools = ToolSet.from_any([{"name": "weather", "parameters": schema}])
+        answer = model.generate("Weather?", tools=tools, tool_choice="weather", max_tokens=120)
+        assert tools.validate(answer.tool_calls[0]).error is None
+        text = model.generate("Tell me.", max_tokens=12, seed=1)
+        assert text.usage.completion_tokens > 0
+        streamed = "".join(getattr(event, "text", "") for event in model.stream("Tell me.", max_tokens=12, seed=1))
+        assert streamed == text.text
+    llama.close()

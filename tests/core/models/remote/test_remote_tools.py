@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
+import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolgrammar.core import (
     BudgetError,
+    CallEnd,
     Finish,
     InvalidArgumentsError,
     Message,
@@ -16,8 +21,10 @@ from toolgrammar.core import (
     ParseError,
     TextDelta,
     ToolCall,
+    ToolGrammarError,
     UnknownToolError,
 )
+from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.tools import ToolSet
 
 WEATHER = {
@@ -162,7 +169,6 @@ def test_cut_calls_are_no_calls(serve: Any, complete: Any) -> None:
 
 def test_servers_without_tools(serve: Any, complete: Any) -> None:
     """A server that refuses tools is told of them in the prompt, and calls are read out of its text; it is remembered."""
-    import httpx
 
     def reply(body: dict[str, Any]) -> Any:
         if "tools" in body:
@@ -271,3 +277,47 @@ def test_options_that_a_kind_lacks_are_errors(serve: Any) -> None:
     server.model(server="vllm").generate("Go", top_k=5, thinking=False, repetition_penalty=1.1)
     assert server.asked[0]["chat_template_kwargs"] == {"enable_thinking": False}
     assert len(server.asked) == 1
+
+
+WRITTEN = st.one_of(
+    st.text(max_size=12),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "city": st.sampled_from(["", "O", "Oslo", 5, None, "\ud800x"]),
+            "days": st.sampled_from([0, 1, 9, 10, 2.0, 2.5, "3", "x", True]),
+            "day": st.sampled_from(["2024-02-29", "2023-02-29", ""]),
+            "more": st.just(1),
+        },
+    ).map(json.dumps),
+    st.sampled_from(
+        ['{"city": "Oslo", "city": "O"}', '{"city": "Oslo"', '{"city": "Oslo"}}', "{'city': 'Oslo'}", '{"days": 1e999}']
+    ),
+)
+
+
+@given(name=st.sampled_from(["weather", "lamp", "", "wether"]), written=WRITTEN, cut=st.booleans(), live=st.booleans())
+def test_whatever_a_server_sends_no_invalid_call_comes_out(name: str, written: str, cut: bool, live: bool) -> None:
+    """A call is valid under its schema, by ``jsonschema`` with formats, or marked so that nobody runs it; or an error."""
+    function = {"name": name, "arguments": written}
+    call = {"index": 0, "id": "1", "type": "function", "function": function}
+    choice = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "length" if cut else "tool_calls"}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"choices": [choice]}))
+    model = RemoteModel("m@http://model.test/v1", transport=transport)
+    try:
+        events = list(model.stream("Go", tools=TOOLS)) if live else []
+        calls = [event.call for event in events if isinstance(event, CallEnd)]
+        calls = calls if live else list(model.generate("Go", tools=TOOLS).tool_calls)
+    except ToolGrammarError:
+        return
+    schemas = {each["function"]["name"]: each["function"]["parameters"] for each in (WEATHER, LAMP)}
+    assert calls
+    for found in calls:
+        if found.error is not None:
+            assert cut and found.cut and TOOLS.execute(found, allow_cut=True).is_error
+            continue
+        closed = {**schemas[found.name], "additionalProperties": False}
+        checker = jsonschema.Draft202012Validator(closed, format_checker=jsonschema.FormatChecker(["date"]))
+        assert list(checker.iter_errors(found.arguments)) == []
+        assert json.loads(found.raw or "") == found.arguments
+        (found.raw or "").encode()
