@@ -124,7 +124,8 @@ class RemoteModel(Model):
         self._refused: set[str] = set()
         self._plans = Planner()
         self._closed = False
-        weakref.finalize(self, _close, self._transport)
+        # At the end of the process the portal itself closes what is open.
+        weakref.finalize(self, _close, self._transport).atexit = False
 
     def __repr__(self) -> str:
         return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._kind!r})"
@@ -167,7 +168,8 @@ class RemoteModel(Model):
     def close(self) -> None:
         """Close the connections; what is asked afterwards is an error. Closing twice is allowed."""
         self._closed = True
-        PORTAL.run(self._transport.aclose())
+        if self._transport.is_open:
+            PORTAL.run(self._transport.aclose())
 
     # -- generating --------------------------------------------------------------------------------------------
 
@@ -470,4 +472,6 @@ def _certain(reasoning: str, text: str, turn: Turn) -> list[Event]:
 
 
 def _close(transport: Transport) -> None:
-    PORTAL.submit(transport.aclose())
+    """Close the connections of a model that was collected."""
+    if transport.is_open and PORTAL.is_running:
+        PORTAL.submit(transport.aclose())

@@ -38,7 +38,7 @@ class Portal:
     """Runs asynchronous work for callers of any kind. Thread-safe; starts with its first work, and anew in a fork."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a collected model is closed at any time, also while this is held
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process = 0
@@ -47,7 +47,7 @@ class Portal:
     def loop(self) -> asyncio.AbstractEventLoop:
         """The running event loop."""
         with self._lock:
-            if self._loop is None or self._process != os.getpid():
+            if self._loop is None or not self.is_running:
                 self._loop = asyncio.new_event_loop()
                 self._process = os.getpid()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="toolgrammar-remote", daemon=True)
@@ -67,6 +67,11 @@ class Portal:
         thread.join(timeout=2)
         if not thread.is_alive():
             loop.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a loop in this process."""
+        return self._loop is not None and self._process == os.getpid()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin some work; its result comes later."""

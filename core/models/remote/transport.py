@@ -10,6 +10,7 @@ import asyncio
 import codecs
 import email.utils
 import json
+import os
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -82,9 +83,15 @@ class Transport:
         self._trust_env = trust_env
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"Transport({self.base_url!r})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has connections to close."""
+        return self._client is not None and self._process == os.getpid()
 
     async def aclose(self) -> None:
         """Close all connections; the next request opens new ones."""
@@ -155,7 +162,9 @@ class Transport:
         """The answer to a request, which is sent again to a server that is busy."""
         import httpx
 
-        if self._client is None:
+        if not self.is_open:
+            # A fork must not use its parent's connections, nor close them.
+            self._process = os.getpid()
             self._client = httpx.AsyncClient(
                 headers=self._headers,
                 timeout=httpx.Timeout(self._timeout, connect=min(self._timeout, 10.0), pool=None),
@@ -165,6 +174,7 @@ class Transport:
                 transport=self._transport,
             )
         client = self._client
+        assert client is not None
         content = None if body is None else json.dumps(body, ensure_ascii=True, allow_nan=False).encode()
         sent = 0
         while True:

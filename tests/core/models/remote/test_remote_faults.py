@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
 import logging
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +28,7 @@ from toolgrammar.core import (
     ToolGrammarError,
     load_model,
 )
-from toolgrammar.core.models.remote import RemoteModel, transport
+from toolgrammar.core.models.remote import RemoteModel, portal, transport
 
 KEY = "sk-very-secret-0123456789"
 
@@ -374,3 +377,66 @@ def test_every_error_is_ours(serve: Any) -> None:
             for ask in (lambda model: model.generate("Hi"), lambda model: list(model.stream("Hi"))):
                 with pytest.raises(ToolGrammarError):
                     ask(serve(httpx.Response(200, headers={"content-type": kind}, content=data)).model())
+
+
+def test_a_fork_has_connections_of_its_own(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process made by fork opens its own connections: those of its parent are not its to use or to close."""
+    model = serve("Hi").model()
+    model.generate("Hi")
+    before = model._transport._client
+    monkeypatch.setattr(transport.os, "getpid", lambda: -1)
+    monkeypatch.setattr(portal.PORTAL, "_process", -1)  # its loop is another matter, and stays
+    assert not model._transport.is_open
+    model.generate("Hi")
+    assert model._transport._client is not before
+    model.close()
+    monkeypatch.undo()
+    assert before is not None and not before.is_closed
+    portal.PORTAL.run(before.aclose())
+
+
+def test_closed_models(serve: Any) -> None:
+    """A closed model's connections are gone, and what is asked of it is an error; so are those of a collected one."""
+    with serve("Hi").model() as model:
+        model.generate("Hi")
+    model.close()
+    assert not model._transport.is_open
+    with pytest.raises(ModelError, match="closed"):
+        model.generate("Hi")
+    other = serve("Hi").model()
+    other.generate("Hi")
+    connections = other._transport
+    del other
+    gc.collect()
+    for _ in range(100):
+        if not connections.is_open:
+            break
+        time.sleep(0.01)
+    assert not connections.is_open
+
+
+def test_a_process_ends_quietly() -> None:
+    """A program that leaves a stream open ends at once, and says nothing."""
+    code = """
+import httpx, json
+from toolgrammar.core.models.remote import RemoteModel
+class Endless(httpx.AsyncByteStream):
+    async def __aiter__(self):
+        import asyncio
+        while True:
+            yield b'data: {"choices": [{"delta": {"content": "word "}}]}\\n\\n'
+            await asyncio.sleep(0.01)
+kind = {"content-type": "text/event-stream"}
+answer = lambda request: httpx.Response(200, headers=kind, stream=Endless())
+model = RemoteModel("m@http://model.test/v1", transport=httpx.MockTransport(answer))
+events = model.stream("Hi")
+print(next(events).text)
+"""
+    result = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.stdout.strip(), result.stderr, result.returncode) == ("word", "", 0)
