@@ -56,8 +56,8 @@ class Validator:
         kind = jsonschema.validators.extend(kind, {name: ours[name] for name in ours if name in kind.VALIDATORS})
         self._validator = kind(schema, registry=referencing.Registry())
 
-    def violations(self, value: Any) -> Iterator[str]:
-        """What is wrong with a value, one sentence each; nothing when it is valid.
+    def problems(self, value: Any) -> Iterator[tuple[str, str]]:
+        """What is wrong with a value: JSON pointers into it, each with a sentence; nothing when it is valid.
 
         Raises:
             InvalidSchemaError: the schema is malformed, or refers to what it does not hold.
@@ -75,7 +75,12 @@ class Validator:
             raise InvalidSchemaError(f"the schema cannot be used for validation: {reason}") from error
         for each in found:
             pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in each.absolute_path)
-            yield f"at {pointer or '(root)'}: {each.message}"
+            yield pointer, each.message
+
+    def violations(self, value: Any) -> Iterator[str]:
+        """What is wrong with a value, one sentence each; see `problems`."""
+        for pointer, message in self.problems(value):
+            yield f"at {pointer or '(root)'}: {message}"
 
     # -- keywords with patterns, as jsonschema calls them ---------------------------------------------------------
 

@@ -32,14 +32,15 @@ class ArgumentChecker:
             InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
         try:
-            problem = next(self._validator.violations(dict(arguments)), None)
+            problem = next(self._validator.problems(dict(arguments)), None)
         except RecursionError:
-            problem = "they are nested too deeply"
+            problem = "", "they are nested too deeply"
         if problem is not None:
+            pointer, message = problem
             raise InvalidArgumentsError(
-                f"the arguments do not match the schema: {_shorten(problem)}",
+                f"the arguments do not match the schema: {_shorten(message)}",
                 hint="write arguments that match the tool's parameters",
-                place=Place(tool=self._tool),
+                place=Place(tool=self._tool, pointer=pointer or None),
             )
 
 

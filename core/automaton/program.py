@@ -41,6 +41,9 @@ TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 160_000
 
+#: For how many states a store remembers the shortest completion, if it has at most so many bytes.
+MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512
+
 #: For how many texts a store remembers what follows at a DYNAMIC place.
 MAX_CLOSED = 64
 
@@ -149,6 +152,7 @@ class Store:
         self._atoms: dict[int, int] = {}
         self._dynamic: list[int] = []
         self._closed: dict[tuple[int, bytes], int] = {}
+        self._completions: dict[int, tuple[bytes | str, ...]] = {}
         self._shortest: dict[int, Rope | None] = {}
 
     def __del__(self) -> None:
@@ -283,6 +287,10 @@ class Store:
         Returns:
             Runs of bytes, and the names of the control tokens between them (each counts as one byte).
         """
+        known = self._completions.get(state)
+        if known is not None:
+            return list(known)
+        first, is_static = state, True
         done: list[bytes | str] = []
         while True:
             for part in self._plan(state):
@@ -294,12 +302,18 @@ class Store:
                 if reached < 0:  # a DYNAMIC place: what the plan says of what follows may not hold
                     text = before() + b"".join(each for each in done if isinstance(each, bytes))
                     state, part = self._across(state, part[: -1 - reached] if reached < -1 else part, text)
+                    is_static = False
                     done.append(part)
                     break
                 state = reached
                 done.append(part)
             else:
-                return done
+                break
+        if is_static and sum(map(len, done)) <= LONGEST_KEPT:  # else it depends on the text, or takes much room
+            if len(self._completions) >= MAX_COMPLETIONS:
+                self._completions.clear()
+            self._completions[first] = tuple(done)
+        return done
 
     def _across(self, state: int, data: bytes, text: bytes) -> tuple[int, bytes]:
         """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed."""
