@@ -216,7 +216,7 @@ def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray
             bits = bits.view(np.uint32 if wide else np.uint16)
     if bits is not None and forbid.COMPILED:
         bits = bits.reshape(len(rows), -1)
-        (forbid.forbid32 if bits.itemsize == 4 else forbid.forbid16)(bits, masks, rows, pattern)
+        forbid.forbid(bits, masks, rows, pattern)
         return
     forbidden = ~_allowed(masks, logits.shape[-1])[rows].reshape(tuple(logits.shape))
     if isinstance(logits, np.ndarray):

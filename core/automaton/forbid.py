@@ -18,10 +18,12 @@ except ImportError:  # interpreted, without Cython installed
 COMPILED: bool = bool(cython.compiled)
 
 
-def forbid32(
-    logits: cython.uint[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::1], pattern: cython.uint
-) -> None:
-    """Write ``pattern`` over the forbidden logits of 32 bits.
+#: The bits of one logit: one function is compiled for each.
+Bits = cython.fused_type(cython.uint, cython.ushort)
+
+
+def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::1], pattern: Bits) -> None:
+    """Write ``pattern`` over the forbidden logits, of 32 or 16 bits.
 
     Args:
         logits: the bits of the logits, ``[n, V]``.
@@ -29,39 +31,6 @@ def forbid32(
         rows: for each row of the logits, its row of the masks.
         pattern: the bits of minus infinity.
     """
-    row: cython.Py_ssize_t
-    word: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    source: cython.Py_ssize_t
-    bits: cython.uint
-    everything: cython.uint = 0xFFFFFFFF
-    size: cython.Py_ssize_t = logits.shape[1]
-    words: cython.Py_ssize_t = min(masks.shape[1], (size + 31) // 32)
-    count: cython.Py_ssize_t = logits.shape[0]
-    with cython.nogil:
-        for row in range(count):
-            source = rows[row]
-            for word in range(words):
-                bits = masks[source, word]
-                start = word * 32
-                stop = start + 32 if start + 32 < size else size
-                if bits == 0:
-                    for at in range(start, stop):
-                        logits[row, at] = pattern
-                elif bits != everything:
-                    for at in range(start, stop):
-                        if bits >> (at - start) & 1 == 0:
-                            logits[row, at] = pattern
-            for at in range(words * 32, size):
-                logits[row, at] = pattern
-
-
-def forbid16(
-    logits: cython.ushort[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::1], pattern: cython.ushort
-) -> None:
-    """Like `forbid32`, for logits of 16 bits."""
     row: cython.Py_ssize_t
     word: cython.Py_ssize_t
     at: cython.Py_ssize_t

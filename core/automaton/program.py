@@ -44,8 +44,8 @@ STORE_BYTES = 160_000
 #: For how many states a store remembers the shortest completion, if it has at most so many bytes.
 MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512
 
-#: For how many texts a store remembers what follows at a DYNAMIC place.
-MAX_CLOSED = 64
+#: For how many texts, of at most so many bytes, a store remembers what follows at a DYNAMIC place.
+MAX_CLOSED, LONGEST_TEXT = 64, 65_536
 
 _LOCAL_DONE = 127
 
@@ -254,6 +254,8 @@ class Store:
     def _close(self, state: int, text: bytes) -> int:
         """An open state behind a text, with each DYNAMIC thread replaced by what follows there; or -1."""
         # The tokens of one mask meet the same few places, and the token that is then chosen once more.
+        if len(text) > LONGEST_TEXT:
+            return self._find_closed(state, text)
         key = state, text
         closed = self._closed.get(key)
         if closed is None:

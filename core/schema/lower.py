@@ -62,6 +62,7 @@ class Lowering:
         self.objects = ObjectLowering(self)
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
+        self._known: dict[Goal, int] = {}
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
@@ -80,10 +81,15 @@ class Lowering:
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
         wanted = _flat(goal)
-        if self.is_false(wanted):
-            return self.nodes.EMPTY
-        known = self.nodes.EPSILON if self._has_value(wanted) else None
-        return self.nodes.lazy(("value", self.number, wanted), lambda: self._value(wanted), as_empty_as=known)
+        found = self._known.get(wanted)
+        if found is None:
+            found = self.nodes.EMPTY
+            if not self.is_false(wanted):
+                known = self.nodes.EPSILON if self._has_value(wanted) else None
+                key = ("value", self.number, wanted)
+                found = self.nodes.lazy(key, lambda: self._value(wanted), as_empty_as=known)
+            self._known[wanted] = found
+        return found
 
     def _has_value(self, goal: Goal) -> bool:
         """Whether a goal holds of something that can be written, at first sight."""
