@@ -24,15 +24,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from pool import spread
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
@@ -154,24 +152,15 @@ def main() -> int:
     chosen = [lines[number * len(lines) // options.runs % len(lines)] for number in range(options.runs)]
     results = {framework: Outcome() for framework in options.frameworks}
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    # Each process is one thread; and no framework sends anything anywhere, or asks anybody. Read when they are loaded.
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OTEL_SDK_DISABLED="true")
-    os.environ.update(LANGSMITH_TRACING="false", CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
-    pool = ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"))
-    with pool, Progress(*columns, console=console) as progress:
-        for framework in options.frameworks:
-            task = progress.add_task(framework, total=len(chosen))
-            jobs = [pool.submit(run, framework, line, seed, options.max_tokens) for seed, line in enumerate(chosen)]
-            for job in jobs:
-                results[framework].add(job.result())
-                progress.advance(task)
+    # No framework sends anything anywhere, or asks anybody. Read when they are loaded.
+    os.environ.update(OTEL_SDK_DISABLED="true", LANGSMITH_TRACING="false")
+    os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
+    groups = {
+        framework: [(framework, line, seed, options.max_tokens) for seed, line in enumerate(chosen)]
+        for framework in options.frameworks
+    }
+    for framework, outcome in spread(run, groups, options.workers):
+        results[framework].add(outcome)
     Console(width=None if sys.stdout.isatty() else 110).print(table(results))
     for outcome in results.values():
         for example in outcome.examples:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from maskbench import LLGuidance, Ours, XGrammar, tekken
+from maskbench import LLGuidance, Ours, XGrammar
+from peers import tekken
 from results_io import keep, table
 
 from toolgrammar.core.automaton.batch import MaskTable, apply_mask, fill_masks

@@ -26,18 +26,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
+from pool import spread
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from toolgrammar.core import Generation, Message, ToolGrammarError, UnsupportedSchemaError, load_model
@@ -262,23 +260,9 @@ def main() -> int:
     pairs = [(model, choice) for model in options.models for choice in options.choices]
     results = {pair: Outcome() for pair in pairs}
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    # Each process is one thread: the models are small, and would only wait for each other. Read when NumPy is loaded.
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    pool = ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"))
-    with pool, Progress(*columns, console=console) as progress:
-        for pair in pairs:
-            task = progress.add_task(" ".join(pair), total=len(lines))
-            jobs = [pool.submit(run, line, *pair, options.seeds, options.max_tokens) for line in lines]
-            for job in jobs:
-                results[pair].add(job.result())
-                progress.advance(task)
+    groups = {pair: [(line, *pair, options.seeds, options.max_tokens) for line in lines] for pair in pairs}
+    for pair, outcome in spread(run, groups, options.workers):
+        results[pair].add(outcome)
     Console(width=None if sys.stdout.isatty() else 110).print(table(results))
     for outcome in results.values():
         for example in outcome.examples:

@@ -26,15 +26,14 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
+from pool import spread
 from rich.console import Console
 
 from toolgrammar.core import (
@@ -330,13 +329,11 @@ def main() -> int:
     with opener(options.data, "rt", encoding="utf-8") as file:
         lines = [line for line in file if line.strip()]
     lines = lines[:: max(1, len(lines) // options.requests)][: options.requests]
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     started = time.perf_counter()
     total = Outcome()
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        jobs = [pool.submit(run, line, number, options.most, options.step) for number, line in enumerate(lines)]
-        for job in jobs:
-            total.add(job.result())
+    jobs = [(line, number, options.most, options.step) for number, line in enumerate(lines)]
+    for _, outcome in spread(run, {"requests": jobs}, options.workers):
+        total.add(outcome)
     seconds = time.perf_counter() - started
     console = Console(width=None if sys.stdout.isatty() else 110)
     console.print({**asdict(total), "seconds": round(seconds, 1)})

@@ -35,10 +35,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers import llguidance_tokenizer, tekken, xgrammar_info
 from rich.console import Console
 from rich.table import Table
 
-from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, Vocabulary, load_model
+from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
 from toolgrammar.core.decoding import Sampler
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet
@@ -122,14 +123,10 @@ class Llama:
     context_window = 4096
 
     def __init__(self) -> None:
-        import mistral_common
         import torch
-        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
         from transformers import LlamaConfig, LlamaForCausalLM
 
-        folder = Path(mistral_common.__file__).parent / "data"
-        self._tokenizer = Tekkenizer.from_file(folder / "tekken_240911.json")
-        self.vocabulary = Vocabulary.from_mistral(self._tokenizer)
+        self.vocabulary, self._encode = tekken()
         torch.set_num_threads(1)
         torch.manual_seed(0)
         config = LlamaConfig(
@@ -147,8 +144,7 @@ class Llama:
 
     def encode(self, text: str) -> list[int]:
         """As the tokenizer writes it."""
-        ids: list[int] = self._tokenizer.encode(text, bos=False, eos=False)
-        return ids
+        return self._encode(text)
 
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
@@ -299,14 +295,7 @@ class XGrammar:
         import xgrammar
 
         self._library = xgrammar
-        tokens = [b"" if token is None else token for token in backend.vocabulary.tokens]
-        info = xgrammar.TokenizerInfo(
-            tokens,
-            vocab_type=xgrammar.VocabType.RAW,
-            vocab_size=len(tokens),
-            stop_token_ids=sorted(backend.vocabulary.eos),
-        )
-        self._compiler = xgrammar.GrammarCompiler(info, max_threads=1)
+        self._compiler = xgrammar.GrammarCompiler(xgrammar_info(backend.vocabulary), max_threads=1)
 
     def processor(self, tools: ToolSet) -> Any:
         """A processor for one call of these tools."""
@@ -330,20 +319,9 @@ class LLGuidance:
     name = "transformers + llguidance"
 
     def __init__(self, backend: Llama) -> None:
-        from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+        from llguidance import LLMatcher
 
-        vocabulary = backend.vocabulary
-
-        class Inner:
-            eos_token_id = min(vocabulary.eos)
-            bos_token_id = None
-            tokens = [b"\xff<%d>" % index if token is None else token for index, token in enumerate(vocabulary.tokens)]
-            special_token_ids = [index for index, token in enumerate(vocabulary.tokens) if token is None]
-
-            def __call__(self, text: Any) -> list[int]:
-                return backend.encode(text if isinstance(text, str) else text.decode("utf-8", "replace"))
-
-        self._tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
+        self._tokenizer = llguidance_tokenizer(backend.vocabulary, backend.encode)
         self._matcher = LLMatcher
 
     def processor(self, tools: ToolSet) -> Any:

@@ -37,6 +37,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import tool_sets
+from peers import Encode, tekken, tekken_file
 from report import draw_growth, growth_table
 from results_io import keep, percentile
 
@@ -58,24 +59,21 @@ TEXTS = 24
 MARKER = b"~"
 SPACING = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 WORDS = ("harbour", "Zürich", "blue", "42nd street", "tomorrow", "naïve", "a window seat", "東京", "fast", "refund")
-Encode = Callable[[str], list[int]]
 Case = tuple[Any, list[str]]
 
 
 def vocabulary_of(size: int) -> tuple[Vocabulary, Encode]:
     """A vocabulary of so many tokens, and its tokenizer: byte pairs in Tekken's order, as far as it has them."""
-    import mistral_common
     import tiktoken
 
-    tekken = tool_sets.tekken()
-    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
-    pattern = json.loads(path.read_text(encoding="utf-8"))["config"]["pattern"]
-    controls = next(index for index, token in enumerate(tekken.tokens) if token is not None)
-    ranks = {token: rank for rank, token in enumerate(tekken.tokens[controls:size]) if token is not None}
+    whole, _ = tekken()
+    pattern = json.loads(tekken_file().read_text(encoding="utf-8"))["config"]["pattern"]
+    controls = next(index for index, token in enumerate(whole.tokens) if token is not None)
+    ranks = {token: rank for rank, token in enumerate(whole.tokens[controls:size]) if token is not None}
     encoding = tiktoken.Encoding("growth", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    tokens = list(tekken.tokens[:size])
-    tokens += [None if token is None else token + MARKER for token in tekken.tokens[: max(0, size - TEKKEN)]]
-    vocabulary = Vocabulary(tokens, eos=tekken.eos)
+    tokens = list(whole.tokens[:size])
+    tokens += [None if token is None else token + MARKER for token in whole.tokens[: max(0, size - TEKKEN)]]
+    vocabulary = Vocabulary(tokens, eos=whole.eos)
     return vocabulary, lambda text: [controls + rank for rank in encoding.encode_ordinary(text)]
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from peers import llguidance_tokenizer, tekken, xgrammar_info
 from results_io import machine
 from rich.console import Console
 from rich.progress import track
@@ -62,15 +63,6 @@ def percentiles(values: list[float]) -> dict[str, float]:
     names = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
     found = {name: float(ordered[min(len(ordered) - 1, int(len(ordered) * at))]) for name, at in names.items()}
     return {**found, "worst": float(ordered[-1]), "mean": float(ordered.mean())}
-
-
-def tekken() -> tuple[Vocabulary, Callable[[str], list[int]]]:
-    """The vocabulary and its tokenizer."""
-    import mistral_common
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / "tekken_240911.json")
-    return Vocabulary.from_mistral(tokenizer), lambda text: tokenizer.encode(text, bos=False, eos=False)
 
 
 class Ours:
@@ -114,24 +106,9 @@ class LLGuidance:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         import llguidance
-        from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+        from llguidance import LLMatcher
 
-        eos = min(vocabulary.eos)
-
-        class Inner:
-            eos_token_id = eos
-            bos_token_id = None
-            tokens = [b"\xff<%d>" % index if token is None else token for index, token in enumerate(vocabulary.tokens)]
-            special_token_ids = [index for index, token in enumerate(vocabulary.tokens) if token is None]
-
-            def __call__(self, text: Any) -> list[int]:
-                raw = text if isinstance(text, bytes) else text.encode()
-                return [single[byte] for byte in raw]
-
-        single = {
-            token[0]: index for index, token in enumerate(vocabulary.tokens) if token is not None and len(token) == 1
-        }
-        self.tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
+        self.tokenizer = llguidance_tokenizer(vocabulary)
         self.matcher = LLMatcher
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
         import llguidance.numpy as llnp
@@ -170,13 +147,9 @@ class XGrammar:
     def __init__(self, vocabulary: Vocabulary) -> None:
         import xgrammar
 
-        tokens = [b"" if token is None else token for token in vocabulary.tokens]
-        info = xgrammar.TokenizerInfo(
-            tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=sorted(vocabulary.eos)
-        )
-        self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=False)
         self.matcher = xgrammar.GrammarMatcher
-        self.mask = xgrammar.allocate_token_bitmask(1, len(tokens))
+        self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
         self.version = importlib.metadata.version("xgrammar")
 
     def compile(self, schema: Any) -> Any:

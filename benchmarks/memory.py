@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers import tekken
 from results_io import keep, table
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
@@ -32,13 +33,9 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl
 MB = 2**20
 
 
-def tekken() -> Vocabulary:
+def warm_vocabulary() -> Vocabulary:
     """The vocabulary, with everything that all grammars share made."""
-    import mistral_common
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
-    vocabulary = Vocabulary.from_mistral(Tekkenizer.from_file(path))
+    vocabulary, _ = tekken()
     grammar = Grammar.json()
     matcher = grammar.bind(vocabulary).matcher()
     for text in (b"", b'["', b'a", 1'):
@@ -85,7 +82,7 @@ def write(constraint: Constraint, draw: random.Random, out: Any, most: int) -> N
 
 def union(data: Path, count: int, calls: int) -> dict[str, Any]:
     """A union of tools after random calls."""
-    vocabulary = tekken()
+    vocabulary = warm_vocabulary()
     out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     chosen = tools(data, count)
     before = resident()
@@ -98,7 +95,7 @@ def union(data: Path, count: int, calls: int) -> dict[str, Any]:
 
 def distinct(schemas: int) -> dict[str, Any]:
     """Distinct schemas through one cache."""
-    vocabulary = tekken()
+    vocabulary = warm_vocabulary()
     out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     cache = ConstraintCache()
     draw = random.Random(0)

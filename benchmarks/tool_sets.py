@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers import llguidance_tokenizer, single_bytes, tekken, xgrammar_info
 from results_io import keep, percentile, table
 
 from toolgrammar.core import ConstraintCache, Vocabulary
@@ -35,15 +36,6 @@ from toolgrammar.tools.closing import close_objects
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 FIXED = b'<tool_call>\n{"name": "'
-
-
-def tekken() -> Vocabulary:
-    """The vocabulary."""
-    import mistral_common
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
-    return Vocabulary.from_mistral(Tekkenizer.from_file(path))
 
 
 def tools(data: Path, count: int) -> list[Tool]:
@@ -100,22 +92,10 @@ class LLGuidance:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         import llguidance.numpy as llnp
-        from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+        from llguidance import LLMatcher
 
-        eos = min(vocabulary.eos)
-        single = {token[0]: index for index, token in enumerate(vocabulary.tokens) if token and len(token) == 1}
-
-        class Inner:
-            eos_token_id = eos
-            bos_token_id = None
-            tokens = [b"\xff<%d>" % index if token is None else token for index, token in enumerate(vocabulary.tokens)]
-            special_token_ids = [index for index, token in enumerate(vocabulary.tokens) if token is None]
-
-            def __call__(self, text: Any) -> list[int]:
-                return [single[byte] for byte in (text if isinstance(text, bytes) else text.encode())]
-
-        self.single = single
-        self.tokenizer = LLTokenizer(TokenizerWrapper(Inner()))
+        self.single = single_bytes(vocabulary)
+        self.tokenizer = llguidance_tokenizer(vocabulary)
         self.matcher = LLMatcher
         self.fill = llnp.fill_next_token_bitmask
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
@@ -157,13 +137,9 @@ class XGrammar:
         import xgrammar
         from xgrammar import structural_tag
 
-        tokens = [b"" if token is None else token for token in vocabulary.tokens]
-        info = xgrammar.TokenizerInfo(
-            tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=sorted(vocabulary.eos)
-        )
-        self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=True)
+        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=True)
         self.matcher = xgrammar.GrammarMatcher
-        self.mask = xgrammar.allocate_token_bitmask(1, len(tokens))
+        self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
         self.tags = structural_tag
 
     def prepare(self, chosen: Sequence[Tool]) -> Any:
@@ -226,7 +202,7 @@ def main() -> int:
         print("the BFCL sample is not here: give its path with --data; nothing was measured")
         return 2
     pool = tools(options.data, options.tools)
-    vocabulary = tekken()
+    vocabulary, _ = tekken()
     engines: list[Any] = [Ours(vocabulary)]
     for peer in filter(None, options.peers.split(",")):
         try:
