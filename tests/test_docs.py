@@ -173,7 +173,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.unevaluated", "MAX_SUBSETS"),
         ("core.schema.numbers", "MAX_RESIDUES"),
         ("core.schema.scan", "MAX_LEAST"),
-        ("core.schema.objects", "MAX_REGIONS"),
+        ("core.schema.shapes", "MAX_REGIONS"),
         ("core.schema.common", "MAX_SPACES"),
         ("core.schema.numbers", "MAX_DIGITS"),
         ("core.language.terms", "MAX_TERMS"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +30,23 @@ from .numbers import NumberRange, Numbers, exact
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
 from .outermost import Outermost
+from .plain import PLAIN_OBJECT, asserted, scalar_type
+from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .strings import string_term
+
+
+class _Subschema:
+    """The rule of a subschema's values."""
+
+    __slots__ = ("_located", "_lowering")
+
+    def __init__(self, lowering: Lowering, located: Located) -> None:
+        self._lowering = lowering
+        self._located = located
+
+    def __call__(self) -> int:
+        return self._lowering.expand(self._located)
 
 
 class Lowering:
@@ -41,7 +56,8 @@ class Lowering:
         nodes: the store.
         space: what may stand between two tokens of JSON, if that is left open; else nothing.
         comma: what stands between two items or members, with the space after it where that is fixed.
-        colon: what stands between a name and its value, where that is left open (else it is part of `key`).
+        colon: what stands between a name and its value.
+        fixed_colon: the same, where it is not left open.
         number: part of the name of every rule: several documents may be lowered into one store.
     """
 
@@ -55,14 +71,22 @@ class Lowering:
         self.space = nodes.text(spaces(nodes.terms)) if self.flexible else nodes.EPSILON
         gap = b" " if options.whitespace == "single" else b""
         self.comma = b"," + gap
-        self._colon = b":" + gap
+        self.fixed_colon = b":" + gap
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
-        self.colon = loose if self.flexible else nodes.literal(self._colon)
+        self.colon = loose if self.flexible else nodes.literal(self.fixed_colon)
         self.spelling = options.spelling
         self.objects = ObjectLowering(self)
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
         self._known: dict[Goal, int] = {}
+        #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
+        self._subschemas: dict[object, int] = {}
+        self._kept: list[Located] = []
+        self._typed: dict[Hashable, int] = {}
+        self._root: int | None = None
+        # Nothing is left out, and the dialect has the keywords that say what a value is.
+        document = normaliser.document
+        self._direct = not normaliser.unenforced and document.knows("type")
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
@@ -70,9 +94,12 @@ class Lowering:
 
     def root(self) -> int:
         """The node of the whole document."""
-        if self.options.arguments is not None:
-            return self.outermost().node()
-        return self.value((Literal(self.normaliser.document.root),))
+        if self._root is None:
+            if self.options.arguments is not None:
+                self._root = self.outermost().node()
+            else:
+                self._root = self.value((Literal(self.normaliser.document.root),))
+        return self._root
 
     def outermost(self) -> Outermost:
         """The root, written as ``options.arguments`` says."""
@@ -80,21 +107,71 @@ class Lowering:
 
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
-        wanted = _flat(goal)
-        found = self._known.get(wanted)
+        if len(goal) == 1 and type(goal[0]) is Literal and goal[0].positive:
+            return self._subschema(goal[0].located)
+        found = self._known.get(goal)
         if found is None:
-            found = self.nodes.EMPTY
-            if not self.is_false(wanted):
-                known = self.nodes.EPSILON if self._has_value(wanted) else None
-                key = ("value", self.number, wanted)
-                found = self.nodes.lazy(key, lambda: self._value(wanted), as_empty_as=known)
-            self._known[wanted] = found
+            wanted = _flat(goal)
+            if wanted != goal:
+                found = self.value(wanted)
+            elif self.is_false(goal):
+                found = self.nodes.EMPTY
+            else:
+                found = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal))
+            self._known[goal] = found
         return found
 
-    def _has_value(self, goal: Goal) -> bool:
+    def _subschema(self, located: Located) -> int:
+        """The JSON texts that a subschema describes."""
+        found = self._subschemas.get(located.key)
+        if found is None:
+            self._kept.append(located)
+            found = self._subschemas[located.key] = self._described(located)
+        return found
+
+    def _described(self, located: Located) -> int:
+        schema = located.schema
+        if schema is False:
+            return self.nodes.EMPTY
+        if schema is True or not schema:
+            return self.value(())
+        kind = scalar_type(schema) if self._direct else None
+        if kind is not None:
+            found = self._typed.get(kind)
+            if found is None:
+                found = self._typed[kind] = self._value((Literal(located),))
+            return found
+        rule = _Subschema(self, located)
+        known = self.nodes.EPSILON if self.is_sure((Literal(located),)) else None
+        return self.nodes.lazy(rule, rule, as_empty_as=known)
+
+    def expand(self, located: Located) -> int:
+        """What a subschema stands for."""
+        seen = set()
+        located = self.normaliser.document.enter(located)
+        while self._direct:
+            words = asserted(located.schema)
+            if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
+                if located.key in seen:  # the normaliser will say so
+                    break
+                seen.add(located.key)
+                located = self.normaliser.document.enter(self.normaliser.document.resolve(located))
+                if isinstance(located.schema, bool):
+                    break
+                continue
+            if seen:
+                return self._subschema(located)
+            if words <= PLAIN_OBJECT and located.schema.get("type") == "object":
+                return self.objects.plain_node(located)
+            break
+        return self._value((Literal(located),))
+
+    def is_sure(self, goal: Goal) -> bool:
         """Whether a goal holds of something that can be written, at first sight."""
-        if len(goal) != 1 or self.spelling is not None:
+        if self.spelling is not None:
             return False
+        if len(goal) != 1:
+            return not goal
         part = goal[0]
         return isinstance(part, Literal) and part.positive and is_surely_satisfiable(part.located.schema)
 
@@ -109,6 +186,7 @@ class Lowering:
         )
 
     def _value(self, goal: Goal) -> int:
+        """The union of a goal's alternatives."""
         return self.nodes.alt([self.branch(branch) for branch in self.normaliser.branches(goal)])
 
     def branch(self, branch: Conjunction) -> int:
@@ -240,7 +318,7 @@ class Lowering:
         if self.spelling is not None and (value is None or isinstance(value, bool)):
             return self.spelling.null if value is None else self.spelling.true if value else self.spelling.false
         return json.dumps(
-            value, ensure_ascii=False, separators=(self.comma.decode(), self._colon.decode()), allow_nan=False
+            value, ensure_ascii=False, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False
         ).encode("utf-8", "surrogatepass")
 
     def _spaced(self, value: Any) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Place, UnsupportedSchemaError
 from ..language.regex import regex_term
 from .conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
-from .objects import ObjectLowering, Region
+from .objects import ObjectLowering
+from .shapes import Region
 from .spelling import mark_node, without
 
 if TYPE_CHECKING:

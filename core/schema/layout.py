@@ -1,0 +1,131 @@
+"""What the places of one object have in common: its members by number, and what was built of them so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .conjunction import Formula, Goal, Literal
+from .resolve import Located
+from .shapes import ObjectShape, Region
+
+#: Not asked yet.
+UNKNOWN = -1
+
+
+class Layout:
+    """An object's members in order, and what was built of each: nothing, until a text comes to where it may stand.
+
+    Attributes:
+        names: the declared members' names.
+        required: which of them must be there, as bits.
+        others: regions of undeclared names.
+        demands: what some member must satisfy.
+        least: how many members there are at least.
+        most: how many there are at most.
+        plain: there are no demands and no counts: a place is where it is, whatever was written before.
+        words: for each member, how its name is written (empty: it cannot be there); None: not known yet.
+        values: for each member what stands after the colon, then for each region; `UNKNOWN` until it is built.
+        follow: what stands after the name of a member, or (below zero, from the last) of a region, where that is the
+            same from wherever one comes to it.
+        following: for each member, the number of the first required one from there on.
+        region_names: for each region, its names as they are written; `UNKNOWN` until it is built.
+        places: what may stand after a member, by place.
+        start: what may stand at the beginning; `UNKNOWN` until it is built.
+        skeleton: see `ObjectLowering`; `UNKNOWN` until it is built.
+    """
+
+    __slots__ = (
+        "_goals",
+        "_located",
+        "_meets",
+        "_undeclared",
+        "demands",
+        "follow",
+        "following",
+        "least",
+        "most",
+        "names",
+        "others",
+        "places",
+        "plain",
+        "region_names",
+        "required",
+        "skeleton",
+        "start",
+        "values",
+        "words",
+    )
+
+    def __init__(self, names: list[str], required: Collection[str]) -> None:
+        size = len(names)
+        self.names = names
+        self.required = 0
+        self.following = [size] * (size + 1)
+        following = size
+        for number in range(size - 1, -1, -1) if required else ():
+            if names[number] in required:
+                self.required |= 1 << number
+                following = number
+            self.following[number] = following
+        self.others: tuple[Region, ...] = ()
+        self.demands: tuple[Formula, ...] = ()
+        self.least = 0
+        self.most: int | None = None
+        self.plain = True
+        self.words: list[tuple[bytes, ...] | None] = [None] * size
+        self.follow: dict[Any, int] = {}
+        self.places: dict[Any, int] = {}
+        self.start = UNKNOWN
+        self.skeleton: int | None = UNKNOWN
+        self._goals: list[Goal | None] = [None] * size
+        self._meets: list[tuple[int, ...]] = []
+        self._located: Located | None = None
+        self._undeclared: Goal = ()
+
+    @classmethod
+    def of_shape(cls, shape: ObjectShape) -> Layout:
+        """The layout of what several schemas say."""
+        found = cls([member.name for member in shape.members], {each.name for each in shape.members if each.required})
+        found._goals = [member.goal for member in shape.members]
+        found._meets = [member.meets for member in shape.members]
+        found.demands, found.least, found.most = shape.demands, shape.least, shape.most
+        found.plain = not shape.demands and not shape.least and shape.most is None
+        return found._with(shape.others)
+
+    @classmethod
+    def of_schema(
+        cls, located: Located, required: Collection[str], additional: Formula | None, others: tuple[Region, ...]
+    ) -> Layout:
+        """The layout of one schema that says nothing of objects but ``properties``, ``required`` and
+        ``additionalProperties``."""
+        properties: Mapping[str, Any] = located.schema.get("properties", {})
+        names = list(properties)
+        names += [name for name in dict.fromkeys(required) if name not in properties]
+        found = cls(names, frozenset(required))
+        found._located = located
+        found._undeclared = () if additional is None else (additional,)
+        return found._with(others)
+
+    def _with(self, others: tuple[Region, ...]) -> Layout:
+        self.others = others
+        self.values = [UNKNOWN] * (len(self.names) + len(others))
+        self.region_names = [UNKNOWN] * len(others)
+        return self
+
+    def goal(self, number: int) -> Goal:
+        """What is asked of a member's value."""
+        found = self._goals[number]
+        if found is None:
+            assert self._located is not None
+            name = self.names[number]
+            if name in self._located.schema.get("properties", ()):
+                found = (Literal(self._located.child("properties", name)),)
+            else:
+                found = self._undeclared
+            self._goals[number] = found
+        return found
+
+    def meets(self, number: int) -> tuple[int, ...]:
+        """Which of the demands a member may meet."""
+        return self._meets[number]

@@ -1,0 +1,203 @@
+"""What several schemas say of one object, merged: declared members, regions of undeclared names, what must exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import LimitError
+from ..language.questions import is_roomy, listing
+from ..language.regex import regex_term
+from .conjunction import FALSE, Formula, Goal, ObjectPart, Objects
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: How many regions the patterns of one object may make.
+MAX_REGIONS = 256
+
+#: Languages of names of at most so many words are written as members, each at most once.
+MAX_NAMES = 64
+
+
+@dataclass(frozen=True)
+class Member:
+    """A declared property, and which of the shape's demands it may meet."""
+
+    name: str
+    goal: Goal
+    required: bool
+    meets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Region:
+    """Undeclared names that the same schemas speak of: their language (a term), and what their values must be.
+
+    ``roomy``: every beginning of a name can go on to infinitely many names, so that names that were written already
+    never stand in the way of all others.
+    """
+
+    names: int
+    goal: Goal
+    meets: tuple[int, ...]
+    roomy: bool
+
+
+@dataclass(frozen=True)
+class ObjectShape:
+    """Objects of a conjunction: declared members in order, regions of other members, what some member must satisfy,
+    and how many members there are."""
+
+    members: tuple[Member, ...]
+    others: tuple[Region, ...]
+    demands: tuple[Formula, ...]
+    least: int
+    most: int | None
+
+
+class Shapes:
+    """Merges what is said of objects, for one document."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.nodes = lowering.nodes
+        self._known: dict[Objects, ObjectShape] = {}
+
+    def of(self, objects: Objects) -> ObjectShape:
+        """What several schemas say of objects, merged; made once."""
+        found = self._known.get(objects)
+        if found is None:
+            found = self._known[objects] = self._merge(objects)
+        return found
+
+    def _merge(self, objects: Objects) -> ObjectShape:
+        parts = objects.parts
+        closed = (
+            not self.lowering.options.additional_properties
+            and any(part.names_properties or part.patterns for part in parts)
+            and all(part.additional is None for part in parts)
+            and not objects.others
+        )
+        silent = [part for rule in objects.others for part in rule.parts]
+        silent += [part for exists in objects.exists for part in exists.beside or ()]
+        names = dict.fromkeys(name for part in parts for name in part.properties)
+        names.update(dict.fromkeys(objects.required))
+        names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
+        names.update(dict.fromkeys(name for part in silent for name in part.properties))
+        names.update(dict.fromkeys(sorted(objects.absent)))
+        open_demands = [exists for exists in objects.exists if exists.name is None]
+        required = {*objects.required, *(exists.name for exists in objects.exists if exists.name is not None)}
+        patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
+        named = [self.lowering.strings((formula,)) for formula in objects.names]
+        members = []
+        for name in names:
+            matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
+            goal, declared = self._goal(objects, matched, name)
+            goal += [exists.formula for exists in objects.exists if exists.name == name]
+            if (
+                (closed and not declared)
+                or name in objects.absent
+                or not all(self._matches(term, name) for term in named)
+            ):
+                goal = [FALSE]
+            meets = tuple(
+                index
+                for index, exists in enumerate(open_demands)
+                if exists.pattern in matched
+                or (exists.beside is not None and not _speaks(exists.beside, matched, name))
+                or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
+            )
+            members.append(Member(name, tuple(goal), name in required, meets))
+        regions = []
+        for region in self._regions(objects, list(names), closed):
+            open_end = self.nodes.terms.is_cofinite(region.names)
+            listed = None if open_end else listing(self.nodes.terms, region.names, MAX_NAMES)
+            if listed is None:
+                regions.append(region)
+            else:
+                members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
+        formulas = tuple(exists.formula for exists in open_demands)
+        return ObjectShape(tuple(members), tuple(regions), formulas, objects.least, objects.most)
+
+    def undeclared(self, names: list[str], goal: Goal) -> Region:
+        """All names but these."""
+        terms = self.nodes.terms
+        return Region(terms.not_(terms.words(names)) if names else terms.ALL, goal, (), True)
+
+    @staticmethod
+    def _patterns(objects: Objects) -> dict[str, None]:
+        """Every pattern that an object's names may match or not."""
+        silent = [part for rule in objects.others for part in rule.parts]
+        silent += [part for exists in objects.exists for part in exists.beside or ()]
+        found = dict.fromkeys(pattern for part in (*objects.parts, *silent) for pattern in part.patterns)
+        found.update(dict.fromkeys(exists.pattern for exists in objects.exists if exists.pattern is not None))
+        return found
+
+    def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
+        """What is asked of a member's value, and whether some schema declares it (``name`` None: an undeclared one)."""
+        goal: list[Formula] = []
+        declared = False
+        for part in objects.parts:
+            named = [part.properties[name]] if name is not None and name in part.properties else []
+            named += [formula for pattern, formula in part.patterns.items() if pattern in matched]
+            declared = declared or bool(named)
+            if not named and part.additional is not None:
+                named = [part.additional]
+            goal += named
+        for rule in objects.others:
+            if not _speaks(rule.parts, matched, name):
+                goal.append(rule.formula)
+        return goal, declared
+
+    def _pattern(self, pattern: str) -> int:
+        return regex_term(self.nodes.terms, pattern, whole=False)
+
+    def _matches(self, term: int, name: str) -> bool:
+        return self.nodes.terms.matches(term, name)
+
+    def _regions(self, objects: Objects, names: list[str], closed: bool) -> Iterator[Region]:
+        """Split the undeclared names by what is said of them; regions that hold no name are dropped."""
+        terms = self.nodes.terms
+        language = terms.not_(terms.words(names)) if names else terms.ALL
+        language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
+        demands = [exists for exists in objects.exists if exists.name is None]
+        splitters: list[tuple[object, int]] = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
+        splitters += [
+            (exists.failing, terms.not_(self.lowering.strings((exists.failing,))))
+            for exists in demands
+            if exists.failing is not None
+        ]
+        split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
+        if not terms.is_cofinite(language) and terms.is_empty(language):
+            split = []
+        for key, matching in splitters:
+            finer = []
+            for language, matched in split:
+                finer.append((terms.and_([language, matching]), matched | {key}))
+                finer.append((terms.and_([language, terms.not_(matching)]), matched))
+            split = [(language, matched) for language, matched in finer if not terms.is_empty(language)]
+            if len(split) > MAX_REGIONS:
+                raise LimitError(
+                    f"the names of an object are told apart in more than {MAX_REGIONS} ways",
+                    hint="make the patterns of patternProperties exclude each other",
+                )
+        for language, matched in split:
+            patterns = frozenset(key for key in matched if isinstance(key, str))
+            goal, declared = self._goal(objects, patterns, None)
+            if (closed and not declared) or self.lowering.is_false(goal):
+                continue
+            meets = tuple(
+                index
+                for index, exists in enumerate(demands)
+                if exists.pattern in patterns
+                or (exists.beside is not None and not _speaks(exists.beside, patterns, None))
+                or (exists.failing is not None and exists.failing in matched)
+            )
+            yield Region(language, tuple(goal), meets, is_roomy(terms, language))
+
+
+def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
+    """Whether some part speaks of a name (None: an undeclared one) that matches these patterns."""
+    return any(name in part.properties or matched.intersection(part.patterns) for part in parts)
