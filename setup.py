@@ -16,7 +16,12 @@ from typing import Any
 from setuptools import Extension, find_namespace_packages, setup
 
 HOUSE = ("core", "tools", "adapters")
-COMPILED = ("core/automaton/kernel.py", "core/automaton/forbid.py", "core/language/lookback.py")
+COMPILED = (
+    "core/automaton/kernel.py",
+    "core/automaton/rowtable.py",
+    "core/automaton/forbid.py",
+    "core/language/lookback.py",
+)
 
 
 def packages() -> list[str]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from array import array
 
 from ..errors import LimitError
+from .layout import CLASS, FACTS, LEAST, MAY_END, MOST, ROW_AT
 
 try:
     import cython
@@ -41,6 +42,13 @@ LITERAL = cython.declare(cython.longlong, 1)
 COUNTED = cython.declare(cython.longlong, 2)
 SPECIAL = cython.declare(cython.longlong, 3)
 DYNAMIC = cython.declare(cython.longlong, 4)
+# What is known of a row state; see `layout`.
+_FACTS = cython.declare(cython.int, FACTS)
+_ROW_AT = cython.declare(cython.int, ROW_AT)
+_MAY_END = cython.declare(cython.int, MAY_END)
+_CLASS = cython.declare(cython.int, CLASS)
+_LEAST = cython.declare(cython.int, LEAST)
+_MOST = cython.declare(cython.int, MOST)
 POOL_END = cython.declare(cython.int, 256)
 #: From how many trie nodes on a subtree is worth an answer from `Runs`, and how many of them one vocabulary keeps.
 LARGE = cython.declare(cython.int, 64)
@@ -76,28 +84,18 @@ class Automaton:
 
     Args:
         source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
-            ``source.derive(row_state, known)`` gives the row of a row state and, for the row states from number
-            ``known`` on, whether the text may end there, and ``{row state: (class, least, most)}`` for those between
-            two characters of a JSON string from where so many characters of one class follow; ``source.heads(node)``
-            gives
-            ``(atoms, rests, nullable)``.
-        seed: of the first row states the rows, flat, and whether a text may end there; empty if there are none.
+            ``source.heads(node)`` gives ``(atoms, rests, nullable)``.
+        given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
-        seed: the first row states, which are known from the start (see `toolgrammar.core.automaton.seed`).
     """
 
     source: object
     # row states
-    rows_array: object
+    given: object
     rows: cython.int[::1]
-    row_known: cython.uchar[::1]
-    row_null: cython.uchar[::1]
-    # of so many characters of one class: the number of the class plus one, and the bounds (most -1: none)
-    row_class: cython.int[::1]
-    row_least: cython.int[::1]
-    row_most: cython.int[::1]
-    row_count: cython.int
+    facts: cython.int[::1]
     row_room: cython.int
+    row_version: cython.int
     # the first row states, which many automata share: their rows are known
     base_rows: cython.int[::1]
     base_count: cython.int
@@ -148,28 +146,14 @@ class Automaton:
     next_count: cython.int
     next_accepts: cython.bint
     faults: cython.longlong
-    row_known_array: object
-    row_null_array: object
-    row_class_array: object
-    row_least_array: object
-    row_most_array: object
 
-    def __init__(self, source, local, seed=None):
+    def __init__(self, source, given, local):
         self.source = source
+        self.given = given
         self.local = local
-        self.row_room = 0
-        self.row_count = 0
-        self.base_count = 0
-        self.base_rows = array("i", [0])
-        self.rows_array = self.row_known_array = self.row_null_array = None
-        self.row_class_array = self.row_least_array = self.row_most_array = None
-        if seed is not None:
-            self.base_rows = seed.table
-            self.base_count = self.row_count = len(seed.nulls)
-            self.row_null_array = seed.nulls
-            self.row_known_array = array("B", [1]) * self.base_count
-            self.row_class_array, self.row_least_array, self.row_most_array = seed.classes
-        self._grow_rows(self.base_count + 16)
+        self.base_rows = given.shared_rows()
+        self.base_count = given.seeded()
+        self._read_rows(-1)
         self.pool_array = _grown(None, "h", 1024)
         self.pool = self.pool_array
         self.pool_used = 0
@@ -211,22 +195,13 @@ class Automaton:
     # -- growth ------------------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def _grow_rows(self, needed: cython.int) -> object:
-        if needed > self.row_room:
-            room: cython.int = max(needed, 2 * self.row_room)
-            self.rows_array = _grown(self.rows_array, "i", (room - self.base_count) * 256)
-            self.rows = self.rows_array
-            self.row_known_array = _grown(self.row_known_array, "B", room)
-            self.row_known = self.row_known_array
-            self.row_null_array = _grown(self.row_null_array, "B", room)
-            self.row_null = self.row_null_array
-            self.row_class_array = _grown(self.row_class_array, "i", room)
-            self.row_class = self.row_class_array
-            self.row_least_array = _grown(self.row_least_array, "i", room)
-            self.row_least = self.row_least_array
-            self.row_most_array = _grown(self.row_most_array, "i", room)
-            self.row_most = self.row_most_array
-            self.row_room = room
+    def _read_rows(self, version: cython.int) -> object:
+        """Read rows and facts where they are now."""
+        rows, facts, room = self.given.arrays()
+        self.rows = rows
+        self.facts = facts
+        self.row_room = room
+        self.row_version = version
         return None
 
     @cython.cfunc
@@ -276,21 +251,9 @@ class Automaton:
     @cython.cfunc
     def _row_fault(self, state: cython.int) -> object:
         self.faults += 1
-        row, nulls, classes = self.source.derive(state, self.row_count)
-        i: cython.int
-        total: cython.int = self.row_count + len(nulls)
-        self._grow_rows(max(total, state + 1))
-        for i in range(len(nulls)):
-            self.row_null[self.row_count + i] = nulls[i]
-        self.row_count = total
-        for each, (number, least, most) in classes.items():
-            self.row_class[each] = number + 1
-            self.row_least[each] = least
-            self.row_most[each] = most
-        base: cython.int = (state - self.base_count) * 256
-        for i in range(256):
-            self.rows[base + i] = row[i]
-        self.row_known[state] = 1
+        version: cython.int = self.given.derive(state)
+        if version != self.row_version:
+            self._read_rows(version)
         return None
 
     @cython.cfunc
@@ -302,9 +265,9 @@ class Automaton:
             state: cython.int = cython.cast(cython.int, atom)
             if state < self.base_count:
                 return self.base_rows[state * 256 + byte]
-            if state >= self.row_room or not self.row_known[state]:
+            if state >= self.row_room or self.facts[_FACTS * state + _ROW_AT] < 0:
                 self._row_fault(state)
-            return self.rows[(state - self.base_count) * 256 + byte]
+            return self.rows[self.facts[_FACTS * state + _ROW_AT] + byte]
         if tag == LITERAL:
             at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
             if self.pool[at] != byte:
@@ -333,7 +296,9 @@ class Automaton:
     @cython.inline
     @cython.exceptval(check=False)
     def _may_end(self, atom: cython.longlong) -> cython.bint:
-        return (atom >> TAG) == ROW and (atom == DONE or self.row_null[cython.cast(cython.int, atom)] != 0)
+        return (atom >> TAG) == ROW and (
+            atom == DONE or self.facts[_FACTS * cython.cast(cython.int, atom) + _MAY_END] != 0
+        )
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -722,7 +687,6 @@ class Automaton:
         size = sum(
             each.itemsize * len(each)
             for each in (
-                self.rows_array,
                 self.pool_array,
                 self.head_atom_array,
                 self.head_rest_array,
@@ -736,10 +700,10 @@ class Automaton:
         )
         return {
             "states": self.state_used,
-            "rows": self.row_count - self.base_count,
+            "rows": len(self.given) - self.base_count,
             "threads": self.thread_used,
             "faults": self.faults,
-            "bytes": size,
+            "bytes": size + self.given.byte_count(),
         }
 
 
@@ -1092,7 +1056,7 @@ class Masks:
         trie: the vocabulary's trie.
         finals: ids that are allowed where the text may end.
         specials: token ids of the automaton's control tokens, by their number.
-        shared: tables that do not depend on the grammar, by the key that ``automaton.source.shared(row state)`` gives.
+        shared: tables that do not depend on the grammar, by the key that `Rows.shared` gives.
         limit: bytes that memoised masks and tables may take.
     """
 
@@ -1305,7 +1269,7 @@ class Masks:
         free = None
         open_class: cython.int = -1
         if tag == ROW:
-            key, free, open_class = self.automaton.source.shared(atom)
+            key, free, open_class = self.automaton.given.shared(atom)
             if key is not None:
                 found = self.shared.get(key)
         elif tag == COUNTED and (atom & 0xFF) == LOCAL_BODY:
@@ -1313,7 +1277,7 @@ class Masks:
         if found is None:
             if tag == ROW:
                 self.automaton._step(atom, 0)  # the row, and the class, are known from here on
-                if self.automaton.row_class[cython.cast(cython.int, atom)]:
+                if self.automaton.facts[_FACTS * cython.cast(cython.int, atom) + _CLASS]:
                     found = self._class_table(atom)
                 elif free is not None and self._is_near(atom, free):
                     found = self._near_table(atom, free)
@@ -1408,7 +1372,7 @@ class Masks:
             self.runs.append(None)
         found = self.runs[number]
         if found is None:
-            key, star = self.automaton.source.character_class(number)
+            key, star = self.automaton.given.character_class(number)
             known = self.shared.setdefault("runs", {})
             found = known.get(key)
             if found is None:
@@ -1488,17 +1452,17 @@ class Masks:
         From row state ``state``, just reached, so many characters of one class follow.
         """
         automaton: Automaton = self.automaton
-        if state >= automaton.row_room or automaton.row_class[state] == 0:
+        if state >= automaton.row_room or automaton.facts[_FACTS * state + _CLASS] == 0:
             return 0
-        runs: Runs = self._runs(automaton.row_class[state] - 1)
+        runs: Runs = self._runs(automaton.facts[_FACTS * state + _CLASS] - 1)
         begin: cython.int = runs.between[node]
         if begin < 0:
             return 0
         stop: cython.int = node + self.trie.size[node]
-        least: cython.int = begin + automaton.row_least[state]
+        least: cython.int = begin + automaton.facts[_FACTS * state + _LEAST]
         most: cython.int = runs.longest
-        if automaton.row_most[state] >= 0 and begin + automaton.row_most[state] < most:
-            most = begin + automaton.row_most[state]
+        if automaton.facts[_FACTS * state + _MOST] >= 0 and begin + automaton.facts[_FACTS * state + _MOST] < most:
+            most = begin + automaton.facts[_FACTS * state + _MOST]
         at: cython.int = _first_from(runs.token_node, runs.tokens, node + 1)
         while at < runs.tokens and runs.token_node[at] < stop:
             if runs.token_chars[at] <= most:
@@ -1516,13 +1480,13 @@ class Masks:
         """The table between two characters of a string of so many characters of one class: see `_counted_table`."""
         automaton: Automaton = self.automaton
         state: cython.int = cython.cast(cython.int, atom)
-        runs: Runs = self._runs(automaton.row_class[state] - 1)
+        runs: Runs = self._runs(automaton.facts[_FACTS * state + _CLASS] - 1)
         left: cython.int = runs.longest
-        if 0 <= automaton.row_most[state] < left:
-            left = automaton.row_most[state]
+        if 0 <= automaton.facts[_FACTS * state + _MOST] < left:
+            left = automaton.facts[_FACTS * state + _MOST]
         table: Table = _new_table()
         i: cython.int
-        key = ("inside", automaton.row_class[state], left)
+        key = ("inside", automaton.facts[_FACTS * state + _CLASS], left)
         inside = self.tables.get(key)
         self.built += 1
         if inside is None:
@@ -1539,7 +1503,7 @@ class Masks:
         table.is_dense = True
         self.end_count = 0
         for i in range(runs.ends):
-            if automaton.row_least[state] <= runs.end_chars[i] <= left:
+            if automaton.facts[_FACTS * state + _LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
         self._set_ends(table)
         return table
@@ -1587,7 +1551,7 @@ class Masks:
     @cython.cfunc
     def _marks(self, number: cython.int) -> Marks:
         """The `Marks` of a class of characters; taken once for the vocabulary."""
-        key, star = self.automaton.source.character_class(number)
+        key, star = self.automaton.given.character_class(number)
         known = self.shared.setdefault("marks", {})
         found = known.get(key)
         if found is None:
@@ -1669,7 +1633,7 @@ class Masks:
         automaton: Automaton = self.automaton
         base: Table = self._table(free)
         automaton._step(free, 0)
-        runs: Runs = self._runs(automaton.row_class[cython.cast(cython.int, free)] - 1)
+        runs: Runs = self._runs(automaton.facts[_FACTS * cython.cast(cython.int, free) + _CLASS] - 1)
         table: Table = _new_table()
         self.built += 1
         table.count = base.count

@@ -18,10 +18,11 @@ import numpy as np
 
 from ..disk_cache import cache_folder, read_arrays, write_arrays
 from ..language.nodes import Nodes
-from ..language.terms import Terms
 from ..vocabulary import Vocabulary
 from .kernel import Counts, Masks, Table, Trie, load_counts, load_table
+from .layout import OPEN, QUOTED, RAW
 from .program import Program
+from .rows import free_key
 
 #: The version of what is kept, and of how it is kept.
 FORMAT = 1
@@ -29,13 +30,11 @@ FORMAT = 1
 #: Vocabularies of fewer tokens are prepared as quickly as they would be read.
 LEAST_TOKENS = 8_192
 
-_ALL = Terms().ALL
-
 #: What free strings are called on disk, and in the shared tables (see `Rows.shared`).
 _FREE: dict[str, Hashable] = {
-    "open": ("open", _ALL),
-    "quoted": ("body", _ALL, True),
-    "raw": ("body", _ALL, False),
+    "open": free_key(OPEN),
+    "quoted": free_key(QUOTED),
+    "raw": free_key(RAW),
 }
 
 

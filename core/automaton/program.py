@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 from ..language.nodes import (
@@ -30,13 +30,14 @@ from ..language.nodes import (
 )
 from ..language.terms import Terms
 from .kernel import Automaton
-from .rows import DEAD, DONE, Rows
+from .layout import DEAD, DONE
+from .rows import Rows
 from .seed import Seed
 
-#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes and row
-#: states take in them on average (measured; keys, arguments and derivatives included).
+#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms and nodes
+#: take in them on average (measured; keys, arguments and derivatives included).
 PROGRAM_MEMORY = 64 * 2**20
-TERM_BYTES, NODE_BYTES, ROW_BYTES = 700, 700, 1_700
+TERM_BYTES, NODE_BYTES = 700, 700
 
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 160_000
@@ -143,10 +144,10 @@ class Store:
         self._limit = memory
         self.is_shared = shared
         terms, self.rows = _fresh() if seed is None else seed.copies()
-        self._known = len(terms), len(self.rows)
+        self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
         # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
-        self.automaton = Automaton(weakref.proxy(self), _LOCAL, seed)
+        self.automaton = Automaton(weakref.proxy(self), self.rows, _LOCAL)
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
@@ -165,34 +166,17 @@ class Store:
 
     def byte_count(self) -> int:
         """Bytes that the store takes (estimated)."""
-        terms, rows = len(self.nodes.terms) - self._known[0], len(self.rows) - self._known[1]
+        terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + self.nodes.weight
-        held += terms * TERM_BYTES + len(self.nodes.kind) * NODE_BYTES + rows * ROW_BYTES
-        return held + int(self.automaton.state_bytes())
+        held += terms * TERM_BYTES + len(self.nodes.kind) * NODE_BYTES
+        return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
-
-    def derive(self, state: int, known: int) -> tuple[list[int], list[bool], dict[int, tuple[int, int, int]]]:
-        """The row of a row state; and, for the row states from number ``known`` on, whether the text may end, and
-        which have ``(class, least, most)`` (see `Rows.run`)."""
-        rows = self.rows
-        row = rows.row(state)
-        fresh = range(known, len(rows))
-        runs = {each: run for each in fresh if (run := rows.run(each)) is not None}
-        return row, [rows.nullable(each) for each in fresh], runs
-
-    def character_class(self, number: int) -> tuple[Hashable, int]:
-        """What is the same in every store for a class of `Rows.run`, and the row state of its free string."""
-        return self.rows.character_class(number)
 
     def heads(self, node: int) -> tuple[list[int], list[int], bool]:
         """Atom positions and rests of a node's heads, and whether the empty text is in its language."""
         heads = self.nodes.heads(node)
         return [self._atom(atom) for atom, _ in heads], [rest for _, rest in heads], self.nodes.nullable(node)
-
-    def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
-        """What the table of a row state may be taken from; see `Rows.shared`."""
-        return self.rows.shared(state)
 
     def _atom(self, node: int) -> int:
         found = self._atoms.get(node)

@@ -6,7 +6,6 @@ numbers in all such stores, so that what a vocabulary makes of them (the tokens 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable
 
 from ..language.terms import Terms
@@ -19,11 +18,6 @@ class Seed:
     Args:
         languages: gives the languages, as terms of a store, and whether they are written as JSON strings. None of them
             may have deferred parts.
-
-    Attributes:
-        table: the rows, 256 numbers each.
-        nulls: for each row state, whether the text may end there.
-        classes: for each row state, the number of a class plus one (0: none), and the bounds; see `Rows.run`.
     """
 
     def __init__(self, languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
@@ -31,20 +25,11 @@ class Seed:
         rows = Rows(terms)
         for term, quoted in languages(terms):
             rows.start(term, quoted)
-        table = array("i")
         state = 0
         while state < len(rows):  # each row may bring new states
-            table.extend(rows.row(state))
+            rows.derive(state)
             state += 1
         self._terms, self._rows = terms, rows
-        self.table = table
-        self.nulls = array("B", [rows.nullable(state) for state in range(len(rows))])
-        runs = [rows.run(state) or (-1, 0, 0) for state in range(len(rows))]
-        self.classes = (
-            array("i", [number + 1 for number, _, _ in runs]),
-            array("i", [least for _, least, _ in runs]),
-            array("i", [most for _, _, most in runs]),
-        )
 
     def copies(self) -> tuple[Terms, Rows]:
         """Stores of terms and rows to go on from."""

@@ -1,4 +1,4 @@
-"""The kernel has two forms, compiled and interpreted, and they agree bit for bit."""
+"""Kernel and row table have two forms, compiled and interpreted, and they agree bit for bit."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ for grammar in grammars:
                 break
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
+forms = {{sys.modules["toolgrammar.core.automaton." + name].__file__.endswith(".py") for name in ("kernel", "rowtable")}}
+assert forms == {{not COMPILED}}
 print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
 """
 

@@ -30,7 +30,7 @@ def test_no_row_is_a_dead_end(pattern: str, quoted: bool) -> None:
     seen = set(queue)
     for state in queue[:400]:
         successors = {target for target in rows.row(state) if target != DEAD}
-        assert successors or rows.nullable(state), rows._key[state]
+        assert successors or rows.nullable(state), rows.what(state)
         here = state
         for byte in rows.shortest(state):
             here = rows.row(here)[byte]

@@ -1,0 +1,600 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""How decoded text is spelled in bytes: derivative rows of terms through UTF-8 and JSON escaping.
+
+A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
+text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
+(RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
+escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
+ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
+
+Compiled where that is possible (Cython in pure-Python mode), as a row is derived whenever a text goes where none went
+before.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from ..language.terms import END
+from .layout import CLASS, DEAD, DONE, FACTS, LEAST, MAY_END, MOST, OPEN, QUOTED, RAW, ROW_AT
+from .spelling import SHORT_ESCAPES
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+_DEAD = cython.declare(cython.int, DEAD)
+_DONE = cython.declare(cython.int, DONE)
+_END = cython.declare(cython.int, END)
+
+# Kinds of states; the others are: behind a backslash, behind a high surrogate, behind that and a backslash; with so
+# many bytes of UTF-8 to come (`_UTF8` plus 1 to 3), or hexadecimal digits (`_HEX` plus 1 to 4).
+_COMPLETE = cython.declare(cython.int, 0)
+_OPEN = cython.declare(cython.int, OPEN)
+_RAW = cython.declare(cython.int, RAW)
+_QUOTED = cython.declare(cython.int, QUOTED)
+_ESCAPE = cython.declare(cython.int, 4)
+_LOW = cython.declare(cython.int, 5)
+_LOW_U = cython.declare(cython.int, 6)
+_UTF8 = cython.declare(cython.int, 7)
+_HEX = cython.declare(cython.int, 11)
+
+# What is kept of a state; the last are its kind, what remains, and a state whose row is the same beyond ASCII.
+_FACTS = cython.declare(cython.int, FACTS)
+_ROW = cython.declare(cython.int, ROW_AT)
+_NULL = cython.declare(cython.int, MAY_END)
+_CLASS = cython.declare(cython.int, CLASS)
+_LEAST = cython.declare(cython.int, LEAST)
+_MOST = cython.declare(cython.int, MOST)
+_KIND = cython.declare(cython.int, 5)
+_ABOUT = cython.declare(cython.int, 6)
+_LIKE = cython.declare(cython.int, 7)
+
+#: More characters than any token has.
+_MANY = cython.declare(cython.int, 2**30)
+
+
+def _enlarged(old, size: int) -> array:
+    """A copy of an array with room for ``size`` items, zero-filled."""
+    new = array(old.typecode, [0]) * size
+    new[: len(old)] = old
+    return new
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _mixed(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong:
+    """A hash of two numbers of 32 bits, the first of them maybe a hash itself."""
+    mixed: cython.ulonglong = ((one * 0x9E3779B1) ^ (other & 0xFFFFFFFF)) * 0x85EBCA6B & 0xFFFFFFFFFFFF
+    return (mixed ^ (mixed >> 17)) & 0xFFFFFFFF
+
+
+@cython.cclass
+class RowTable:
+    """The store of row states, and of the rows that were asked for.
+
+    A state is a kind and what remains: a term between two characters; inside a character, the piecewise constant
+    function from what its remaining bytes may say to the state that follows (so that equal remainders meet, whatever
+    the bytes before). Equal states are the same number. A function, the start and the state of each of its pieces, has
+    a number; one of a single piece is written ``-1 - state`` instead.
+
+    Most rows lead to states that no text ever reaches, so a state takes a few bytes, and its row is derived when it is
+    asked for: `derive`.
+
+    Args:
+        terms: the store of the terms that are spelled.
+    """
+
+    store: object
+    nothing: cython.int
+    epsilon: cython.int
+    any_one: cython.int
+    everything: cython.int
+    # the states, `FACTS` numbers each
+    facts: cython.int[::1]
+    facts_array: object
+    count: cython.int
+    room: cython.int
+    slots: cython.int[::1]
+    mask: cython.ulonglong
+    # the rows
+    table: cython.int[::1]
+    table_array: object
+    used: cython.int
+    version: cython.int
+    # the first states, whose rows are those of the store that this is a copy of
+    base_count: cython.int
+    base_functions: cython.int
+    base: cython.int[::1]
+    base_array: object
+    # the functions: those of several pieces, and their numbers by what they are
+    functions: list
+    function_numbers: dict
+    # scratch: the pieces of a term's derivatives, and those of the function in the making
+    bound: cython.int[::1]
+    bound_room: cython.int
+    bounds: cython.int
+    cut: cython.int[::1]
+    cut_array: object
+    cut_room: cython.int
+    cuts: cython.int
+    # the number of each class of characters
+    class_numbers: dict
+
+    def __init__(self, terms):
+        self._begin(terms)
+        self.count = self.room = self.base_count = self.base_functions = 0
+        self.facts_array = array("i")
+        self.base_array = array("i", [0])  # a buffer may not be empty
+        self.base = self.base_array
+        self.functions = []
+        self.function_numbers = {}
+        self.class_numbers = {}
+        self._grow_states()
+        self._add(_COMPLETE, 0)
+
+    @cython.cfunc
+    def _begin(self, terms) -> object:
+        """What every store has of its own."""
+        self.store = terms
+        self.nothing = terms.EMPTY
+        self.epsilon = terms.EPSILON
+        self.any_one = terms.ANY
+        self.everything = terms.ALL
+        self.table_array = array("i")
+        self.cut_array = array("i")
+        self.used = 0
+        self.version = 0
+        self.bound_room = self.bounds = self.cut_room = self.cuts = 0
+        return None
+
+    def __len__(self) -> int:
+        return self.count
+
+    def copy_to(self, other: RowTable, terms) -> None:
+        """Let a new store, over a copy of the terms, begin with all states so far, under the same numbers.
+
+        All their rows must have been derived, in the order of their numbers, and none is derived here later.
+        """
+        other._begin(terms)
+        # What both know is the same memory. There is no room in it, so what the copy adds goes to memory of its own.
+        other.count = other.room = other.base_count = self.count
+        other.facts, other.facts_array = self.facts, self.facts_array
+        other.slots, other.mask = self.slots, self.mask
+        other.base, other.base_array = self.table, self.table_array
+        other.functions = self.functions.copy()
+        other.base_functions = len(self.functions)
+        other.function_numbers = self.function_numbers.copy()
+        other.class_numbers = self.class_numbers.copy()
+        return None
+
+    def arrays(self) -> tuple:
+        """For the kernel, which reads them where they are: the rows, the facts of the states, and of how many states
+        there is room for them. Those of an earlier version (see `derive`) say the same, but not all."""
+        return self.table_array or self.base_array, self.facts_array, self.room  # a buffer may not be empty
+
+    def shared_rows(self) -> array:
+        """The rows of the first states, one behind the other."""
+        return self.base_array
+
+    def seeded(self) -> int:
+        """How many of the first states are the same in every store that began as a copy of one seed."""
+        return self.base_count
+
+    def byte_count(self) -> int:
+        """Bytes that the store takes beyond what it shares."""
+        size: cython.int = len(self.table_array) + len(self.cut_array) + self.bound_room
+        if self.room > self.base_count:
+            size += _FACTS * self.room + self.mask + 1
+        return 4 * size + 400 * (len(self.functions) - self.base_functions)  # measured
+
+    # -- states ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _grow_states(self) -> object:
+        """Room for more states, in arrays of this store's own."""
+        room: cython.int = self.room + max(64, self.room // 2)
+        self.facts_array = _enlarged(self.facts_array[: _FACTS * self.room], _FACTS * room)
+        self.facts = self.facts_array
+        self.room = room
+        size: cython.int = 128
+        while size < 2 * room:
+            size *= 2
+        self.slots = array("i", [0]) * size
+        self.mask = size - 1
+        state: cython.int
+        slot: cython.ulonglong
+        for state in range(self.count):
+            slot = _mixed(self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]) & self.mask
+            while self.slots[slot]:
+                slot = (slot + 1) & self.mask
+            self.slots[slot] = state + 1
+        self.version += 1
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _find(self, kind: cython.int, about: cython.int) -> cython.int:
+        """The number of a state; -1 if there is none yet."""
+        slot: cython.ulonglong = _mixed(kind, about) & self.mask
+        found: cython.int
+        while True:
+            found = self.slots[slot] - 1
+            if found < 0 or (
+                self.facts[_FACTS * found + _ABOUT] == about and self.facts[_FACTS * found + _KIND] == kind
+            ):
+                return found
+            slot = (slot + 1) & self.mask
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _state(self, kind: cython.int, about: cython.int) -> cython.int:
+        found: cython.int = self._find(kind, about)
+        return found if found >= 0 else self._add(kind, about)
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _add(self, kind: cython.int, about: cython.int) -> cython.int:
+        """A state that is new."""
+        null: cython.bint = kind == _COMPLETE
+        number: cython.int = 0
+        least: cython.int = 0
+        most: cython.int = 0
+        if kind == _RAW:
+            null = self.store.nullable(about)
+        elif kind == _QUOTED:
+            run = self.store.run_bounds(about)
+            # Only the free string spells printable ASCII as escapes: those of any characters, but so many, are no runs.
+            if run is not None and (run[0] != self.any_one or about == self.everything):
+                number = self.class_number(run[0]) + 1
+                least = min(run[1], _MANY)
+                most = -1 if run[2] is None else min(run[2], _MANY)
+        if self.count == self.room:
+            self._grow_states()
+        state: cython.int = self.count
+        at: cython.int = _FACTS * state
+        self.facts[at + _KIND] = kind
+        self.facts[at + _ABOUT] = about
+        self.facts[at + _ROW] = -1
+        self.facts[at + _NULL] = null
+        self.facts[at + _CLASS] = number
+        self.facts[at + _LEAST] = least
+        self.facts[at + _MOST] = most
+        self.facts[at + _LIKE] = -1
+        slot: cython.ulonglong = _mixed(kind, about) & self.mask
+        while self.slots[slot]:
+            slot = (slot + 1) & self.mask
+        self.slots[slot] = state + 1
+        self.count = state + 1
+        return state
+
+    def state(self, kind: cython.int, about: cython.int) -> int:
+        """The number of the state of a kind between two characters, or before the opening quote, and a term."""
+        return self._state(kind, about)
+
+    def what(self, state: cython.int) -> tuple:
+        """The kind of a state; and, between two characters or before the opening quote, the term that follows."""
+        return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]
+
+    def nullable(self, state: cython.int) -> bool:
+        """Whether the text may end in this state."""
+        return self.facts[_FACTS * state + _NULL] != 0
+
+    def class_number(self, chars: cython.int) -> int:
+        """The number of a class of characters here."""
+        return self.class_numbers.setdefault(chars, len(self.class_numbers))
+
+    def class_term(self, number: cython.int) -> int:
+        """The class of characters of a number."""
+        return list(self.class_numbers)[number]
+
+    # -- functions ---------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _put(self, start: cython.int, state: cython.int) -> cython.int:
+        """One more piece of the function in the making; neighbours with equal states are one."""
+        if self.cuts and self.cut[2 * self.cuts - 1] == state:
+            return 0
+        if 2 * self.cuts == self.cut_room:
+            self.cut_array = _enlarged(self.cut_array, max(64, 2 * self.cut_room))
+            self.cut = self.cut_array
+            self.cut_room = len(self.cut_array)
+        self.cut[2 * self.cuts] = start
+        self.cut[2 * self.cuts + 1] = state
+        self.cuts += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _put_part(
+        self, source: cython.int[::1], count: cython.int, low: cython.int, high: cython.int, shift: cython.int
+    ) -> cython.int:
+        """What a function of ``count`` pieces says from ``low`` to ``high`` (exclusive), ``shift`` further on."""
+        first: cython.int = 0
+        last: cython.int = count
+        middle: cython.int
+        while last - first > 1:
+            middle = (first + last) >> 1
+            if source[2 * middle] <= low:
+                first = middle
+            else:
+                last = middle
+        self._put(low + shift, source[2 * first + 1])
+        first += 1
+        while first < count and source[2 * first] < high:
+            self._put(source[2 * first] + shift, source[2 * first + 1])
+            first += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _made(self, kind: cython.int) -> cython.int:
+        """The state of a kind, inside a character, of the function that was made."""
+        if self.cuts > 1:
+            function = self.cut_array[: 2 * self.cuts]
+            key = function.tobytes()
+            number = self.function_numbers.get(key)
+            if number is None:
+                number = self.function_numbers[key] = len(self.functions)
+                self.functions.append(function)
+            return self._state(kind, number)
+        target: cython.int = self.cut[1]
+        if target == _DEAD or kind == _UTF8 or kind == _HEX:  # the character is complete
+            return target
+        return self._state(kind, -1 - target)
+
+    # -- derivation --------------------------------------------------------------------------------------------
+
+    def derive(self, state: cython.int) -> int:
+        """Make sure that the row of a state is known.
+
+        Returns:
+            The version of `arrays`; another than before if there are new ones.
+        """
+        if state >= self.base_count and self.facts[_FACTS * state + _ROW] < 0:
+            if self.used == len(self.table_array):
+                self.table_array = _enlarged(self.table_array, max(16 * 256, 2 * self.used))
+                self.table = self.table_array
+                self.version += 1
+            self._derive(state, self.table, self.used)
+            self.facts[_FACTS * state + _ROW] = self.used
+            self.used += 256
+        return self.version
+
+    def row(self, state: cython.int) -> list:
+        """The 256 successors of a state. They are not kept: see `derive`."""
+        found = array("i", [0]) * 256
+        self._derive(state, found, 0)
+        return list(found)
+
+    @cython.cfunc
+    def _derive(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        """Write the row of a state to ``at``."""
+        kind: cython.int = self.facts[_FACTS * state + _KIND]
+        about: cython.int = self.facts[_FACTS * state + _ABOUT]
+        target: cython.int = _DEAD
+        source: cython.int[::1] = self.base
+        if kind > _ESCAPE and about >= 0:
+            source = self.functions[about]
+        i: cython.int
+        for i in range(at, at + 256):
+            row[i] = _DEAD
+        if kind == _OPEN:
+            row[at + 0x22] = self._state(_QUOTED, about)
+        elif kind == _RAW or kind == _QUOTED:
+            self._derive_body(state, row, at)
+        elif kind == _ESCAPE:
+            self._derive_escape(about, row, at)
+        elif kind == _LOW:  # a high surrogate was written: `\uDC00` to `\uDFFF` must follow
+            row[at + 0x5C] = self._state(_LOW_U, about)
+        elif kind == _LOW_U:
+            self.cuts = 0
+            self._put(0, _DEAD)
+            if about < 0:
+                self._put(0xDC00, -1 - about)
+            else:
+                self._put_part(source, len(source) // 2, 0, 0x400, 0xDC00)
+            self._put(0xE000, _DEAD)
+            row[at + 0x75] = self._made(_HEX + 4)
+        elif kind > _HEX:
+            for i in range(16):
+                if i == 0 or about >= 0:
+                    target = self._inside(kind, about, source, i, 4 * (kind - _HEX - 1))
+                if i < 10:
+                    row[at + 0x30 + i] = target
+                else:
+                    row[at + 0x41 - 10 + i] = row[at + 0x61 - 10 + i] = target
+        elif kind > _UTF8:
+            for i in range(64):
+                if i == 0 or about >= 0:
+                    target = self._inside(kind, about, source, i, 6 * (kind - _UTF8 - 1))
+                row[at + 0x80 + i] = target
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _inside(
+        self, kind: cython.int, about: cython.int, source: cython.int[::1], number: cython.int, bits: cython.int
+    ) -> cython.int:
+        """The state after one more byte of a character, which says ``number``; ``bits`` are left."""
+        self.cuts = 0
+        if about < 0:
+            self._put(0, -1 - about)
+        else:
+            low: cython.int = number << bits
+            self._put_part(source, len(source) // 2, low, low + (1 << bits), -low)
+        return self._made(kind - 1)
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _load(self, term: cython.int, kind: cython.int) -> cython.int:
+        """The pieces of a term's derivatives, with row states for targets and the dead ones pruned."""
+        starts, targets = self.store.segments(term)
+        count: cython.int = len(starts)
+        if 2 * count + 1 > self.bound_room:
+            self.bound = array("i", [0]) * max(64, 4 * count)
+            self.bound_room = len(self.bound)
+        i: cython.int = 0
+        for start in starts:
+            self.bound[i] = start
+            i += 2
+        self.bound[i] = _END
+        target: cython.int
+        state: cython.int
+        dead: cython.int = self.nothing
+        i = 1
+        for target in targets:
+            if target == self.nothing or target == dead:
+                state = _DEAD
+            elif kind == _RAW and target == self.epsilon:
+                state = _DONE
+            else:
+                state = self._find(kind, target)
+                if state < 0:
+                    if self.store.is_empty(target):
+                        dead = target
+                    else:
+                        state = self._add(kind, target)
+            self.bound[i] = state
+            i += 2
+        self.bounds = count
+        return 0
+
+    @cython.cfunc
+    def _derive_body(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        kind: cython.int = self.facts[_FACTS * state + _KIND]
+        term: cython.int = self.facts[_FACTS * state + _ABOUT]
+        i: cython.int
+        j: cython.int
+        target: cython.int
+        self._load(term, kind)
+        i = 0
+        while self.bound[2 * i] < 0x80:
+            stop: cython.int = min(self.bound[2 * i + 2], 0x80)
+            target = self.bound[2 * i + 1]
+            for j in range(self.bound[2 * i], stop):
+                row[at + j] = target
+            i += 1
+        if self.bound[2 * i] > 0x80:
+            i -= 1
+        if i < self.bounds - 1:
+            self._derive_leads(i, row, at)
+        elif self.bound[2 * i + 1] != _DEAD:  # all characters beyond ASCII lead to the same state, as so often
+            target = self.bound[2 * i + 1]
+            like: cython.int = self.facts[_FACTS * target + _LIKE]
+            if like < 0 or self.facts[_FACTS * like + _ROW] < 0:
+                self._derive_leads(i, row, at)
+                if self.room > self.base_count:  # else the keys are not this store's own
+                    self.facts[_FACTS * target + _LIKE] = state
+            elif like < self.base_count:
+                for j in range(0x80, 0x100):
+                    row[at + j] = self.base[256 * like + j]
+            else:
+                stop = self.facts[_FACTS * like + _ROW]
+                for j in range(0x80, 0x100):
+                    row[at + j] = self.table[stop + j]
+        if kind == _QUOTED:
+            for i in range(at, at + 0x20):
+                row[i] = _DEAD
+            row[at + 0x22] = _DONE if self.store.nullable(term) else _DEAD
+            row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
+        return None
+
+    @cython.cfunc
+    def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        """The lead bytes of UTF-8; ``piece``: the first that goes beyond ASCII."""
+        lead: cython.int
+        low: cython.int
+        found: cython.int = _DEAD
+        last: cython.int = -1  # how many bytes follow a lead byte that leads to `found`
+        for lead in range(0xC2, 0xF5):
+            count: cython.int = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            size: cython.int = 1 << (6 * count)
+            begin: cython.int = (lead & (0x3F >> count)) * size
+            low = begin
+            high: cython.int = begin + size
+            # No overlong forms, no surrogates, nothing beyond U+10FFFF (RFC 3629).
+            if lead == 0xE0:
+                low = 0x800
+            elif lead == 0xED:
+                high = 0xD800
+            elif lead == 0xF0:
+                low = 0x10000
+            elif lead == 0xF4:
+                high = _END
+            while self.bound[2 * piece + 2] <= low:
+                piece += 1
+                last = -1
+            if high - low == size and self.bound[2 * piece + 2] >= high:
+                if last != count:
+                    last = count
+                    found = self.bound[2 * piece + 1]
+                    if found != _DEAD:
+                        found = self._state(_UTF8 + count, -1 - found)
+                row[at + lead] = found
+                continue
+            self.cuts = 0
+            if low > begin:
+                self._put(0, _DEAD)
+            self._put_part(self.bound, self.bounds, low, high, -begin)
+            if high < begin + size:
+                self._put(high - begin, _DEAD)
+            row[at + lead] = self._made(_UTF8 + count)
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _has_escape(self, term: cython.int) -> cython.bint:
+        """Whether some next character can be written with a backslash (see `_derive_escape`)."""
+        i: cython.int
+        for i in range(self.bounds):
+            low: cython.int = self.bound[2 * i]
+            high: cython.int = self.bound[2 * i + 2] - 1
+            if self.bound[2 * i + 1] == _DEAD or (low >= 0xD800 and high <= 0xDFFF):
+                continue
+            if term == self.everything or low < 0x20 or high > 0x7E:
+                return True
+            if low <= 0x22 <= high or low <= 0x2F <= high or low <= 0x5C <= high:
+                return True
+        return False
+
+    @cython.cfunc
+    def _derive_escape(self, term: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        self._load(term, _QUOTED)
+        byte: cython.int
+        code: cython.int
+        i: cython.int
+        for byte, code in SHORT_ESCAPES.items():
+            i = 0
+            while self.bound[2 * i + 2] <= code:
+                i += 1
+            row[at + byte] = self.bound[2 * i + 1]
+        # A high surrogate stands for 0x400 characters; what its low partner may be is what remains of them.
+        i = 0
+        begin: cython.int = 0x10000
+        highs: list = []
+        while begin < _END:
+            self.cuts = 0
+            self._put_part(self.bound, self.bounds, begin, begin + 0x400, -begin)
+            highs.append((0xD800 + ((begin - 0x10000) >> 10), self._made(_LOW)))
+            begin += 0x400
+            if self.cuts == 1:  # so it is up to where another piece begins
+                while self.bound[2 * i] < begin:
+                    i += 1
+                begin = self.bound[2 * i] & ~0x3FF
+        self.cuts = 0
+        if term == self.everything:
+            self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
+        else:  # a constrained string spells printable ASCII as itself: a model needs no other way
+            self._put_part(self.bound, self.bounds, 0, 0x20, 0)
+            self._put(0x20, _DEAD)
+            self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
+        for unit, state in highs:
+            self._put(unit, state)
+        self._put(0xDC00, _DEAD)
+        self._put_part(self.bound, self.bounds, 0xE000, 0x10000, 0)
+        row[at + 0x75] = self._made(_HEX + 4)
+        return None

@@ -1,0 +1,34 @@
+"""The shortest way to write one of some characters, raw or in a JSON string."""
+
+from __future__ import annotations
+
+#: The letters behind a backslash that stand for a character (RFC 8259 section 7), and the character.
+SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
+
+#: Which characters read best where any would do.
+_PLEASANT = (range(0x61, 0x7B), range(0x30, 0x3A), range(0x41, 0x5B), range(0x20, 0x7F))
+
+
+def spell_raw(low: int, high: int) -> bytes:
+    """The shortest UTF-8 of a character between two code points, a pleasant one if there is a choice."""
+    for span in _PLEASANT:
+        first = max(low, span.start)
+        if first <= min(high, span.stop - 1):
+            return bytes((first,))
+    if low in range(0xD800, 0xE000):
+        low = 0xE000
+    return chr(low).encode()
+
+
+def spell_quoted(low: int, high: int) -> bytes:
+    """The same inside a JSON string, where some characters must be escaped."""
+    for span in _PLEASANT:
+        for code in range(max(low, span.start), min(high, span.stop - 1) + 1):
+            if code not in (0x22, 0x5C):
+                return bytes((code,))
+    if high > 0x7E and low < 0x800:
+        return chr(max(low, 0x7F)).encode()
+    for letter, code in SHORT_ESCAPES.items():
+        if low <= code <= high:
+            return bytes((0x5C, letter))
+    return b"\\u%04x" % low if low < 0x20 else spell_raw(low, high)
