@@ -53,11 +53,20 @@ POOL_END = cython.declare(cython.int, 256)
 #: From how many trie nodes on a subtree is worth an answer from `Runs`, and how many of them one vocabulary keeps.
 LARGE = cython.declare(cython.int, 64)
 MOST_RUNS = cython.declare(cython.int, 24)
+#: How often a class of characters is met before its `Runs` are taken, where a walk would do as well.
+OFTEN = cython.declare(cython.int, 8)
 #: How many tables of counted strings one vocabulary keeps.
 MOST_COUNTED = cython.declare(cython.int, 256)
 LOCAL_DONE = cython.declare(cython.int, 127)
 LOCAL_BODY = cython.declare(cython.int, 1)
 UNBOUNDED = cython.declare(cython.longlong, 0xFFFFFFFF)
+#: Groups of bytes (see `Trie`): parts of characters beyond ASCII, those of U+2028 and U+2029, and all that no state
+#: may be asked for.
+HIGH = cython.declare(cython.ulonglong, 1 << 61)
+SEPARATOR = cython.declare(cython.ulonglong, 1 << 62)
+OTHER = cython.declare(cython.ulonglong, 1 << 63)
+#: From how many trie nodes on a subtree is worth to find out in which groups of bytes a state stays where it is.
+SOME = cython.declare(cython.int, 16)
 # The 64-bit FNV-1a hash: offset basis and prime.
 FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
 FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
@@ -76,6 +85,22 @@ def _copied(code: str, view) -> array:
     found = array(code)
     found.frombytes(memoryview(view).tobytes())
     return found
+
+
+def _byte_groups() -> array:
+    """For each byte the group it is in, as a bit: a letter, the digits, a punctuation mark, ..."""
+    members = [bytes((byte,)) for byte in range(0x61, 0x7B)]
+    members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
+    members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]
+    members.append(bytes(range(0x80, 256)))
+    groups = array("Q", [OTHER]) * 256
+    for number, group in enumerate(members):
+        for byte in group:
+            groups[byte] = 1 << number
+    return groups
+
+
+GROUPS = _byte_groups()
 
 
 @cython.cclass
@@ -712,7 +737,9 @@ class Trie:
     """A vocabulary as a byte trie in flat pre-order arrays.
 
     Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
-    Empty tokens are left out: no mask ever allows them.
+    Empty tokens are left out: no mask ever allows them. ``order`` lists all tokens in pre-order; those of the nodes
+    ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` says which groups of bytes a subtree has beneath its root
+    (see `_byte_groups`), where bytes that UTF-8 does not allow are in the group OTHER; ``height``, how many levels.
 
     Args:
         tokens: the bytes of each token id, None for ids that are not text.
@@ -729,6 +756,10 @@ class Trie:
     same: cython.int[::1]
     child: cython.int[::1]
     parent: cython.int[::1]
+    order: cython.int[::1]
+    first: cython.int[::1]
+    below: cython.ulonglong[::1]
+    height: cython.ushort[::1]
     nodes: cython.int
     vocabulary: cython.int
     longest: cython.int
@@ -793,33 +824,88 @@ class Trie:
 
     @cython.cfunc
     def _link(self) -> object:
-        """Subtree sizes, parents and the root's children, from the depths."""
+        """Subtree sizes, parents, the root's children, the order of the tokens, and groups, from the depths."""
         nodes: cython.int = self.nodes
-        self.size = _grown(None, "i", nodes)
-        self.parent = _grown(None, "i", nodes)
-        path: cython.int[::1] = array("i", [0]) * 65_536
         here: cython.int = 0
         depth: cython.int
         i: cython.int
         self.longest = 0
+        for i in range(nodes):
+            if self.depth[i] > self.longest:
+                self.longest = self.depth[i]
+        self.size = _grown(None, "i", nodes)
+        self.parent = _grown(None, "i", nodes)
+        self.order = _grown(None, "i", self.vocabulary + 1)
+        self.first = _grown(None, "i", nodes + 1)
+        self.below = _grown(None, "Q", nodes)
+        self.height = _grown(None, "H", nodes)
+        groups: cython.ulonglong[::1] = GROUPS
+        # Of the path to the present node: the nodes, their own groups, and how many bytes their characters lack.
+        path: cython.int[::1] = _grown(None, "i", self.longest + 1)
+        own: cython.ulonglong[::1] = _grown(None, "Q", self.longest + 1)
+        lack: cython.int[::1] = _grown(None, "i", self.longest + 1)
+        tokens: cython.int = 0
+        token: cython.int
         for i in range(1, nodes):
             depth = self.depth[i]
             if not 1 <= depth <= here + 1 or not -1 <= self.token[i] < self.vocabulary:
                 raise ValueError("this is not a trie in pre-order")
             while here >= depth:
                 self.size[path[here]] = i - path[here]
+                self._raise(path[here - 1], path[here], own[here])
                 here -= 1
             self.parent[i] = path[here]
+            lack[depth] = self._lacks(i, lack[here])
+            own[depth] = groups[self.byte[i]] if lack[depth] >= 0 else OTHER
+            if depth > 2 and lack[depth] == 0 and (self.byte[i] == 0xA8 or self.byte[i] == 0xA9):
+                if self.byte[path[here]] == 0x80 and self.byte[path[here - 1]] == 0xE2:
+                    own[depth] |= SEPARATOR
             path[depth] = i
             here = depth
             if depth == 1:
                 self.child[self.byte[i]] = i
-            if depth > self.longest:
-                self.longest = depth
+            self.first[i] = tokens
+            token = self.token[i]
+            while token >= 0:
+                if tokens == self.vocabulary or token >= self.vocabulary:
+                    raise ValueError("these are not the tokens of a vocabulary")
+                self.order[tokens] = token
+                tokens += 1
+                token = self.same[token]
+        self.first[nodes] = tokens
         while here >= 0:
             self.size[path[here]] = nodes - path[here]
+            if here > 0:
+                self._raise(path[here - 1], path[here], own[here])
             here -= 1
         return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
+        """A parent learns what is below its child, whose own byte is in group ``own``."""
+        self.below[parent] |= self.below[node] | own
+        if self.height[parent] < self.height[node] + 1:
+            self.height[parent] = self.height[node] + 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _lacks(self, node: cython.int, before: cython.int) -> cython.int:
+        """How many bytes the character lacks that node's byte is part of, if it lacked so many before; -1: UTF-8 (RFC
+        3629) does not allow it, read from the root on."""
+        byte: cython.int = self.byte[node]
+        if before < 0:
+            return -1
+        if before == 0:
+            if byte < 0x80:
+                return 0
+            if byte < 0xC2 or byte > 0xF4:
+                return -1
+            return 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        lead: cython.int = self.byte[self.parent[node]]
+        low: cython.int = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high: cython.int = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        return before - 1 if low <= byte <= high else -1
 
     def saved(self) -> tuple:
         """Arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and chains."""
@@ -831,7 +917,7 @@ class Trie:
 
     def byte_count(self) -> int:
         """Bytes that the trie takes."""
-        return 15 * self.nodes + 4 * len(self.same)
+        return 29 * self.nodes + 4 * len(self.same) + 4 * len(self.order)
 
 
 @cython.cclass
@@ -1091,6 +1177,9 @@ class Masks:
     runs: list
     target: object
     view: cython.uint[::1]
+    leaves: cython.ulonglong[::1]
+    usual: cython.int[::1]
+    is_wide: cython.uchar[::1]
 
     def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
         self.automaton = automaton
@@ -1123,6 +1212,11 @@ class Masks:
         self.statics = {}
         self.runs = []
         self.target = None
+        # of each row state that was asked for: the state that most bytes lead to, and the groups (see `Trie`) of those
+        # that do not; whether it is known what characters beyond ASCII do
+        self.usual = _grown(None, "i", 64)
+        self.leaves = _grown(None, "Q", 64)
+        self.is_wide = _grown(None, "B", 64)
 
     def set_special(self, number: int, token: int) -> None:
         """Say which token id a control token of the automaton has; before any mask that needs it."""
@@ -1147,6 +1241,141 @@ class Masks:
         self.out[self.out_count] = token
         self.out_count += 1
         return None
+
+    @cython.cfunc
+    def _emit_all(self, begin: cython.int, stop: cython.int) -> object:
+        """Emit the tokens from index ``begin`` to ``stop`` in the trie's order."""
+        i: cython.int
+        if self.out_count + stop - begin > len(self.out_array):
+            self.out_array = _grown(self.out_array, "i", 2 * (self.out_count + stop - begin))
+            self.out = self.out_array
+        for i in range(begin, stop):
+            self.out[self.out_count + i - begin] = self.trie.order[i]
+        self.out_count += stop - begin
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _stays(self, node: cython.int, state: cython.int) -> cython.int:
+        """1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be looked
+        at. All their bytes lead from each state to the usual next one.
+
+        Such are the loops and the counts of a pattern; how it began does not matter.
+        """
+        trie: Trie = self.trie
+        below: cython.ulonglong = trie.below[node]
+        here: cython.int = state
+        _i: cython.int
+        for _i in range(trie.height[node]):
+            if here >= len(self.leaves):
+                self._make_room(here)
+            if self.leaves[here] == 0:
+                if trie.size[node] < SOME:
+                    return 0
+                self._find_leaves(here)
+            if below & self.leaves[here]:
+                break
+            if self.usual[here] == here:
+                return 1
+            here = self.usual[here]
+            if self.automaton._may_end(here):
+                return 0
+        else:
+            return 1
+        if below & self.leaves[here] & ~(HIGH | SEPARATOR) or trie.size[node] < LARGE or self.is_wide[here]:
+            return 0
+        if here != state or self.usual[here] != here:
+            return 0
+        self._find_wide(state)
+        return 0 if below & self.leaves[state] else 1
+
+    @cython.cfunc
+    def _make_room(self, state: cython.longlong) -> object:
+        """Have room for what is known of a row state."""
+        room = max(2 * state, self.automaton.row_room)
+        if state >= len(self.leaves):
+            self.leaves = _grown(array("Q", self.leaves), "Q", room)
+            self.usual = _grown(array("i", self.usual), "i", room)
+            self.is_wide = _grown(array("B", self.is_wide), "B", room)
+        return None
+
+    @cython.cfunc
+    def _find_leaves(self, state: cython.int) -> object:
+        """Note the row state that most bytes of ASCII lead to from a row state, and the groups of the others."""
+        groups: cython.ulonglong[::1] = GROUPS
+        left: cython.ulonglong = HIGH | SEPARATOR | OTHER
+        usual: cython.longlong = 0
+        then: cython.longlong
+        ahead: cython.int = 0  # the majority vote of Boyer and Moore (1981)
+        byte: cython.int
+        for byte in range(128):
+            then = self.automaton._step(state, byte)
+            if then <= 0:
+                continue
+            if ahead == 0:
+                usual = then
+            ahead += 1 if then == usual else -1
+        for byte in range(128):
+            if usual == 0 or self.automaton._step(state, byte) != usual:
+                left |= groups[byte]
+        self.leaves[state] = left
+        self.usual[state] = cython.cast(cython.int, usual)
+        return None
+
+    @cython.cfunc
+    def _find_wide(self, state: cython.int) -> object:
+        """Find out whether every character beyond ASCII leads from a row state back to it: then it is not left by
+        them, neither are the states within a character. ECMAScript's dot leaves out U+2028 and U+2029: they do not
+        count, but are noted."""
+        automaton: Automaton = self.automaton
+        self.is_wide[state] = 1
+        two: cython.longlong = automaton._step(state, 0xC2)
+        three: cython.longlong = automaton._step(state, 0xE1)
+        four: cython.longlong = automaton._step(state, 0xF1)
+        if two <= 0 or three <= 0 or four <= 0 or automaton._may_end(state):
+            return None
+        if not (self._leads(two, 0x80, 0xBF, state) and self._leads(three, 0x80, 0xBF, two)):
+            return None
+        if not (self._leads(four, 0x80, 0xBF, three) and self._leads(state, 0xC2, 0xDF, two)):
+            return None
+        if not (self._leads(state, 0xE3, 0xEC, three) and self._leads(state, 0xEE, 0xEF, three)):
+            return None
+        if not (self._leads(state, 0xF1, 0xF3, four) and self._leads(automaton._step(state, 0xE0), 0xA0, 0xBF, two)):
+            return None
+        if not self._leads(automaton._step(state, 0xED), 0x80, 0x9F, two):
+            return None
+        if not self._leads(automaton._step(state, 0xF0), 0x90, 0xBF, three):
+            return None
+        if not self._leads(automaton._step(state, 0xF4), 0x80, 0x8F, three):
+            return None
+        most: cython.longlong = automaton._step(state, 0xE2)
+        left: cython.ulonglong = self.leaves[state] & ~HIGH
+        if most == three:
+            left &= ~SEPARATOR
+        else:
+            if not self._leads(most, 0x81, 0xBF, two):
+                return None
+            most = automaton._step(most, 0x80)
+            if not (self._leads(most, 0x80, 0xA7, state) and self._leads(most, 0xAA, 0xBF, state)):
+                return None
+        self._make_room(max(two, three, four))
+        for then in (state, two, three, four):
+            self.leaves[then] = left
+            self.usual[then] = then
+            self.is_wide[then] = 1
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leads(self, start: cython.longlong, low: cython.int, high: cython.int, to: cython.longlong) -> cython.int:
+        """1 if the bytes between two all lead from one row state to another."""
+        byte: cython.int
+        if start < 0:
+            return 0
+        for byte in range(low, high + 1):
+            if self.automaton._step(start, byte) != to:
+                return 0
+        return 1
 
     @cython.cfunc
     def _cross(self, node: cython.int, rest: cython.int) -> object:
@@ -1277,7 +1506,7 @@ class Masks:
         if found is None:
             if tag == ROW:
                 self.automaton._step(atom, 0)  # the row, and the class, are known from here on
-                if self.automaton.facts[_FACTS * cython.cast(cython.int, atom) + _CLASS]:
+                if self._has_runs(cython.cast(cython.int, atom)):
                     found = self._class_table(atom)
                 elif free is not None and self._is_near(atom, free):
                     found = self._near_table(atom, free)
@@ -1301,27 +1530,25 @@ class Masks:
         self.built += 1
         saved: cython.int = self.out_count
         i: cython.int = 1
-        end: cython.int = trie.nodes
+        stop: cython.int
         depth: cython.int
         then: cython.longlong
         self.end_count = 0
-        while i < end:
+        if (atom >> TAG) == ROW:
+            self._walk_rows(cython.cast(cython.int, atom))
+            i = trie.nodes
+        self.stack[0] = atom
+        while i < trie.nodes:
             self.visited += 1
             depth = trie.depth[i]
-            then = automaton._step(atom if depth == 1 else self.stack[depth - 1], trie.byte[i])
-            if then < 0:
-                i += trie.size[i]
-                continue
-            if automaton._may_end(then):
-                self._end(i, then == DONE)
+            stop = i + trie.size[i]
+            then = automaton._step(self.stack[depth - 1], trie.byte[i])
+            if then < 0 or then == DONE:
                 if then == DONE:
-                    i += trie.size[i]
-                    continue
-            if trie.token[i] >= 0:
-                self._emit(trie.token[i])
-            if trie.size[i] >= LARGE and (then >> TAG) == ROW and self._reads_on(i, cython.cast(cython.int, then)):
-                i += trie.size[i]
+                    self._end(i, True)
+                i = stop
                 continue
+            self._emit_all(trie.first[i], trie.first[i + 1])
             self.stack[depth] = then
             i += 1
         count: cython.int = self.out_count - saved
@@ -1338,6 +1565,75 @@ class Masks:
         self.out_count = saved
         self._set_ends(table)
         return table
+
+    @cython.cfunc
+    def _walk_rows(self, state: cython.int) -> object:
+        """Emit the tokens that stay inside the text of a row state, and note where it may end."""
+        automaton: Automaton = self.automaton
+        trie: Trie = self.trie
+        byte: cython.uchar[::1] = trie.byte
+        depths: cython.ushort[::1] = trie.depth
+        size: cython.int[::1] = trie.size
+        first: cython.int[::1] = trie.first
+        order: cython.int[::1] = trie.order
+        base_rows: cython.int[::1] = automaton.base_rows
+        stack: cython.longlong[::1] = self.stack
+        at: cython.longlong
+        i: cython.int = 1
+        j: cython.int
+        stop: cython.int
+        then: cython.int
+        visited: cython.int = 0
+        stack[0] = self._row_at(state)
+        while i < trie.nodes:
+            visited += 1
+            at = stack[depths[i] - 1]
+            if at >= 0:
+                then = automaton.rows[at + byte[i]]
+            else:
+                then = base_rows[byte[i] - 256 - at]
+            stop = i + size[i]
+            if then <= 0:
+                if then == 0:
+                    self._end(i, True)
+                i = stop
+                continue
+            if automaton.facts[_FACTS * then + _MAY_END]:
+                self._end(i, False)
+            if self.out_count + first[stop] - first[i] > len(self.out_array):
+                self.out_array = _grown(self.out_array, "i", 2 * (self.out_count + first[stop] - first[i]))
+                self.out = self.out_array
+            for j in range(first[i], first[i + 1]):
+                self.out[self.out_count] = order[j]
+                self.out_count += 1
+            if stop > i + 1:
+                if self._stays(i, then):
+                    for j in range(first[i + 1], first[stop]):
+                        self.out[self.out_count] = order[j]
+                        self.out_count += 1
+                    if automaton.facts[_FACTS * then + _MAY_END]:
+                        for j in range(i + 1, stop):
+                            self._end(j, False)
+                    i = stop
+                    continue
+                if stop - i >= LARGE and self._is_counted(then) and self._reads_on(i, then):
+                    i = stop
+                    continue
+                stack[depths[i]] = self._row_at(then)
+            i += 1
+        self.visited += visited
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _row_at(self, state: cython.int) -> cython.longlong:
+        """Where the row of a state is: an index of `Automaton.rows`, or -256 less an index of the rows that many
+        automata share."""
+        automaton: Automaton = self.automaton
+        if state < automaton.base_count:
+            return -256 * (state + 1)
+        automaton._step(state, 0)  # from here on its row is known
+        return automaton.facts[_FACTS * state + _ROW_AT]
 
     @cython.cfunc
     def _end(self, node: cython.int, done: cython.bint) -> object:
@@ -1382,6 +1678,26 @@ class Masks:
                 known[key] = found
             self.runs[number] = found
         return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _has_runs(self, state: cython.int) -> cython.int:
+        """1 if from a row state on so many characters of one class follow, and its `Runs` are known, or worth to be
+        taken: there is no other way to be quick, or the class was often met."""
+        automaton: Automaton = self.automaton
+        number: cython.int = automaton.facts[_FACTS * state + _CLASS] - 1
+        if number < 0:
+            return 0
+        if self._is_counted(state) or (number < len(self.runs) and self.runs[number] is not None):
+            return 1
+        key, _ = automaton.given.character_class(number)
+        if key in self.shared.setdefault("runs", {}):
+            return 1
+        met: dict = self.shared.setdefault("met", {})
+        if len(met) > MOST_COUNTED:
+            met.clear()
+        met[key] = met.get(key, 0) + 1
+        return 1 if met[key] > OFTEN else 0
 
     @cython.cfunc
     def _take_runs(self, star: cython.int) -> Runs:
@@ -1443,6 +1759,18 @@ class Masks:
         runs.end_node, runs.end_chars = [each[: end_count + 1] for each in rooms[3:]]
         runs.between = between
         return runs
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_counted(self, state: cython.int) -> cython.int:
+        """1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them, since
+        some are beyond ASCII."""
+        automaton: Automaton = self.automaton
+        if state >= automaton.row_room or automaton.facts[_FACTS * state + _CLASS] == 0:
+            return 0
+        if automaton.facts[_FACTS * state + _MOST] < 0:
+            return 0
+        return 1 if automaton._step(state, 0xC3) > 0 or automaton._step(state, 0xE4) > 0 else 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

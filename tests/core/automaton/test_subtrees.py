@@ -1,0 +1,66 @@
+"""Parts of the vocabulary's trie that a table takes as a whole: every token in them is one that a step accepts."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from toolgrammar.core import Grammar, Vocabulary
+
+# Letters, marks, whole characters of two to four bytes, the two that ECMAScript's dot leaves out, beginnings and ends of
+# characters, and bytes that UTF-8 forbids.
+PIECES = (
+    *(b"a", b"b", b"-", b'"', b"\\", b"0", "é".encode(), "😀".encode(), b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\xe2\x80"),
+    *(b"\xa8", b"\xc3", b"\xf0\x9f", b"\xed\xa0", b"\xff", b"\n"),
+)
+TOKENS = sorted(
+    {b"".join(each) for size in (1, 2, 3) for each in product(PIECES, repeat=size)} | {bytes((b,)) for b in range(256)}
+)
+VOCABULARY = Vocabulary([*TOKENS, None], eos=[len(TOKENS)])
+
+PATTERNS = (
+    *(
+        "^[ab]*$",
+        "^.*$",
+        "^[^-]*$",
+        "^[ab]{2,5}$",
+        "^[^-]{3,6}$",
+        "^a.{0,7}$",
+        "^([ab]-)*$",
+        "^[a-zé]+(-[0-9a-f]{1,4})?$",
+    ),
+    *("b-a", "^(a|b-)*0?$", "^[^a]*(é|-)$", "^(?!.*ab)", "^[ab\\u2028]*$", "^[^\\ud83d]*$"),
+)
+SCHEMAS = [
+    *({"type": "string", "pattern": pattern} for pattern in PATTERNS),
+    *({"type": "string", "pattern": pattern, "maxLength": 5} for pattern in PATTERNS[:6]),
+    {"type": "string", "not": {"pattern": "a-"}},
+    {"type": "string", "not": {"enum": ["ab", "a-b", "é"]}},
+    {"type": "string", "minLength": 2, "maxLength": 7},
+    {"type": "array", "items": {"type": "string", "pattern": "^[ab0]+$"}},
+]
+GRAMMARS = [
+    *(Grammar.from_json_schema(schema, whitespace="flexible") for schema in SCHEMAS),
+    *(Grammar.from_regex(pattern) for pattern in ("[ab]*", "(.|\\n)*é", "[^a]{1,4}0*", "(a|-)*b")),
+    Grammar.text(excluding=["ab-"]),
+    Grammar.until("0") + Grammar.json(),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GRAMMARS)))
+def test_masks_are_what_steps_accept(number):
+    """Along random texts, a token is in the mask if and only if the matcher accepts it."""
+    constraint = GRAMMARS[number].bind(VOCABULARY)
+    walk = random.Random(number)
+    for _ in range(4):
+        matcher = constraint.matcher()
+        for _ in range(5):
+            allowed = matcher.allowed_tokens()
+            accepted = [token for token in range(len(TOKENS) + 1) if matcher.fork().accept(token)]
+            assert allowed == accepted
+            alive = [token for token in allowed if token < len(TOKENS)]
+            if not alive:
+                break
+            matcher.accept(walk.choice(alive))
