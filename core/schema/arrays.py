@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from ..language.lookback import items_before
@@ -20,14 +21,54 @@ if TYPE_CHECKING:
 MAX_LISTED = 1_000
 
 
-@dataclass(frozen=True)
+class _Layout:
+    """What the places of one array share.
+
+    Attributes:
+        arrays: what is asked.
+        limit: from how many items on their number does not matter; None: it always may.
+        places: what may stand after ``[`` or after an item, by place.
+        bare: the same, but items may repeat; None: they may, or that was not asked yet.
+    """
+
+    __slots__ = ("arrays", "bare", "limit", "places")
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.limit: int | None = None
+        if arrays.most is None:
+            fixed = [len(part.prefix) for part in arrays.parts]
+            fixed += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
+            fixed += [each.first if each.end is None else each.end for each in arrays.contains]
+            self.limit = max(arrays.least, 1, *fixed)
+        self.places: dict[Any, int] = {}
+        self.bare: _Layout | None = None
+
+    def without_unique(self) -> _Layout:
+        """The layout of the same arrays, if their items may repeat."""
+        if self.bare is None:
+            self.bare = _Layout(replace(self.arrays, unique=False))
+        return self.bare
+
+
 class _Place:
     """Where an array is: how many items were written and how many of them each `Contains` was given, as far as that
-    matters; and, where items must not repeat, what they were (None: that is not asked, or not known)."""
+    matters; and, where items must not repeat, what they were (None: that is not asked, or not known). As a rule: what
+    may stand there."""
 
-    count: int
-    found: tuple[int, ...]
-    written: frozenset[str] | None
+    __slots__ = ("_lowering", "count", "found", "layout", "written")
+
+    def __init__(
+        self, lowering: ArrayLowering, layout: _Layout, count: int, found: tuple[int, ...], written: frozenset[str] | None
+    ) -> None:
+        self._lowering = lowering
+        self.layout = layout
+        self.count = count
+        self.found = found
+        self.written = written
+
+    def __call__(self) -> int:
+        return self._lowering.expand(self)
 
 
 class ArrayLowering:
@@ -36,17 +77,22 @@ class ArrayLowering:
     def __init__(self, lowering: Lowering) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._lists: dict[Arrays, bool] = {}
+        self._lists: dict[_Layout, bool] = {}
+        self._layouts: dict[Arrays, _Layout] = {}
+        self._opening = self.nodes.literal(b"[")
+        self._closing = self.nodes.literal(b"]")
+        self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
     def node(self, arrays: Arrays) -> int:
         """The arrays that satisfy a conjunction."""
-        nodes = self.nodes
-        if arrays.unique:
-            arrays = self._bounded(arrays)
+        layout = self._layouts.get(arrays)
+        if layout is None:
+            layout = self._layouts[arrays] = _Layout(self._bounded(arrays) if arrays.unique else arrays)
+        arrays = layout.arrays
         if arrays.most is not None and arrays.least > arrays.most:
-            return nodes.EMPTY
-        start = _Place(0, (0,) * len(arrays.contains), frozenset() if arrays.unique else None)
-        return nodes.sequence([nodes.literal(b"["), self._items(arrays, start)])
+            return self.nodes.EMPTY
+        written: frozenset[str] | None = frozenset() if arrays.unique else None
+        return self.nodes.seq(self._opening, self._items(layout, 0, (0,) * len(arrays.contains), written))
 
     def _bounded(self, arrays: Arrays) -> Arrays:
         """No more items than there are values that they can have."""
@@ -59,34 +105,34 @@ class ArrayLowering:
             return arrays
         return replace(arrays, most=len(listed) if arrays.most is None else min(arrays.most, len(listed)))
 
-    def _items(self, arrays: Arrays, place: _Place) -> int:
+    def _items(self, layout: _Layout, count: int, found: tuple[int, ...], written: frozenset[str] | None) -> int:
         """What may stand after ``[`` or after an item."""
-        key = ("items", self.lowering.number, arrays, place)
-        return self.nodes.lazy(key, lambda: self._expand(arrays, place))
+        if layout.limit is not None and count > layout.limit:  # so that the same places meet
+            count = layout.limit
+        key = count if written is None and not found else (count, found, written)
+        known = layout.places.get(key)
+        if known is None:
+            place = _Place(self, layout, count, found, written)
+            known = layout.places[key] = self.nodes.lazy(place, place)
+        return known
 
-    def _expand(self, arrays: Arrays, place: _Place) -> int:
-        nodes, lowering = self.nodes, self.lowering
+    def expand(self, place: _Place) -> int:
+        """What may stand at a place."""
+        nodes, lowering, arrays, count = self.nodes, self.lowering, place.layout.arrays, place.count
         options = []
         enough = all(found >= each.least for found, each in zip(place.found, arrays.contains, strict=True))
-        if place.count >= arrays.least and enough:
-            options.append(nodes.literal(b"]"))
-        if arrays.most is None or place.count < arrays.most:
-            goal = self._goal(arrays, place.count)
-            comma = nodes.EPSILON if place.count == 0 else nodes.seq(nodes.literal(lowering.comma), lowering.space)
-            for asked, found in self._counted(arrays, place):
-                after = self._place(arrays, place.count + 1, found, place.written)
-                options.append(nodes.seq(comma, self._item(arrays, (*goal, *asked), after)))
+        if count >= arrays.least and enough:
+            options.append(self._closing)
+        if arrays.most is None or count < arrays.most:
+            goal = self._goal(arrays, count)
+            comma = nodes.EPSILON if count == 0 else self._comma
+            if not arrays.contains and not arrays.unique:
+                after = self._items(place.layout, count + 1, (), None)
+                options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
+            else:
+                for asked, found in self._counted(place):
+                    options.append(nodes.seq(comma, self._item(place, (*goal, *asked), found)))
         return nodes.seq(lowering.space, nodes.alt(options))
-
-    @staticmethod
-    def _place(arrays: Arrays, count: int, found: tuple[int, ...], written: frozenset[str] | None) -> _Place:
-        """A place, with counts no larger than what can still matter, so that the same places meet."""
-        if arrays.most is None:
-            fixed = [len(part.prefix) for part in arrays.parts]
-            fixed += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
-            fixed += [each.first if each.end is None else each.end for each in arrays.contains]
-            count = min(count, max([arrays.least, 1, *fixed]))
-        return _Place(count, found, written)
 
     def _goal(self, arrays: Arrays, index: int) -> Goal:
         """What is asked of the item at a position."""
@@ -102,8 +148,9 @@ class ArrayLowering:
         return tuple(goal)
 
     @staticmethod
-    def _counted(arrays: Arrays, place: _Place) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+    def _counted(place: _Place) -> Iterator[tuple[Goal, tuple[int, ...]]]:
         """The ways in which an item may count for what must be contained, and what each asks of it."""
+        arrays = place.layout.arrays
         ways: list[list[tuple[Goal, int]]] = []
         for found, each in zip(place.found, arrays.contains, strict=True):
             if place.count < each.first or (each.end is not None and place.count >= each.end):
@@ -118,37 +165,39 @@ class ArrayLowering:
 
     # -- items that do not repeat ------------------------------------------------------------------------------
 
-    def _item(self, arrays: Arrays, goal: Goal, after: _Place) -> int:
+    def _item(self, place: _Place, goal: Goal, found: tuple[int, ...]) -> int:
         """An item, and everything after it."""
-        nodes, lowering = self.nodes, self.lowering
-        if not arrays.unique:
-            return nodes.seq(lowering.value(goal), self._items(arrays, after))
+        nodes, lowering, layout = self.nodes, self.lowering, place.layout
+        if not layout.arrays.unique:
+            return nodes.seq(lowering.value(goal), self._items(layout, place.count + 1, found, None))
         # After a scalar it is known that it is a new one; an array or object is compared when it is complete.
-        scalars, compounds = lowering.fresh(goal, after.written or frozenset())
+        scalars, compounds = lowering.fresh(goal, place.written or frozenset())
         return nodes.alt(
             [
-                nodes.seq(scalars, self._from_text(arrays, after, BEYOND)),
-                nodes.seq(compounds, self._from_text(arrays, after, HERE)),
+                nodes.seq(scalars, self._from_text(layout, place.count + 1, found, BEYOND)),
+                nodes.seq(compounds, self._from_text(layout, place.count + 1, found, HERE)),
             ]
         )
 
-    def _may_list(self, arrays: Arrays) -> bool:
+    def _may_list(self, layout: _Layout) -> bool:
         """Whether some item may be one of listed values, so that listed arrays and objects can run out."""
-        known = self._lists.get(arrays)
+        known = self._lists.get(layout)
         if known is None:
+            arrays = layout.arrays
             parts = [*arrays.parts, *(part for rest in arrays.rests for part in rest.parts)]
             positions = 1 + max((len(part.prefix) for part in parts), default=0)
-            known = self._lists[arrays] = bool(arrays.contains) or any(
+            known = self._lists[layout] = bool(arrays.contains) or any(
                 branch.values is not None
                 for index in range(positions)
                 for branch in self.lowering.branches(self._goal(arrays, index))
             )
         return known
 
-    def _from_text(self, arrays: Arrays, after: _Place, kind: int) -> int:
+    def _from_text(self, layout: _Layout, count: int, found: tuple[int, ...], kind: int) -> int:
         """What may stand after an item, given all items so far."""
-        bare = replace(after, written=None)
-        lists = self._may_list(arrays)
+        if layout.limit is not None:
+            count = min(count, layout.limit)
+        lists = self._may_list(layout)
 
         def resolve(text: bytes) -> int:
             spelling = self.lowering.spelling
@@ -161,10 +210,10 @@ class ArrayLowering:
                 return self.nodes.EMPTY
             if not lists:  # arrays and objects are compared when they are complete: what follows is the same
                 written = frozenset(item for item in items if item[0] not in "[{")
-            return self._items(arrays, replace(after, written=written))
+            return self._items(layout, count, found, written)
 
-        static = self._items(replace(arrays, unique=False), bare)
-        return self.nodes.dynamic(("item", self.lowering.number, arrays, bare, kind), static, resolve, kind)
+        static = self._items(layout.without_unique(), count, found, None)
+        return self.nodes.dynamic(("item", layout, count, found, kind), static, resolve, kind)
 
     # -- listed values -----------------------------------------------------------------------------------------
 
@@ -196,6 +245,8 @@ def _remembered(spelled: bytes) -> str:
 
 def canonical(value: Any) -> str:
     """The same text for equal values, and only for them: 1 and 1.0 are equal, and the order of members is nothing."""
+    if type(value) is str:
+        return encode_basestring_ascii(value)
     return json.dumps(_plain(value), sort_keys=True)
 
 

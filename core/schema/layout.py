@@ -24,6 +24,7 @@ class Layout:
         least: how many members there are at least.
         most: how many there are at most.
         plain: there are no demands and no counts: a place is where it is, whatever was written before.
+        sure: for each member, then for each region, whether it has a value at first sight; `UNKNOWN`: not asked yet.
         words: for each member, how its name is written (empty: it cannot be there); None: not known yet.
         values: for each member what stands after the colon, then for each region; `UNKNOWN` until it is built.
         follow: what stands after the name of a member, or (below zero, from the last) of a region, where that is the
@@ -52,6 +53,7 @@ class Layout:
         "region_names",
         "required",
         "skeleton",
+        "sure",
         "start",
         "values",
         "words",
@@ -110,11 +112,14 @@ class Layout:
     def _with(self, others: tuple[Region, ...]) -> Layout:
         self.others = others
         self.values = [UNKNOWN] * (len(self.names) + len(others))
+        self.sure = [UNKNOWN] * len(self.values)
         self.region_names = [UNKNOWN] * len(others)
         return self
 
     def goal(self, number: int) -> Goal:
-        """What is asked of a member's value."""
+        """What is asked of the value of a member, or (below zero, from the last) of a region's."""
+        if number < 0:
+            return self.others[number].goal
         found = self._goals[number]
         if found is None:
             assert self._located is not None
@@ -126,6 +131,12 @@ class Layout:
             self._goals[number] = found
         return found
 
+    def schema(self, number: int) -> Any:
+        """The one schema that a member's value must satisfy, as far as it is known to be one (None: it is not)."""
+        if self._located is None or number < 0:
+            return None
+        return self._located.schema.get("properties", {}).get(self.names[number])
+
     def meets(self, number: int) -> tuple[int, ...]:
-        """Which of the demands a member may meet."""
-        return self._meets[number]
+        """Which of the demands a member, or a region's, may meet."""
+        return self.others[number].meets if number < 0 else self._meets[number]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,14 +26,17 @@ from .conjunction import (
     type_of,
 )
 from .normalise import Normaliser
-from .numbers import NumberRange, Numbers, exact
+from .numbers import NumberRange, Numbers, exact, is_short_integer
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
 from .outermost import Outermost
-from .plain import PLAIN_OBJECT, asserted, scalar_type
+from .plain import ANY_OF, APPLICATORS, ONE_OF, PLAIN_LIST, PLAIN_OBJECT, asserted, lists_strings, scalar_types
 from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .strings import string_term
+
+
+_ANYTHING = Located({}, "")
 
 
 class _Subschema:
@@ -82,8 +85,10 @@ class Lowering:
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
         self._subschemas: dict[object, int] = {}
         self._kept: list[Located] = []
-        self._typed: dict[Hashable, int] = {}
+        self._typed: dict[str, int] = {}
         self._root: int | None = None
+        self._branches: dict[Goal, list[Conjunction]] = {}
+        self._lists: dict[Conjunction, list[Any]] = {}
         # Nothing is left out, and the dialect has the keywords that say what a value is.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
@@ -117,7 +122,8 @@ class Lowering:
             elif self.is_false(goal):
                 found = self.nodes.EMPTY
             else:
-                found = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal))
+                known = self.nodes.EPSILON if self.is_sure(goal) else None
+                found = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=known)
             self._known[goal] = found
         return found
 
@@ -135,35 +141,62 @@ class Lowering:
             return self.nodes.EMPTY
         if schema is True or not schema:
             return self.value(())
-        kind = scalar_type(schema) if self._direct else None
-        if kind is not None:
-            found = self._typed.get(kind)
-            if found is None:
-                found = self._typed[kind] = self._value((Literal(located),))
-            return found
+        kinds = scalar_types(schema) if self._direct else None
+        if kinds is not None:
+            return self.nodes.alt([self._scalar(kind) for kind in kinds])
         rule = _Subschema(self, located)
         known = self.nodes.EPSILON if self.is_sure((Literal(located),)) else None
         return self.nodes.lazy(rule, rule, as_empty_as=known)
 
+    def _scalar(self, kind: str) -> int:
+        """All values of a type without parts."""
+        found = self._typed.get(kind)
+        if found is None:
+            nodes = self.nodes
+            if kind == "string":
+                found = self.string(nodes.terms.ALL)
+            elif kind == "boolean":
+                found = nodes.words([(self._spell(value), nodes.EPSILON) for value in (True, False)])
+            elif kind == "null":
+                found = nodes.literal(self._spell(None))
+            else:
+                numbers = NumberRange(integer=kind == "integer")
+                found = nodes.text(self.numbers.term(numbers, any_spelling=self.flexible))
+            self._typed[kind] = found
+        return found
+
+    def _anything(self) -> int:
+        """Every value."""
+        scalars = [self._scalar(kind) for kind in ("string", "number", "boolean", "null")]
+        return self.nodes.alt([self.objects.plain_node(_ANYTHING), self.arrays.node(Arrays()), *scalars])
+
     def expand(self, located: Located) -> int:
         """What a subschema stands for."""
-        seen = set()
-        located = self.normaliser.document.enter(located)
-        while self._direct:
+        document = self.normaliser.document
+        seen: set[object] = set()
+        located = document.enter(located)
+        while self._direct and not isinstance(located.schema, bool):
             words = asserted(located.schema)
-            if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
+            if "$ref" in words and (len(words) == 1 or document.ref_hides_siblings):
                 if located.key in seen:  # the normaliser will say so
                     break
                 seen.add(located.key)
-                located = self.normaliser.document.enter(self.normaliser.document.resolve(located))
-                if isinstance(located.schema, bool):
-                    break
-                continue
-            if seen:
+                located = document.enter(document.resolve(located))
+            elif seen:
                 return self._subschema(located)
-            if words <= PLAIN_OBJECT and located.schema.get("type") == "object":
+            elif words <= PLAIN_OBJECT and located.schema.get("type") == "object":
                 return self.objects.plain_node(located)
-            break
+            elif words <= PLAIN_LIST and lists_strings(located.schema):
+                return self.listed(list(dict.fromkeys(located.schema["enum"])))
+            elif words == ANY_OF or (words == ONE_OF and not any(self.normaliser.overlaps(located))):
+                (keyword,) = words
+                options = range(len(located.schema[keyword]))
+                return self.nodes.alt([self._subschema(located.child(keyword, index)) for index in options])
+            elif words.isdisjoint(APPLICATORS):
+                own = self.normaliser.assertions(located)
+                return self.nodes.EMPTY if own is None else self.branch(own)
+            else:
+                break
         return self._value((Literal(located),))
 
     def is_sure(self, goal: Goal) -> bool:
@@ -173,11 +206,23 @@ class Lowering:
         if len(goal) != 1:
             return not goal
         part = goal[0]
-        return isinstance(part, Literal) and part.positive and is_surely_satisfiable(part.located.schema)
+        if not isinstance(part, Literal) or not part.positive:
+            return False
+        return is_surely_satisfiable(part.located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
-        """The alternatives of a goal."""
-        return [] if self.is_false(goal) else self.normaliser.branches(_flat(goal))
+        """The alternatives of a goal; made once."""
+        found = self._branches.get(goal)
+        if found is None:
+            found = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(_flat(goal))
+        return found
+
+    def _allowed(self, branch: Conjunction) -> list[Any]:
+        """The values that an alternative lists and that satisfy the rest of it."""
+        found = self._lists.get(branch)
+        if found is None:
+            found = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
+        return found
 
     def is_false(self, goal: Iterable[Formula]) -> bool:
         """Whether a goal holds of nothing, at first sight."""
@@ -187,12 +232,14 @@ class Lowering:
 
     def _value(self, goal: Goal) -> int:
         """The union of a goal's alternatives."""
+        if not goal:
+            return self._anything()
         return self.nodes.alt([self.branch(branch) for branch in self.normaliser.branches(goal)])
 
     def branch(self, branch: Conjunction) -> int:
         """The texts of one alternative."""
         if branch.values is not None:
-            return self.listed([value for value in branch.values if self.holds(branch, value)])
+            return self.listed(self._allowed(branch))
         parts = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -225,11 +272,9 @@ class Lowering:
         old = tuple(json.loads(text) for text in sorted(written))
         old = tuple(value for value in old if not isinstance(value, (list, dict)))
         scalars, compounds = [], []
-        for branch in self.normaliser.branches(_flat(goal)):
+        for branch in self.branches(goal):
             if branch.values is not None:
-                new = [
-                    value for value in branch.values if self.holds(branch, value) and canonical(value) not in written
-                ]
+                new = [value for value in self._allowed(branch) if canonical(value) not in written]
                 scalars.append(self.listed(new))
                 continue
             inner = branch.types & {"array", "object"}
@@ -244,7 +289,7 @@ class Lowering:
     def listing(self, goal: Goal, most: int) -> list[Any] | None:
         """Every value of a goal, if they are scalars and at most ``most``; else None."""
         found: dict[str, Any] = {}
-        for branch in self.normaliser.branches(_flat(goal)):
+        for branch in self.branches(goal):
             values = self._values(branch, most)
             if values is None:
                 return None
@@ -255,7 +300,7 @@ class Lowering:
 
     def _values(self, branch: Conjunction, most: int) -> list[Any] | None:
         if branch.values is not None:
-            return [value for value in branch.values if self.holds(branch, value)]
+            return self._allowed(branch)
         found: list[Any] = []
         for kind in branch.types:
             if kind in ("array", "object"):
@@ -282,6 +327,11 @@ class Lowering:
         """Exactly these values."""
         nodes = self.nodes
         simple, others = [], []
+        if self.flexible:
+            whole = [value for value in values if is_short_integer(value)]
+            if whole:
+                values = [value for value in values if not is_short_integer(value)]
+                others.append(nodes.text(self.numbers.listed(whole)))
         for value in values:
             compound = isinstance(value, (dict, list, tuple)) and bool(value)
             spelled = self.spelling is not None and (compound or isinstance(value, str))
@@ -310,6 +360,8 @@ class Lowering:
 
     def _equal(self, value: Any) -> int:
         """Every spelling of a number."""
+        if is_short_integer(value):
+            return self.numbers.listed([value])
         only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
         return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
 
@@ -371,9 +423,9 @@ class Lowering:
         if found is None:
             terms = self.nodes.terms
             parts = []
-            for branch in self.normaliser.branches(_flat(goal)):
+            for branch in self.branches(goal):
                 if branch.values is not None:
-                    words = [each for each in branch.values if isinstance(each, str) and self.holds(branch, each)]
+                    words = [each for each in self._allowed(branch) if isinstance(each, str)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
                     parts.append(self.string_term(branch))
@@ -411,7 +463,7 @@ class Lowering:
         return any(
             self.holds(branch, value)
             and (branch.values is None or any(same_value(value, each) for each in branch.values))
-            for branch in self.normaliser.branches(_flat(goal))
+            for branch in self.branches(goal)
         )
 
 

@@ -7,6 +7,7 @@ JavaScript and C write it. The bounds on digits are ours, so that a model cannot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -123,6 +124,11 @@ def exact(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
 
 
+def is_short_integer(value: object) -> bool:
+    """Whether a value is an integer other than zero that any spelling may show exactly."""
+    return type(value) is int and 0 < abs(value) < 10**MAX_EXACT
+
+
 def _is_whole(number: Decimal) -> bool:
     return number == number.to_integral_value()
 
@@ -155,6 +161,29 @@ class Numbers:
         if found is None:
             found = self.terms.memo[key] = self._term(what, any_spelling)
         return found
+
+    def listed(self, values: Sequence[int]) -> int:
+        """Every spelling of some integers (see `is_short_integer`). Law: the union of the terms of the ranges that hold
+        one of them, in any spelling."""
+        terms = self.terms
+        zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
+        scientific: dict[tuple[int, int], list[str]] = {}  # by exponent, and digits of the mantissa behind the point
+        for value in values:
+            digits = str(abs(value))
+            fraction = digits[1:].rstrip("0")
+            mantissa = ("-" if value < 0 else "") + digits[0] + ("." + fraction if fraction else "")
+            scientific.setdefault((len(digits) - 1, len(fraction)), []).append(mantissa)
+        parts = [terms.seq(terms.words([str(value) for value in values]), terms.repeat(zeros, 0, 1))]
+        for (exponent, least), mantissas in scientific.items():
+            more = terms.repeat(terms.literal("0"), 0, exponent - least)
+            if not least:  # no point without a digit behind it
+                longer = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, exponent))
+                more = terms.repeat(longer, 0, 1) if exponent else terms.EPSILON
+            sign = terms.repeat(terms.literal("+"), 0, 1)
+            leading = terms.repeat(terms.literal("0"), 0, 3 - len(str(exponent)))  # at most three digits in all
+            written = terms.sequence([self._e(), sign, leading, terms.literal(str(exponent))])
+            parts.append(terms.sequence([terms.words(mantissas), more, written]))
+        return terms.alt(parts)
 
     def _term(self, what: NumberRange, any_spelling: bool) -> int:
         terms = self.terms

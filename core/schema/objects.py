@@ -12,6 +12,7 @@ from ..language.nodes import AFTER_NAME, BEYOND
 from .conjunction import FALSE, Formula, Goal, Literal, Objects
 from .layout import UNKNOWN, Layout
 from .resolve import Located
+from .satisfiable import is_surely_satisfiable
 from .shapes import Member, ObjectShape, Region, Shapes
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class ObjectLowering:
 
     def node(self, objects: Objects) -> int:
         """The objects that satisfy a conjunction."""
+        if objects.most is not None and objects.least > objects.most:
+            return self.nodes.EMPTY
         layout = self._layouts.get(objects)
         if layout is None:
             layout = self._layouts[objects] = Layout.of_shape(self.shape(objects))
@@ -201,7 +204,8 @@ class ObjectLowering:
     def _words(self, layout: Layout, number: int) -> tuple[bytes, ...]:
         """The ways to write a member's name; none if it cannot be there."""
         words: tuple[bytes, ...] = ()
-        if not self.lowering.is_false(layout.goal(number)):
+        schema = layout.schema(number)
+        if not (self.lowering.is_false(layout.goal(number)) if schema is None else schema is False):
             source = self.lowering if self._outermost is None else self._outermost
             words = source.keys(layout.names[number])
             if self._ending:
@@ -237,7 +241,7 @@ class ObjectLowering:
             written = nodes.seq(self._value(layout, number), self._after(layout, at, 0, 0))
         else:
             name = None if number < 0 else layout.names[number]
-            goal = layout.others[number].goal if number < 0 else layout.goal(number)
+            goal = layout.goal(number)
             members = place.members
             if layout.least > members or layout.most is not None:
                 members += 1
@@ -256,8 +260,7 @@ class ObjectLowering:
     def _meeting(place: _Place, number: int) -> Iterator[tuple[int, Goal]]:
         """The sets of open demands that a member may be taken to meet, and what that asks of it."""
         layout = place.layout
-        meets = layout.others[number].meets if number < 0 else layout.meets(number)
-        able = [index for index in meets if place.open >> index & 1]
+        able = [index for index in layout.meets(number) if place.open >> index & 1]
         for met in chain.from_iterable(combinations(able, size) for size in range(len(able) + 1)):
             yield sum(1 << index for index in met), tuple(layout.demands[index] for index in met)
 
@@ -310,11 +313,8 @@ class ObjectLowering:
         """The value of a member, or of a region's."""
         found = layout.values[number]
         if found == UNKNOWN:
-            if number < 0:
-                found = self._written_value(None, layout.others[number].goal)
-            else:
-                found = self._written_value(layout.names[number], layout.goal(number))
-            layout.values[number] = found
+            name = None if number < 0 else layout.names[number]
+            found = layout.values[number] = self._written_value(name, layout.goal(number))
         return found
 
     def _written_value(self, name: str | None, goal: Goal) -> int:
@@ -326,8 +326,16 @@ class ObjectLowering:
 
     def _is_sure(self, layout: Layout, number: int) -> bool:
         """Whether a member, or a region's, has a value, at first sight."""
-        goal = layout.others[number].goal if number < 0 else layout.goal(number)
-        return self._outermost is None and self.lowering.is_sure(goal)
+        sure = layout.sure[number]
+        if sure == UNKNOWN:
+            sure = layout.sure[number] = self._outermost is None and self._has_value(layout, number)
+        return sure == 1
+
+    def _has_value(self, layout: Layout, number: int) -> bool:
+        schema = layout.schema(number)
+        if schema is not None and self.lowering.spelling is None and is_surely_satisfiable(schema):
+            return True
+        return self.lowering.is_sure(layout.goal(number))
 
     def _unless_repeated(self, text: bytes) -> int:
         name, before = last_name(text)
