@@ -74,6 +74,12 @@ def search_language(node: Regex) -> Regex:
     Law: a text is in the language of the result if and only if the pattern matches in it, in the sense of ECMA-262's
     ``RegExp.prototype.test`` with the ``u`` flag.
     """
+    items = node.items if isinstance(node, Seq) else (node,)
+    first, last = isinstance(items[0], Start), isinstance(items[-1], End)
+    middle = items[first : len(items) - last]
+    if all(is_pure(item) for item in middle):  # most patterns have assertions at their ends only
+        before, after = () if first else (ANYTHING,), () if last else (ANYTHING,)
+        return _normalise(Seq((*before, *middle, *after)))
     return _whole(Seq((ANYTHING, node, ANYTHING)))
 
 

@@ -377,7 +377,7 @@ class _Parser:
         self.offset += 1
         negated = text.startswith("^", self.offset)
         self.offset += negated
-        members: list[CharSet] = []
+        ranges: list[tuple[int, int]] = []
         while True:
             if self.offset >= len(text):
                 self.fail("this character class is never closed", r"add ], or write \[ for the character", start)
@@ -387,18 +387,18 @@ class _Parser:
             at = self.offset
             low = self.class_atom()
             if not (text.startswith("-", self.offset) and text[self.offset + 1 : self.offset + 2] not in ("", "]")):
-                members.append(_charset(low))
+                ranges += low.ranges if isinstance(low, CharSet) else ((low, low),)
                 continue
             self.offset += 1
             high = self.class_atom()
             if isinstance(low, CharSet) or isinstance(high, CharSet):
                 # A set is no end of a range; the dash is then itself ([\w-.], as in Annex B).
-                members += (_charset(low), CharSet.of("-"), _charset(high))
+                ranges += (*_charset(low).ranges, (0x2D, 0x2D), *_charset(high).ranges)
             elif low > high:
                 self.fail("the ends of this range are out of order", r"swap them, or write \- for the dash", at)
             else:
-                members.append(CharSet([(low, high)]))
-        charset = CharSet.empty().union(*members)
+                ranges.append((low, high))
+        charset = CharSet(ranges)
         return ~charset if negated else charset
 
     def class_atom(self) -> int | CharSet:

@@ -42,10 +42,10 @@ def lower(terms: Terms, tree: syntax.Regex) -> int:
     """The term of an anchored syntax tree."""
 
     def combine(node: syntax.Regex, parts: Sequence[int]) -> int:
-        if isinstance(node, syntax.Empty):
-            return terms.EPSILON
         if isinstance(node, syntax.Chars):
             return terms.chars(node.charset)
+        if isinstance(node, syntax.Empty):
+            return terms.EPSILON
         if isinstance(node, syntax.Seq):
             return terms.sequence(parts)
         if isinstance(node, syntax.Alt):

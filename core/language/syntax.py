@@ -13,9 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar, Union
+from typing import Any, Final, TypeVar, Union
 
 from .charset import CharSet
+
+
+def _hash(node: Any) -> int:
+    """The hash of a node, which it knows once it was asked: trees are deep, and looked up often."""
+    found: int | None = node.__dict__.get("_hash")
+    if found is None:
+        found = node.__dict__["_hash"] = hash(tuple(getattr(node, name) for name in node.__match_args__))
+    return found
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Chars:
 
     charset: CharSet
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True)
 class Seq:
@@ -36,12 +46,16 @@ class Seq:
 
     items: tuple[Regex, ...]
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True)
 class Alt:
     """Any one of the items."""
 
     items: tuple[Regex, ...]
+
+    __hash__ = _hash
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,8 @@ class Repeat:
     item: Regex
     min: int
     max: int | None
+
+    __hash__ = _hash
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,8 @@ class Look:
     negated: bool
     item: Regex
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True)
 class And:
@@ -85,12 +103,16 @@ class And:
 
     items: tuple[Regex, ...]
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True)
 class Not:
     """The strings (of any length) that are not in the language of the item."""
 
     item: Regex
+
+    __hash__ = _hash
 
 
 Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look, And, Not]
@@ -107,6 +129,8 @@ _T = TypeVar("_T")
 
 def children(node: Regex) -> tuple[Regex, ...]:
     """The direct parts of a node, in order."""
+    if isinstance(node, Chars):  # most nodes
+        return ()
     if isinstance(node, (Seq, Alt, And)):
         return node.items
     if isinstance(node, (Repeat, Look, Not)):
@@ -114,30 +138,35 @@ def children(node: Regex) -> tuple[Regex, ...]:
     return ()
 
 
-def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T]) -> _T:
+def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T], memo: str | None = None) -> _T:
     """Compute a value for a tree from the leaves up, without recursion and once for each shared node.
 
     Args:
         node: the root.
         combine: from a node and the values of its children (as in :func:`children`) to the value of the node.
+        memo: the nodes remember their values under this name, for all folds that have it (and the same ``combine``).
 
     Returns:
         The value of the root.
     """
     values: dict[int, _T] = {}
-    stack = [node]
+    stack: list[tuple[Regex, tuple[Regex, ...] | None]] = [(node, None)]
     while stack:
-        top = stack[-1]
-        if id(top) in values:
-            stack.pop()
-            continue
-        parts = children(top)
-        missing = [part for part in parts if id(part) not in values]
-        if missing:
-            stack.extend(missing)
-            continue
-        values[id(top)] = combine(top, [values[id(part)] for part in parts])
-        stack.pop()
+        top, parts = stack.pop()
+        if parts is None:
+            if id(top) in values:
+                continue
+            if memo is not None and memo in top.__dict__:
+                values[id(top)] = top.__dict__[memo]
+                continue
+            parts = children(top)
+            if parts:
+                stack.append((top, parts))
+                stack.extend([(part, None) for part in parts])
+                continue
+        value = values[id(top)] = combine(top, [values[id(part)] for part in parts])
+        if memo is not None:
+            top.__dict__[memo] = value
     return values[id(node)]
 
 
@@ -145,10 +174,10 @@ def is_nullable(node: Regex) -> bool:
     """Whether an anchored language holds the empty string; ValueError for a node that is an assertion."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        if isinstance(node, Empty):
-            return True
         if isinstance(node, Chars):
             return False
+        if isinstance(node, Empty):
+            return True
         if isinstance(node, (Seq, And)):
             return all(parts)
         if isinstance(node, Alt):
@@ -159,7 +188,7 @@ def is_nullable(node: Regex) -> bool:
             return not parts[0]
         raise ValueError(f"an assertion has no language of its own: {node}")
 
-    return fold(node, combine)
+    return fold(node, combine, "_nullable")
 
 
 def any_node(node: Regex, predicate: Callable[[Regex], bool]) -> bool:
@@ -169,7 +198,11 @@ def any_node(node: Regex, predicate: Callable[[Regex], bool]) -> bool:
 
 def is_pure(node: Regex) -> bool:
     """Whether a tree is free of assertions, so that it has a language of its own."""
-    return not any_node(node, lambda node: isinstance(node, (Start, End, WordBoundary, Look)))
+
+    def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        return False not in parts and not isinstance(node, (Start, End, WordBoundary, Look))
+
+    return fold(node, combine, "_pure")
 
 
 @dataclass(frozen=True)
@@ -200,7 +233,7 @@ def width(node: Regex) -> Width:
             return Width(least[0] * node.min, upper)
         return Width(0, None) if isinstance(node, Not) else Width(0, 0)
 
-    return fold(node, combine)
+    return fold(node, combine, "_width")
 
 
 def seq(*items: Regex) -> Regex:

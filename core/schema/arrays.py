@@ -59,7 +59,12 @@ class _Place:
     __slots__ = ("_lowering", "count", "found", "layout", "written")
 
     def __init__(
-        self, lowering: ArrayLowering, layout: _Layout, count: int, found: tuple[int, ...], written: frozenset[str] | None
+        self,
+        lowering: ArrayLowering,
+        layout: _Layout,
+        count: int,
+        found: tuple[int, ...],
+        written: frozenset[str] | None,
     ) -> None:
         self._lowering = lowering
         self.layout = layout

@@ -21,6 +21,7 @@ an annotation.
 
 from __future__ import annotations
 
+from ..language.charset import CharSet
 from ..language.regex import regex_term
 from ..language.terms import Terms
 
@@ -120,7 +121,6 @@ _POINTER = r"(?:\/(?:[^~\/]|~[01])*)*"
 _PATTERNS = {
     "date": _DATE,
     "time": _TIME,
-    "date-time": rf"{_DATE}[Tt]{_TIME}",
     "duration": _DURATION,
     "email": _EMAIL,
     "idn-email": _IDN_EMAIL,
@@ -137,7 +137,7 @@ _PATTERNS = {
 }
 
 #: Formats of the specification that are enforced.
-ENFORCED = frozenset(_PATTERNS)
+ENFORCED = frozenset(_PATTERNS) | {"date-time"}
 
 #: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3).
 REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
@@ -145,13 +145,18 @@ REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
 
 def format_term(terms: Terms, name: str) -> int:
     """The strings of an enforced format."""
-    term = regex_term(terms, _PATTERNS[name], whole=True)
-    if name == "time":
-        return terms.alt([term, _leap_second(terms)])
-    if name == "date-time":
-        day = regex_term(terms, rf"(?:{_DATE})[Tt]", whole=True)
-        return terms.alt([term, terms.seq(day, _leap_second(terms))])
-    return term
+    key = ("format", name)
+    found = terms.memo.get(key)
+    if found is None:
+        if name == "date-time":
+            between = terms.chars(CharSet.of("Tt"))
+            found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
+        else:
+            found = regex_term(terms, _PATTERNS[name], whole=True)
+            if name == "time":
+                found = terms.alt([found, _leap_second(terms)])
+        terms.memo[key] = found
+    return found
 
 
 def _leap_second(terms: Terms) -> int:

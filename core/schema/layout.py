@@ -53,8 +53,8 @@ class Layout:
         "region_names",
         "required",
         "skeleton",
-        "sure",
         "start",
+        "sure",
         "values",
         "words",
     )

@@ -35,7 +35,6 @@ from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .strings import string_term
 
-
 _ANYTHING = Located({}, "")
 
 

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.schema.numbers import NumberRange, Numbers, exact
 from toolgrammar.core.validation import is_valid
 
 BOUNDS = st.one_of(
@@ -77,3 +79,18 @@ def test_digits_are_bounded() -> None:
     grammar = Grammar.from_json_schema({"type": "number"})
     assert grammar.matches("1" * 30) and not grammar.matches("1" * 31)
     assert grammar.matches("0." + "1" * 30) and not grammar.matches("0." + "1" * 31)
+
+
+@pytest.mark.parametrize(
+    "values", [[1], [-7], [10, -120], [1_200, 105, 99], [10**14, -(10**15) + 1, 123_456_789_012_345]]
+)
+def test_listed_integers_are_the_ranges_that_hold_one_of_them(values: list[int]) -> None:
+    """The spellings of listed integers are those of the ranges from each of them to itself."""
+    terms = Terms()
+    numbers = Numbers(terms)
+    whole = NumberRange(integer=True)
+    ranges = [whole.at_least(exact(value), False).at_most(exact(value), False) for value in values]
+    expected = terms.alt([numbers.term(each, any_spelling=True) for each in ranges])
+    listed = numbers.listed(values)
+    assert terms.is_empty(terms.and_([expected, terms.not_(listed)]))
+    assert terms.is_empty(terms.and_([listed, terms.not_(expected)]))
