@@ -21,6 +21,7 @@ COMPILED = (
     "core/automaton/rowtable.py",
     "core/automaton/forbid.py",
     "core/language/lookback.py",
+    "core/schema/sound.py",
 )
 
 

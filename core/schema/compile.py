@@ -15,6 +15,7 @@ from .normalise import Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located
 from .scan import DynamicReferences, problems
+from .sound import is_surely_sound
 
 #: What a document takes in a store (measured): who lowers it, and the document itself by the length of its text.
 LOWERING_BYTES, CHARACTER_BYTES = 3_500, 8
@@ -116,6 +117,8 @@ def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Loc
             place=Place(pointer=""),
         )
     document = Document(schema, options.registry)
+    if is_surely_sound(document, options):
+        return document, []
     try:
         return document, list(problems(document, options))
     except DynamicReferences:

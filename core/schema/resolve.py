@@ -47,6 +47,11 @@ _VALIDATION = frozenset(
 Registry = referencing.Registry
 
 
+def is_known(keyword: str, age: int) -> bool:
+    """Whether a keyword means something in a dialect, given by its number (see `DIALECTS`)."""
+    return _SINCE.get(keyword, 0) <= age < _UNTIL.get(keyword, 9)
+
+
 class Located:
     """A subschema and where it stands; equal iff the schema object (and what its references mean) is the same.
 
@@ -146,7 +151,8 @@ class Document:
         return DIALECTS.get(str(name).rstrip("#"), referencing.jsonschema.DRAFT202012)
 
     @cached_property
-    def _age(self) -> int:
+    def age(self) -> int:
+        """The number of the dialect (see `DIALECTS`)."""
         return _ORDER.index(self.dialect)
 
     @cached_property
@@ -166,22 +172,22 @@ class Document:
         """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
         if keyword in _VALIDATION and not self._validates:
             return False
-        return _SINCE.get(keyword, 0) <= self._age < _UNTIL.get(keyword, 9)
+        return is_known(keyword, self.age)
 
     @property
     def ref_hides_siblings(self) -> bool:
         """Up to draft 7, keywords beside ``$ref`` are ignored."""
-        return self._age < 3
+        return self.age < 3
 
     @property
     def contains_evaluates(self) -> bool:
         """Since 2020-12, items that match ``contains`` count as evaluated."""
-        return self._age >= 4
+        return self.age >= 4
 
     @cached_property
     def address(self) -> str:
         """The document's own address."""
-        name = self.schema.get("$id" if self._age else "id") if isinstance(self.schema, Mapping) else None
+        name = self.schema.get("$id" if self.age else "id") if isinstance(self.schema, Mapping) else None
         return name.rstrip("#") if isinstance(name, str) else ""
 
     @cached_property
@@ -205,15 +211,16 @@ class Document:
             UnsupportedSchemaError: the reference leaves the document.
         """
         ref = located.schema[keyword]
-        place = Place(pointer=located.pointer, keyword=keyword)
         if not isinstance(ref, str):
             raise InvalidSchemaError(
-                f"{keyword} is not a string", hint="give a JSON pointer such as '#/$defs/name'", place=place
+                f"{keyword} is not a string",
+                hint="give a JSON pointer such as '#/$defs/name'",
+                place=Place(pointer=located.pointer, keyword=keyword),
             )
         if located.resolver is None and keyword == "$ref" and (ref == "#" or ref.startswith("#/")):
             known = self._targets.get(ref)
             if known is None:
-                known = self._targets[ref] = self._point(ref, place)
+                known = self._targets[ref] = self._point(ref, located)
             return known
         resolver = located.resolver or self._resolver
         try:
@@ -222,6 +229,7 @@ class Document:
             else:
                 resolved = resolver.lookup(ref)
         except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource) as error:
+            place = Place(pointer=located.pointer, keyword=keyword)
             if ref.startswith("#"):
                 raise InvalidSchemaError(
                     f"{keyword} {ref!r} points at nothing", hint="check the spelling", place=place
@@ -242,8 +250,8 @@ class Document:
             return resolver
         return None if resolver._base_uri == self.address else resolver._registry.resolver(resolver._base_uri)
 
-    def _point(self, ref: str, place: Place) -> Located:
-        """The subschema at a JSON pointer in the document."""
+    def _point(self, ref: str, located: Located) -> Located:
+        """The subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
         target: Any = self.schema
         resolver = None
         for step in ref[2:].split("/") if len(ref) > 1 else ():
@@ -252,7 +260,9 @@ class Document:
                 target = target[int(step)] if isinstance(target, list) else target[step]
             except (KeyError, IndexError, ValueError, TypeError):
                 raise InvalidSchemaError(
-                    f"$ref {ref!r} points at nothing", hint="check the spelling of the pointer", place=place
+                    f"$ref {ref!r} points at nothing",
+                    hint="check the spelling of the pointer",
+                    place=Place(pointer=located.pointer, keyword="$ref"),
                 ) from None
             if isinstance(target, Mapping) and self.is_resource(target):
                 resolver = (resolver or self._resolver).in_subresource(self.dialect.create_resource(target))
@@ -262,7 +272,7 @@ class Document:
 
     def is_resource(self, schema: Mapping[str, Any]) -> bool:
         """Whether a subschema has an address of its own."""
-        name = schema.get("$id" if self._age else "id")
+        name = schema.get("$id" if self.age else "id")
         return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
 
     def enter(self, located: Located) -> Located:

@@ -6,6 +6,7 @@ A subschema may be asked to hold, or not to hold, or both: it is visited once fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -86,7 +87,6 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     """
     seen: set[tuple[object, bool]] = set()
     told: set[object] = set()
-    patterns: dict[str, SchemaError | None] = {}
     stack = [(document.root, True)]
     normaliser = Normaliser(document, formats=options.formats)
     # Schemas whose alternatives are tried when all is well-formed, and those that belong to alternatives of others.
@@ -121,7 +121,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
             if malformed:
                 told.add((located.key, "malformed"))
             else:
-                yield from ((located, problem) for problem in _refused(located, options, patterns))
+                yield from ((located, problem) for problem in _refused(located, options))
         if (located.key, "malformed") in told:
             continue
         children: list[tuple[Located, bool]] = []
@@ -218,9 +218,7 @@ def _children(
                 yield option, False
 
 
-def _refused(
-    located: Located, options: SchemaOptions, patterns: dict[str, SchemaError | None]
-) -> Iterator[SchemaError]:
+def _refused(located: Located, options: SchemaOptions) -> Iterator[SchemaError]:
     """What a well-formed schema itself holds that cannot be enforced."""
     schema = located.schema
     name = schema.get("format") if options.formats else None
@@ -233,9 +231,7 @@ def _refused(
             place=Place(pointer=located.pointer, keyword="format"),
         )
     for keyword, pattern in _patterns(schema):
-        if pattern not in patterns:
-            patterns[pattern] = _pattern_problem(pattern)
-        problem = patterns[pattern]
+        problem = pattern_problem(pattern)
         if problem is not None:
             yield type(problem)(
                 problem.message,
@@ -298,14 +294,14 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
         if isinstance(value, float) and not abs(value) < float("inf"):
             yield wrong(keyword, f"{keyword} must be a finite number")
     for keyword in ("const", "enum"):
-        if keyword in schema and not _is_json(schema[keyword]):
+        if keyword in schema and not is_json(schema[keyword]):
             yield wrong(keyword, f"{keyword} holds something that is not a JSON value")
     for keyword in ("anyOf", "allOf", "oneOf"):
         if keyword in schema and isinstance(schema[keyword], (list, tuple)) and not schema[keyword]:
             yield wrong(keyword, f"{keyword} must not be empty")
 
 
-def _is_json(value: Any) -> bool:
+def is_json(value: Any) -> bool:
     """Whether a value has a JSON text."""
     stack = [value]
     seen: set[int] = set()
@@ -329,7 +325,9 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _pattern_problem(pattern: str) -> SchemaError | None:
+@lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
+def pattern_problem(pattern: str) -> SchemaError | None:
+    """Why a pattern cannot be enforced, if so; its place is in the pattern."""
     try:
         regex_term(Terms(), pattern, whole=False)
     except PatternError as error:
