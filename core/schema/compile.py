@@ -98,15 +98,22 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
     """
     options = options or SchemaOptions()
     document, found = _read(schema, options)
-    left_out = []
-    for located, problem in found:
-        if options.on_unsupported != "validate" or not isinstance(problem, UnsupportedSchemaError):
-            raise problem
-        if problem.place.keyword is None:
-            raise problem
-        left_out.append((located, problem))
+    left_out = [each for each in found if _may_be_left_out(each[1], options)]
+    refused = [problem for _, problem in found if not _may_be_left_out(problem, options)]
+    if refused:
+        del found  # an error that a frame of its own traceback held would only be freed by the garbage collector
+        raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
     return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out))
+
+
+def _may_be_left_out(problem: SchemaError | LimitError, options: SchemaOptions) -> bool:
+    """Whether it is a keyword that may go unenforced."""
+    return (
+        options.on_unsupported == "validate"
+        and isinstance(problem, UnsupportedSchemaError)
+        and problem.place.keyword is not None
+    )
 
 
 def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]]]:

@@ -154,7 +154,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
         try:
             normaliser.branches((Literal(located),))
         except (SchemaError, LimitError) as error:
-            yield located, error
+            yield located, error.with_traceback(None)  # whose frames hold all that was found on the way
 
 
 def _in_place(located: Located) -> Iterator[Located]:
