@@ -22,6 +22,7 @@ COMPILED = (
     "core/automaton/forbid.py",
     "core/language/lookback.py",
     "core/schema/sound.py",
+    "core/language/nodes.py",
 )
 
 

@@ -8,20 +8,12 @@ Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schema
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-import os
-import sys
-from pathlib import Path
 
-if os.environ.get("TOOLGRAMMAR_INTERPRETED", "") not in ("", "0"):
-    # Force the interpreted modules, although compiled ones lie beside them and would be found first.
-    for _name in ("rowtable", "kernel"):
-        _spec = importlib.util.spec_from_file_location(f"{__name__}.{_name}", Path(__file__).with_name(f"{_name}.py"))
-        assert _spec is not None and _spec.loader is not None
-        _module = importlib.util.module_from_spec(_spec)
-        sys.modules[_spec.name] = _module
-        _spec.loader.exec_module(_module)
+from .. import cython_standin as _standin
+
+if _standin.INTERPRETED:
+    _standin.load_interpreted(__name__, "rowtable", "kernel")
 
 from .batch import MaskTable, apply_mask, fill_masks
 from .kernel import COMPILED

@@ -109,12 +109,14 @@ class Automaton:
 
     Args:
         source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
-            ``source.heads(node)`` gives ``(atoms, rests, nullable)``.
+            ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives the position at which an atomic
+            node begins.
         given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
 
     source: object
+    nodes: object
     # row states
     given: object
     rows: cython.int[::1]
@@ -137,7 +139,10 @@ class Automaton:
     head_at: cython.int[::1]
     head_count: cython.int[::1]
     node_null: cython.uchar[::1]
+    node_atom: cython.longlong[::1]
     node_room: cython.int
+    found: cython.int[::1]
+    found_array: object
     head_atom: cython.longlong[::1]
     head_rest: cython.int[::1]
     head_atom_array: object
@@ -145,6 +150,7 @@ class Automaton:
     head_at_array: object
     head_count_array: object
     node_null_array: object
+    node_atom_array: object
     head_used: cython.int
     # states: hash-consed sets of threads
     thread_atom: cython.longlong[::1]
@@ -175,6 +181,7 @@ class Automaton:
     def __init__(self, source, given, local):
         self.source = source
         self.given = given
+        self.nodes = source.nodes
         self.local = local
         self.base_rows = given.shared_rows()
         self.base_count = given.seeded()
@@ -186,13 +193,15 @@ class Automaton:
         self.most = array("q", bytes(8 * 16))
         self.counted_used = 0
         self.node_room = 0
-        self.head_at_array = self.head_count_array = self.node_null_array = None
+        self.head_at_array = self.head_count_array = self.node_null_array = self.node_atom_array = None
         self._grow_nodes(256)
+        self.found_array = self.nodes.head_pool
+        self.found = self.found_array
         self.head_atom_array = _grown(None, "q", 1024)
         self.head_atom = self.head_atom_array
         self.head_rest_array = _grown(None, "i", 1024)
         self.head_rest = self.head_rest_array
-        self.head_used = 0
+        self.head_used = 1  # where heads begin is never 0: that stands for not known
         self.thread_atom_array = _grown(None, "q", 256)
         self.thread_atom = self.thread_atom_array
         self.thread_rest_array = _grown(None, "i", 256)
@@ -233,16 +242,14 @@ class Automaton:
     def _grow_nodes(self, needed: cython.int) -> object:
         if needed > self.node_room:
             room: cython.int = max(needed, 2 * self.node_room)
-            old: cython.int = self.node_room
             self.head_at_array = _grown(self.head_at_array, "i", room)
             self.head_at = self.head_at_array
             self.head_count_array = _grown(self.head_count_array, "i", room)
             self.head_count = self.head_count_array
             self.node_null_array = _grown(self.node_null_array, "B", room)
             self.node_null = self.node_null_array
-            i: cython.int
-            for i in range(old, room):
-                self.head_at[i] = -1
+            self.node_atom_array = _grown(self.node_atom_array, "q", room)
+            self.node_atom = self.node_atom_array
             self.node_room = room
         return None
 
@@ -330,30 +337,46 @@ class Automaton:
     @cython.cfunc
     def _need_heads(self, node: cython.int) -> object:
         """Make sure that the heads of a node are known."""
-        if node < self.node_room and self.head_at[node] >= 0:
+        if node < self.node_room and self.head_at[node] > 0:
             return None
         self.faults += 1
-        atoms, rests, nullable = self.source.heads(node)
+        at: cython.int = self.nodes.lay_heads(node)
+        nullable: cython.bint = self.nodes.nullable(node)
+        if self.nodes.head_pool is not self.found_array:
+            self.found_array = self.nodes.head_pool
+            self.found = self.found_array
+        size: cython.int = self.found[at]
         self._grow_nodes(node + 1)
-        size: cython.int = len(atoms)
-        if self.head_used + size > len(self.head_atom_array):
-            room = max(2 * len(self.head_atom_array), self.head_used + size)
+        start: cython.int = self.head_used
+        if start + size > len(self.head_atom_array):
+            room = max(2 * len(self.head_atom_array), start + size)
             self.head_atom_array = _grown(self.head_atom_array, "q", room)
             self.head_atom = self.head_atom_array
             self.head_rest_array = _grown(self.head_rest_array, "i", room)
             self.head_rest = self.head_rest_array
         i: cython.int
+        atom: cython.longlong
+        is_open: cython.bint = False
         for i in range(size):
-            self.head_atom[self.head_used + i] = atoms[i]
-            self.head_rest[self.head_used + i] = rests[i]
-        self.head_at[node] = self.head_used
+            atom = self._atom_of(self.found[at + 1 + 2 * i])
+            is_open |= (atom >> TAG) == DYNAMIC
+            self.head_atom[start + i] = atom
+            self.head_rest[start + i] = self.found[at + 2 + 2 * i]
+        self.head_at[node] = start
         self.head_count[node] = size
-        self.node_null[node] = 1 if nullable else 0
-        for i in range(size):
-            if (atoms[i] >> TAG) == DYNAMIC:
-                self.node_null[node] |= 2
-        self.head_used += size
+        self.node_null[node] = (1 if nullable else 0) | (2 if is_open else 0)
+        self.head_used = start + size
         return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _atom_of(self, node: cython.int) -> cython.longlong:
+        """The position at which an atomic node begins."""
+        if node >= self.node_room:
+            self._grow_nodes(node + 1)
+        if self.node_atom[node] == 0:
+            self.node_atom[node] = self.source.atom(node) + 1
+        return self.node_atom[node] - 1
 
     # -- states ------------------------------------------------------------------------------------------------
 

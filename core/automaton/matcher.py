@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import GrammarError
+from ..language.kinds import CONTROL
 from ..language.lookback import repeats, spelled_names
-from ..language.nodes import CONTROL
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks
 from .prepared import prepared

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
-from ..language.nodes import (
+from ..language.kinds import (
     ALT,
     COUNTED,
     DYNAMIC,
@@ -26,8 +26,8 @@ from ..language.nodes import (
     SPECIAL,
     TEXT,
     WORDS,
-    Nodes,
 )
+from ..language.nodes import Nodes
 from ..language.terms import Terms
 from .kernel import Automaton
 from .layout import DEAD, DONE
@@ -168,20 +168,16 @@ class Store:
         """Bytes that the store takes (estimated)."""
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + self.nodes.weight
-        held += terms * TERM_BYTES + len(self.nodes.kind) * NODE_BYTES
+        held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
 
-    def heads(self, node: int) -> tuple[list[int], list[int], bool]:
-        """Atom positions and rests of a node's heads, and whether the empty text is in its language."""
-        heads = self.nodes.heads(node)
-        return [self._atom(atom) for atom, _ in heads], [rest for _, rest in heads], self.nodes.nullable(node)
-
-    def _atom(self, node: int) -> int:
+    def atom(self, node: int) -> int:
+        """The position at which an atomic node begins."""
         found = self._atoms.get(node)
         if found is None:
-            kind, args = self.nodes.kind[node], self.nodes.args[node]
+            kind, args = self.nodes.kind(node), self.nodes.args(node)
             if kind == LITERAL:
                 found = self.automaton.lay(args[0])
             elif kind == TEXT:
@@ -207,7 +203,7 @@ class Store:
 
     def static(self, number: int, rest: int) -> tuple[int, int]:
         """For a DYNAMIC place: the node of all that it could let follow, then ``rest``; and its kind."""
-        static, _, kind = self.nodes.args[self._dynamic[number]]
+        static, _, kind = self.nodes.args(self._dynamic[number])
         return self.nodes.seq(static, rest), kind
 
     def advance(self, state: int, data: bytes, before: Callable[[], bytes]) -> int:
@@ -255,7 +251,7 @@ class Store:
                 break
             replaced = {}
             for atom, rest in places:
-                node = self.nodes.args[self._dynamic[atom & 0xFFFFFFFF]][1](text)
+                node = self.nodes.args(self._dynamic[atom & 0xFFFFFFFF])[1](text)
                 after = self.nodes.seq(node, rest)
                 replaced[atom, rest] = self.nodes.EMPTY if self.nodes.is_empty(after) else after
             state = self.automaton.resolve(state, replaced)
@@ -392,7 +388,7 @@ class Store:
         """Asks for the shortest texts of children; returns the node's, and the depth of the outermost rule in progress
         that it leaned on."""
         nodes = self.nodes
-        kind, args = nodes.kind[node], nodes.args[node]
+        kind, args = nodes.kind(node), nodes.args(node)
         result: Rope | None
         lowest = depth
         if node in self._shortest:
@@ -402,12 +398,12 @@ class Store:
         elif kind == EPSILON_KIND:
             result = _NO_TEXT
         elif kind == SPECIAL:
-            self._atom(node)  # it has a number from now on
+            self.atom(node)  # it has a number from now on
             result = Rope(1, special=args[0])
         elif kind == LITERAL:
             result = Rope(len(args[0]), args[0])
         elif kind in (TEXT, COUNTED):
-            data = self._finish_atom(self._atom(node))
+            data = self._finish_atom(self.atom(node))
             result = Rope(len(data), data)
         elif kind == REPEAT:
             result = _NO_TEXT
@@ -440,10 +436,10 @@ class Store:
         """A lower bound of the length of a node's texts, without expanding anything."""
         nodes = self.nodes
         length = 0
-        while nodes.kind[node] == SEQ:
-            length += self._least_length(nodes.args[node][0])
-            node = nodes.args[node][1]
-        kind, args = nodes.kind[node], nodes.args[node]
+        while nodes.kind(node) == SEQ:
+            first, node = nodes.args(node)
+            length += self._least_length(first)
+        kind, args = nodes.kind(node), nodes.args(node)
         if kind == LITERAL:
             length += len(args[0])
         elif kind == TEXT:

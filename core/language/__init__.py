@@ -8,6 +8,13 @@ Use this layer to write a new kind of grammar; to constrain a model, use `toolgr
 tokens or vocabularies: that is ``toolgrammar.core.automaton``.
 """
 
+from __future__ import annotations
+
+from .. import cython_standin as _standin
+
+if _standin.INTERPRETED:
+    _standin.load_interpreted(__name__, "nodes")
+
 from .charset import CharSet
 from .nodes import Head, Nodes
 from .terms import Terms

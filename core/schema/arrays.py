@@ -10,8 +10,8 @@ from itertools import product
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
+from ..language.kinds import BEYOND, HERE
 from ..language.lookback import items_before
-from ..language.nodes import BEYOND, HERE
 from .conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from itertools import chain, combinations, pairwise
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from ..language.kinds import AFTER_NAME, BEYOND
 from ..language.lookback import last_name, names_before
-from ..language.nodes import AFTER_NAME, BEYOND
 from .conjunction import FALSE, Formula, Goal, Literal, Objects
 from .layout import UNKNOWN, Layout
 from .resolve import Located

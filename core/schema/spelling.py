@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..language.charset import CharSet
-from ..language.nodes import CONTROL, Nodes
+from ..language.kinds import CONTROL
+from ..language.nodes import Nodes
 from ..language.regex import regex_term
 from ..language.terms import END, Terms
 

@@ -263,6 +263,6 @@ def test_words_share_prefixes() -> None:
     """Many literals are one trie: a head for each next byte, with the longest common prefix."""
     nodes = Nodes()
     words = nodes.words({b"get": nodes.EPSILON, b"get_all": nodes.EPSILON, b"put": nodes.EPSILON})
-    heads = [nodes.args[atom][0] for atom, _ in nodes.heads(words)]
+    heads = [nodes.args(atom)[0] for atom, _ in nodes.heads(words)]
     assert sorted(heads) == [b"get", b"put"]
     assert nodes.words({}) == nodes.EMPTY
