@@ -47,7 +47,7 @@ class Grammar:
         "_digest",
         "_hash",
         "_is_part",
-        "_key",
+        "_known_key",
         "_lock",
         "_program",
         "_program_in_use",
@@ -60,12 +60,12 @@ class Grammar:
     def __init__(
         self,
         build: Callable[[Nodes], int],
-        key: tuple[Hashable, ...],
+        key: tuple[Hashable, ...] | Callable[[], tuple[Hashable, ...]],
         unenforced: Sequence[ToolGrammarError] = (),
         parts: Sequence[Grammar] = (),
     ) -> None:
         self._build = build
-        self._key = key
+        self._known_key = key
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
@@ -124,7 +124,7 @@ class Grammar:
                 whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats, registry
             ),
         )
-        grammar = cls(compiled.build, ("schema", compiled.key), compiled.problems)
+        grammar = cls(compiled.build, lambda: ("schema", compiled.key), compiled.problems)
         grammar.schema = schema
         return grammar
 
@@ -268,7 +268,7 @@ class Grammar:
         of an agent, whose sets change from request to request, that is far quicker; for a grammar that is bound
         once, a store of its own is released sooner.
         """
-        grammar = Grammar(self._build, self._key, parts=(self,))
+        grammar = Grammar(self._build, self._known_key, parts=(self,))
         grammar.schema = self.schema
         grammar._is_part = grammar._shares = True
         return grammar
@@ -289,6 +289,13 @@ class Grammar:
         return Grammar.choice(self, other)
 
     # -- identity ----------------------------------------------------------------------------------------------
+
+    @property
+    def _key(self) -> tuple[Hashable, ...]:
+        """What it follows from; of a schema that is a text, which is not made before somebody asks."""
+        if callable(self._known_key):
+            self._known_key = self._known_key()
+        return self._known_key
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Grammar) and hash(self) == hash(other) and self._key == other._key)

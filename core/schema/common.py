@@ -11,10 +11,12 @@ from .numbers import NumberRange, Numbers
 #: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
 MAX_SPACES = 20
 
+_SPACES = CharSet.of(" \t\n\r")
+
 
 def spaces(terms: Terms) -> int:
     """Whitespace between two tokens of JSON (RFC 8259 section 2)."""
-    return terms.repeat(terms.chars(CharSet.of(" \t\n\r")), 0, MAX_SPACES)
+    return terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES)
 
 
 def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:

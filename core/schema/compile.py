@@ -17,13 +17,13 @@ from .resolve import Document, Located
 from .scan import DynamicReferences, problems
 from .sound import is_surely_sound
 
-#: What a document takes in a store (measured): who lowers it, and the document itself by the length of its text.
-LOWERING_BYTES, CHARACTER_BYTES = 3_500, 8
+#: What a document takes in a store (measured): who lowers it, and each entry of the document itself.
+LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CompiledSchema:
-    """A schema that can be enforced.
+    """A schema that can be enforced. Equal iff the keys are, which are only had where they are asked for.
 
     Attributes:
         document: the schema.
@@ -39,11 +39,10 @@ class CompiledSchema:
 
     def build(self, nodes: Nodes) -> int:
         """The root node in a store; everything below is lowered when it is met."""
-        lowering = nodes.builders.get(self.key)
+        lowering = nodes.builders.get(self)
         if lowering is None:
-            text = self.key[0] if isinstance(self.key, tuple) else ""
-            nodes.weight += LOWERING_BYTES + CHARACTER_BYTES * (len(text) if isinstance(text, str) else 0)
-            lowering = nodes.builders[self.key] = self._lowering(nodes)
+            nodes.weight += LOWERING_BYTES + ENTRY_BYTES * self.document.entries
+            lowering = nodes.builders[self] = self._lowering(nodes)
         root: int = lowering.root()
         return root
 
@@ -64,6 +63,21 @@ class CompiledSchema:
             return canonical(self.document.schema), self.options
         except (RecursionError, ValueError, TypeError):
             return _Same(self.document.schema), self.options
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, CompiledSchema) and hash(self) == hash(other) and self.key == other.key
+        )
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of what is had at once, and tells most schemas apart."""
+        schema = self.document.schema
+        members = schema.get("properties") if isinstance(schema, Mapping) else None
+        return hash((self.options, tuple(members) if isinstance(members, dict) else None))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class _Same:

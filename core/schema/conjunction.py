@@ -202,11 +202,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     types = left.types & right.types
     values = left.values
     if right.values is not None:
-        values = (
-            right.values
-            if values is None
-            else tuple(value for value in values if any(same_value(value, each) for each in right.values))
-        )
+        values = right.values if values is None else in_both(values, right.values)
         if not values:
             return None
     both = Conjunction(
@@ -304,6 +300,26 @@ def type_of(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, (list, tuple)) else "object"
+
+
+def in_both(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of one list that are in the other as well."""
+    scalars, compounds = set(), []
+    for value in right:
+        kind = type_of(value)
+        if kind in ("array", "object"):
+            compounds.append(value)
+        else:
+            scalars.add((kind, value))
+    found = []
+    for value in left:
+        kind = type_of(value)
+        if kind in ("array", "object"):
+            if any(same_value(value, each) for each in compounds):
+                found.append(value)
+        elif (kind, value) in scalars:
+            found.append(value)
+    return tuple(found)
 
 
 def same_value(left: Any, right: Any) -> bool:

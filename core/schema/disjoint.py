@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..language.regex import regex_term
-from .conjunction import Conjunction, Formula, Literal, Objects, Strings, same_value, type_of
+from .conjunction import Conjunction, Formula, Literal, Objects, Strings, in_both, type_of
 from .strings import string_term
 
 if TYPE_CHECKING:
@@ -21,18 +21,19 @@ def disjoint(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Seque
 
 def _disjoint(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
     common = left.types & right.types
-    if left.values is not None or right.values is not None:
+    values = right.values if left.values is None else left.values
+    if values is not None:
+        if left.values is not None and right.values is not None:
+            values = in_both(left.values, right.values)
         return not any(
             type_of(value) in common and _may_be(normaliser, left, value) and _may_be(normaliser, right, value)
-            for value in (right.values if left.values is None else left.values) or ()
+            for value in values
         )
     return all(_KINDS[kind](normaliser, left, right, depth) for kind in common)
 
 
 def _may_be(normaliser: Normaliser, branch: Conjunction, value: object) -> bool:
-    """Whether a value may satisfy a branch (True: or not known)."""
-    if branch.values is not None and not any(same_value(value, each) for each in branch.values):
-        return False
+    """Whether a value that a branch lists, if it lists any, may satisfy it (True: or not known)."""
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]

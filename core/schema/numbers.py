@@ -22,6 +22,7 @@ MAX_DIGITS = 30
 #: Decimals of so many digits are told apart by their doubles (IEEE 754-2019, section 5.12.2).
 MAX_EXACT = 15
 
+_DIGITS, _NONZERO, _OTHERS = (CharSet.of(each) for each in ("0123456789", "123456789", "+-.eE"))
 
 #: The largest numerator of a ``multipleOf``: its residues are automaton states.
 MAX_RESIDUES = 1_000_000
@@ -138,12 +139,12 @@ class Numbers:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.digit = terms.chars(CharSet.of("0123456789"))
+        self.digit = terms.chars(_DIGITS)
         self.any_digits = terms.repeat(self.digit, 0, None)
-        self.nonzero = terms.chars(CharSet.of("123456789"))
+        self.nonzero = terms.chars(_NONZERO)
         self.point = terms.literal(".")
         self.minus = terms.literal("-")
-        self.no_digits = terms.repeat(terms.chars(CharSet.of("+-.eE")), 0, None)
+        self.no_digits = terms.repeat(terms.chars(_OTHERS), 0, None)
 
     def term(self, what: NumberRange, *, any_spelling: bool) -> int:
         """The spellings of the numbers of a range.

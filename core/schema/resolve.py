@@ -22,7 +22,7 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": referencing.jsonschema.DRAFT202012,
 }
 
-_ORDER = list(DIALECTS.values())
+_AGES = {address: age for age, address in enumerate(DIALECTS)}
 
 #: The number of the dialect (see `DIALECTS`) in which a keyword first means something, if not the first.
 _SINCE = {
@@ -129,6 +129,9 @@ def _scope(resolver: Any) -> tuple[str, ...]:
 class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
+    Attributes:
+        entries: how many keywords, names and listed values it has, about: those that were met when it was checked.
+
     Args:
         schema: the document.
         registry: schemas that references may name besides, by address. The specification's own metaschemas are known.
@@ -141,19 +144,20 @@ class Document:
         self.schema = schema
         self.registry = registry
         self.dynamic = dynamic
+        self.entries = 0
         self._targets: dict[str, Located] = {}
         self.root = Located(schema, "", resolver=self._resolver if dynamic else None)
 
     @cached_property
     def dialect(self) -> Any:
         """The specification that ``$schema`` names; Draft 2020-12 when it names none that we know."""
-        name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
-        return DIALECTS.get(str(name).rstrip("#"), referencing.jsonschema.DRAFT202012)
+        return list(DIALECTS.values())[self.age]
 
     @cached_property
     def age(self) -> int:
         """The number of the dialect (see `DIALECTS`)."""
-        return _ORDER.index(self.dialect)
+        name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
+        return _AGES.get(str(name).rstrip("#"), len(_AGES) - 1)
 
     @cached_property
     def _validates(self) -> bool:

@@ -93,6 +93,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     forks: list[Located] = []
     inside: set[object] = set()
     clean = True
+    document.entries = 0
     while stack:
         located, positive = stack.pop()
         schema = located.schema
@@ -102,6 +103,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
         if (located.key, positive) in seen:
             continue
         seen.add((located.key, positive))
+        document.entries += len(schema) if isinstance(schema, Mapping) else 0
         if not isinstance(schema, Mapping):
             clean = False
             yield (

@@ -144,6 +144,8 @@ class _Pass:
     counts: dict
     # how many steps all expansions may take
     steps: cython.longlong
+    # see `Document.entries`
+    entries: cython.longlong
 
     def __init__(self, document: Document, options: SchemaOptions) -> None:
         self.document = document
@@ -159,6 +161,7 @@ class _Pass:
         self.targets = {}
         self.counts = {}
         self.steps = 0
+        self.entries = 0
 
     def run(self) -> bool:
         """Whether the document surely has no problem."""
@@ -177,6 +180,7 @@ class _Pass:
             if here < 0:
                 return False
             flags |= here
+        self.document.entries = self.entries
         if not self.forks:
             return True
         try:
@@ -195,6 +199,7 @@ class _Pass:
         what: cython.int
         todo: list = self.todo
         before: cython.Py_ssize_t = len(todo)
+        self.entries += len(schema)
         for keyword, value in schema.items():
             found = self.table.get(keyword)
             if found is None:
@@ -228,9 +233,12 @@ class _Pass:
             elif what == NAMES:
                 if type(value) is not list or not _are_names(value):
                     return -1
+                self.entries += len(value)
             elif what == VALUES or what == VALUE:
-                if what == VALUES and type(value) is not list:
-                    return -1
+                if what == VALUES:
+                    if type(value) is not list:
+                        return -1
+                    self.entries += len(value)
                 for each in value if what == VALUES else (value,):
                     if type(each) not in _SCALARS and not is_json(each):
                         return -1
