@@ -947,83 +947,103 @@ class Trie:
 class Table:
     """What an atom position allows, wherever it stands: tokens that stay inside, and where it may end.
 
-    ``closing`` are the tokens that end where the atom must end (the closing quote of a string).
-    ``ends`` are the trie nodes at which the atom may end: from there on the bytes belong to what follows. ``exit_node``
-    lists their children, sorted by byte (``exit_at[b] .. exit_at[b + 1]``).
+    ``parts`` has one after the other: the trie nodes at which the atom may end (from there on the bytes belong to what
+    follows); the tokens that end where the atom must end (the closing quote of a string); the bytes of the nodes'
+    children, ascending; from where on the children of each byte are listed, and to where; these children.
     """
 
     dense: cython.uint[::1]
     ids: cython.int[::1]
     count: cython.int
     is_dense: cython.bint
-    exit_node: cython.int[::1]
-    exit_at: cython.int[::1]
-    exits: cython.int
-    ends: cython.int[::1]
+    parts: cython.int[::1]
     end_count: cython.int
-    closing: cython.int[::1]
     closing_count: cython.int
+    exit_count: cython.int
     size: cython.longlong
 
     def saved(self) -> tuple:
         """Arrays from which `load_table` makes the same table again."""
-        inside = _copied("I", self.dense) if self.is_dense else _copied("i", self.ids)[: self.count]
-        ends, closing = _copied("i", self.ends)[: self.end_count], _copied("i", self.closing)[: self.closing_count]
-        return array("i", [self.is_dense, self.count]), inside, ends, closing
+        inside = array("i")
+        if self.is_dense:
+            inside = _copied("I", self.dense)
+        elif self.count:
+            inside = _copied("i", self.ids)
+        parts = _copied("i", self.parts) if self.end_count else array("i")
+        closing = parts[self.end_count : self.end_count + self.closing_count]
+        return array("i", [self.is_dense, self.count]), inside, parts[: self.end_count], closing
 
 
 @cython.cfunc
 def _new_table() -> Table:
+    """A table of nothing; arrays that would be empty are left out."""
     table: Table = Table.__new__(Table)
-    nothing = array("i", [0])
-    table.dense = array("I", [0])
-    table.ids = nothing
-    table.exit_node = nothing
-    table.exit_at = nothing
-    table.ends = nothing
-    table.closing = nothing
     table.count = 0
     table.is_dense = False
-    table.exits = 0
     table.end_count = 0
     table.closing_count = 0
-    table.size = 500
+    table.exit_count = 0
+    table.size = 400
     return table
 
 
 @cython.cfunc
-def _set_exits(trie: Trie, table: Table) -> object:
-    """The children of a table's ends, sorted by byte (a counting sort)."""
+def _set_parts(
+    trie: Trie,
+    table: Table,
+    ends: cython.int[::1],
+    closing: cython.int[::1],
+    at: cython.int[::1],
+) -> object:
+    """Give a table its ends, closing tokens, and the ends' children sorted by byte (a counting sort).
+
+    So many of the ends and tokens as the table says; ``at`` is room for 256 numbers.
+    """
     n: cython.int = table.end_count
     i: cython.int
     j: cython.int
     stop: cython.int
     total: cython.int = 0
-    at: cython.int[::1] = array("i", [0]) * 258
+    groups: cython.int = 0
+    for i in range(256):
+        at[i] = 0
     for i in range(n):
-        j = table.ends[i] + 1
-        stop = table.ends[i] + trie.size[table.ends[i]]
+        j = ends[i] + 1
+        stop = ends[i] + trie.size[ends[i]]
         while j < stop:
-            at[trie.byte[j] + 2] += 1
+            if at[trie.byte[j]] == 0:
+                groups += 1
+            at[trie.byte[j]] += 1
             total += 1
             j += trie.size[j]
-    table.exits = total
-    table.size += 4 * n
-    if total == 0:
+    table.exit_count = groups
+    if n == 0:
         return None
-    for i in range(2, 258):
-        at[i] += at[i - 1]
-    nodes: cython.int[::1] = array("i", [0]) * total
+    here: cython.int = n + table.closing_count
+    room: cython.int = here + 2 * groups + 1 + total
+    parts: cython.int[::1] = array("i", [0]) * room
     for i in range(n):
-        j = table.ends[i] + 1
-        stop = table.ends[i] + trie.size[table.ends[i]]
+        parts[i] = ends[i]
+    for i in range(table.closing_count):
+        parts[n + i] = closing[i]
+    stop = here + 2 * groups + 1
+    for i in range(256):
+        if at[i]:
+            parts[here] = i
+            parts[here + groups] = stop
+            here += 1
+            stop += at[i]
+            at[i] = stop - at[i]
+    parts[here + groups] = stop
+    for i in range(n):
+        j = ends[i] + 1
+        stop = ends[i] + trie.size[ends[i]]
         while j < stop:
-            nodes[at[trie.byte[j] + 1]] = j
-            at[trie.byte[j] + 1] += 1
+            parts[at[trie.byte[j]]] = j
+            at[trie.byte[j]] += 1
             j += trie.size[j]
-    table.exit_node = nodes
-    table.exit_at = at[:257]
-    table.size += 4 * total + 1032
+    table.parts = parts
+    table.size += 4 * room
     return None
 
 
@@ -1039,18 +1059,15 @@ def load_table(trie: Trie, saved: tuple) -> Table:
         table.ids = inside
     table.size += 4 * len(inside)
     table.end_count = len(ends)
-    if ends:
-        table.ends = ends
     table.closing_count = len(closing)
-    if closing:
-        table.closing = closing
-    _set_exits(trie, table)
+    # A buffer may not be empty.
+    _set_parts(trie, table, ends or array("i", [0]), closing or array("i", [0]), array("i", [0]) * 256)
     return table
 
 
 @cython.cfunc
 def _bits(bits: cython.uint[::1], words: cython.int) -> cython.uint[::1]:
-    new: cython.uint[::1] = _grown(None, "I", words)
+    new: cython.uint[::1] = array("I", [0]) * words
     i: cython.int
     for i in range(words):
         new[i] = bits[i]
@@ -1187,10 +1204,13 @@ class Masks:
     out_array: object
     out_count: cython.int
     stack: cython.longlong[::1]
+    beside: cython.longlong[::1]
     end: cython.int[::1]
     end_array: object
     end_count: cython.int
-    closing: list
+    closing: cython.int[::1]
+    closing_count: cython.int
+    scratch: cython.int[::1]
     unsure: set
     named: set
     watched: cython.bint
@@ -1223,10 +1243,13 @@ class Masks:
         self.out = self.out_array
         self.out_count = 0
         self.stack = _grown(None, "q", trie.longest + 2)
+        self.beside = _grown(None, "q", trie.longest + 2)
         self.end_array = _grown(None, "i", 1024)
         self.end = self.end_array
         self.end_count = 0
-        self.closing = []
+        self.closing = _grown(None, "i", 256)
+        self.closing_count = 0
+        self.scratch = _grown(None, "i", 256)
         self.unsure = set()
         self.named = set()
         self.watched = False
@@ -1578,15 +1601,16 @@ class Masks:
         table.count = count
         table.is_dense = count > self.words
         if table.is_dense:
-            table.dense = _grown(None, "I", self.words)
+            table.dense = array("I", [0]) * self.words
             for i in range(saved, self.out_count):
                 table.dense[self.out[i] >> 5] |= cython.cast(cython.uint, 1) << (self.out[i] & 31)
             table.size += 4 * self.words
         else:
-            table.ids = array("i", self.out_array[saved : self.out_count]) if count else array("i", [0])
+            if count:
+                table.ids = self.out_array[saved : self.out_count]
             table.size += 4 * count
         self.out_count = saved
-        self._set_ends(table)
+        self._set_ends(table, table)
         return table
 
     @cython.cfunc
@@ -1664,7 +1688,10 @@ class Masks:
         if done:
             token: cython.int = self.trie.token[node]
             while token >= 0:
-                self.closing.append(token)
+                if self.closing_count == len(self.closing):
+                    self.closing = _grown(array("i", self.closing), "i", 2 * self.closing_count)
+                self.closing[self.closing_count] = token
+                self.closing_count += 1
                 token = self.trie.same[token]
         if self.end_count == len(self.end_array):
             self.end_array = _grown(self.end_array, "i", 2 * self.end_count)
@@ -1674,15 +1701,23 @@ class Masks:
         return None
 
     @cython.cfunc
-    def _set_ends(self, table: Table) -> object:
-        """Give a table the noted ends, and their children sorted by byte (a counting sort)."""
-        n: cython.int = self.end_count
-        table.end_count = n
-        table.ends = array("i", self.end_array[:n]) if n else array("i", [0])
-        table.closing_count = len(self.closing)
-        table.closing = array("i", self.closing) if self.closing else array("i", [0])
-        self.closing = []
-        return _set_exits(self.trie, table)
+    def _set_ends(self, table: Table, like: Table) -> object:
+        """Give a table the noted ends, and what follows from them: from ``like``, if that is another with the same."""
+        i: cython.int
+        table.end_count = self.end_count
+        table.closing_count = self.closing_count
+        self.closing_count = 0
+        self.end_count = 0
+        if like is not table and table.end_count and like.end_count == table.end_count:
+            for i in range(table.end_count):
+                if like.parts[i] != self.end[i]:
+                    break
+            else:
+                table.closing_count = like.closing_count
+                table.exit_count = like.exit_count
+                table.parts = like.parts
+                return None
+        return _set_parts(self.trie, table, self.end, self.closing, self.scratch)
 
     @cython.cfunc
     def _runs(self, number: cython.int) -> Runs:
@@ -1856,7 +1891,7 @@ class Masks:
         for i in range(runs.ends):
             if automaton.facts[_FACTS * state + _LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
-        self._set_ends(table)
+        self._set_ends(table, table)
         return table
 
     @cython.cfunc
@@ -1896,7 +1931,7 @@ class Masks:
                 token = trie.same[token]
             self.stack[depth] = then
             i += 1
-        self._set_ends(table)
+        self._set_ends(table, table)
         return table
 
     @cython.cfunc
@@ -1974,7 +2009,9 @@ class Masks:
         for byte in range(256):
             if trie.child[byte] >= 0 and automaton._step(atom, byte) == automaton._step(free, byte):
                 same += trie.size[trie.child[byte]]
-        return 1 if 2 * same > trie.nodes else 0
+                if 2 * same > trie.nodes:
+                    return 1
+        return 0
 
     @cython.cfunc
     def _near_table(self, atom: cython.longlong, free: cython.longlong) -> Table:
@@ -1991,7 +2028,7 @@ class Masks:
         table.is_dense = True
         table.dense = _bits(base.dense, self.words)
         table.size += 4 * self.words
-        beside: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)
+        beside: cython.longlong[::1] = self.beside
         beside[0] = free
         self.stack[0] = atom
         i: cython.int = 1
@@ -2028,7 +2065,7 @@ class Masks:
             beside[depth] = wide
             self.stack[depth] = then
             i += 1
-        self._set_ends(table)
+        self._set_ends(table, base)
         return table
 
     @cython.cfunc
@@ -2075,7 +2112,7 @@ class Masks:
         for i in range(counts.ends):
             if needed <= counts.end_chars[i] <= left:
                 self._end(counts.end[i], True)
-        self._set_ends(table)
+        self._set_ends(table, table)
         if len(known) >= MOST_COUNTED:
             del known[next(iter(known))]
         known[key] = table
@@ -2148,33 +2185,32 @@ class Masks:
         start: cython.int = automaton.head_at[rest]
         h: cython.int
         i: cython.int
+        k: cython.int
         byte: cython.int
-        low: cython.int
-        high: cython.int
+        only: cython.int
+        groups: cython.int = table.exit_count
+        first: cython.int = table.end_count + table.closing_count
         atom: cython.longlong
         then: cython.longlong
         for h in range(start, start + automaton.head_count[rest]):
             atom = automaton.head_atom[h]
-            low = 0
-            high = 256
+            only = -1
             if (atom >> TAG) == SPECIAL:
                 continue
             if (atom >> TAG) == DYNAMIC:
                 self._cross_table_dynamic(table, atom, automaton.head_rest[h])
                 continue
-            if table.exits == 0:
-                continue
             if (atom >> TAG) == LITERAL:
-                low = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
-                high = low + 1
-            for byte in range(low, high):
-                if table.exit_at[byte] == table.exit_at[byte + 1]:
+                only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            for k in range(first, first + groups):
+                byte = table.parts[k]
+                if only >= 0 and byte != only:
                     continue
                 then = automaton._step(atom, byte)
                 if then < 0:
                     continue
-                for i in range(table.exit_at[byte], table.exit_at[byte + 1]):
-                    self._arrive(table.exit_node[i], then, automaton.head_rest[h])
+                for i in range(table.parts[k + groups], table.parts[k + groups + 1]):
+                    self._arrive(table.parts[i], then, automaton.head_rest[h])
         return None
 
     @cython.cfunc
@@ -2184,7 +2220,7 @@ class Masks:
         i: cython.int
         if self.crossed > 0 or kind == 3:
             for i in range(table.end_count):
-                self._doubt(table.ends[i], kind, False)
+                self._doubt(table.parts[i], kind, False)
         weight: cython.int = 1 if kind == 1 else 2
         if kind == 1:
             self.watched = True
@@ -2240,18 +2276,19 @@ class Masks:
                 table = self._table(atom)
                 if table.count:
                     mask.tables.append(table)
-                for j in range(table.closing_count):
-                    self._emit_one(table.closing[j])
+                for j in range(table.end_count, table.end_count + table.closing_count):
+                    self._emit_one(table.parts[j])
                 self._cross_table(table, rest)
         if automaton.state_accepts[state]:
             for token in self.finals:
                 self._emit(token)
         mask.count = self.out_count
-        mask.ids = array("i", self.out_array[: self.out_count]) if self.out_count else array("i", [0])
+        if self.out_count:
+            mask.ids = self.out_array[: self.out_count]
         mask.size = 250 + 4 * mask.count
         mask.watched = self.watched
-        mask.unsure = tuple(sorted(self.unsure))
-        mask.named = tuple(sorted(self.named - self.unsure))
+        mask.unsure = tuple(sorted(self.unsure)) if self.unsure else ()
+        mask.named = tuple(sorted(self.named - self.unsure)) if self.named else ()
         mask.is_settled = not (mask.watched or mask.unsure or mask.named)
         if not mask.is_settled:
             mask.size += 40 * (len(self.unsure) + len(self.named))
