@@ -72,9 +72,13 @@ FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
 FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
 
 
+#: To be repeated, which is the quickest way to an array of zeros.
+_ZERO = {code: array(code, [0]) for code in "BHIQhiq"}
+
+
 def _grown(old, code: str, size: int):
     """A copy of an array with room for ``size`` items, zero-filled."""
-    new = array(code, bytes(size * array(code).itemsize))
+    new = _ZERO[code] * size
     if old is not None:
         new[: len(old)] = old
     return new

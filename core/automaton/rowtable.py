@@ -55,9 +55,12 @@ _LIKE = cython.declare(cython.int, 7)
 _MANY = cython.declare(cython.int, 2**30)
 
 
-def _enlarged(old, size: int) -> array:
-    """A copy of an array with room for ``size`` items, zero-filled."""
-    new = array(old.typecode, [0]) * size
+_ZERO = array("i", [0])
+
+
+def _enlarged(old: array, size: int) -> array:
+    """A copy of an array of integers with room for ``size`` items, zero-filled."""
+    new = _ZERO * size
     new[: len(old)] = old
     return new
 
@@ -127,7 +130,7 @@ class RowTable:
         self._begin(terms)
         self.count = self.room = self.base_count = self.base_functions = 0
         self.facts_array = array("i")
-        self.base_array = array("i", [0])  # a buffer may not be empty
+        self.base_array = _ZERO  # a buffer may not be empty
         self.base = self.base_array
         self.functions = []
         self.function_numbers = {}
@@ -202,7 +205,7 @@ class RowTable:
         size: cython.int = 128
         while size < 2 * room:
             size *= 2
-        self.slots = array("i", [0]) * size
+        self.slots = _ZERO * size
         self.mask = size - 1
         state: cython.int
         slot: cython.ulonglong
@@ -366,7 +369,7 @@ class RowTable:
 
     def row(self, state: cython.int) -> list:
         """The 256 successors of a state. They are not kept: see `derive`."""
-        found = array("i", [0]) * 256
+        found = _ZERO * 256
         self._derive(state, found, 0)
         return list(found)
 
@@ -435,7 +438,7 @@ class RowTable:
         starts, targets = self.store.segments(term)
         count: cython.int = len(starts)
         if 2 * count + 1 > self.bound_room:
-            self.bound = array("i", [0]) * max(64, 4 * count)
+            self.bound = _ZERO * max(64, 4 * count)
             self.bound_room = len(self.bound)
         i: cython.int = 0
         for start in starts:
