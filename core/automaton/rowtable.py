@@ -59,7 +59,7 @@ _ZERO = array("i", [0])
 
 
 def _enlarged(old: array, size: int) -> array:
-    """A copy of an array of integers with room for ``size`` items, zero-filled."""
+    """A copy of an array of integers with room for ``size`` items."""
     new = _ZERO * size
     new[: len(old)] = old
     return new
@@ -470,11 +470,10 @@ class RowTable:
     def _derive_body(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
         kind: cython.int = self.facts[_FACTS * state + _KIND]
         term: cython.int = self.facts[_FACTS * state + _ABOUT]
-        i: cython.int
+        i: cython.int = 0
         j: cython.int
         target: cython.int
         self._load(term, kind)
-        i = 0
         while self.bound[2 * i] < 0x80:
             stop: cython.int = min(self.bound[2 * i + 2], 0x80)
             target = self.bound[2 * i + 1]
@@ -567,14 +566,12 @@ class RowTable:
     @cython.cfunc
     def _derive_escape(self, term: cython.int, row: cython.int[::1], at: cython.int) -> object:
         self._load(term, _QUOTED)
-        byte: cython.int
-        code: cython.int
         i: cython.int
         for byte, code in SHORT_ESCAPES.items():
             i = 0
             while self.bound[2 * i + 2] <= code:
                 i += 1
-            row[at + byte] = self.bound[2 * i + 1]
+            row[at + cython.cast(cython.int, byte)] = self.bound[2 * i + 1]
         # A high surrogate stands for 0x400 characters; what its low partner may be is what remains of them.
         i = 0
         begin: cython.int = 0x10000
