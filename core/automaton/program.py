@@ -37,7 +37,7 @@ from .seed import Seed
 #: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms and nodes
 #: take in them on average (measured; keys, arguments and derivatives included).
 PROGRAM_MEMORY = 64 * 2**20
-TERM_BYTES, NODE_BYTES = 700, 700
+TERM_BYTES, NODE_BYTES = 700, 300
 
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 160_000

@@ -505,7 +505,8 @@ class Nodes:
         second: cython.int
         is_new: cython.bint
         seen = set() if self._top - start > _MANY * width else None
-        for i in range(start, self._top, width):
+        i = start
+        while i < self._top:
             second = self._stack[i + 1] if width == 2 else 0
             if seen is not None:
                 key = (cython.cast(cython.longlong, self._stack[i]) << 32) | second
@@ -513,15 +514,16 @@ class Nodes:
                 seen.add(key)
             else:
                 is_new = True
-                for j in range(start, end, width):
-                    if self._stack[j] == self._stack[i] and (width == 1 or self._stack[j + 1] == second):
-                        is_new = False
-                        break
+                j = start
+                while j < end and is_new:
+                    is_new = self._stack[j] != self._stack[i] or (width == 2 and self._stack[j + 1] != second)
+                    j += width
             if is_new:
                 self._stack[end] = self._stack[i]
                 if width == 2:
                     self._stack[end + 1] = second
                 end += width
+            i += width
         self._top = end
         return 0
 
