@@ -1991,14 +1991,27 @@ class Masks:
                 marks.count += 1
                 token = trie.same[token]
             state[trie.depth[i]] = here
+            if then == star and trie.size[i] > 1 and self._stays(i, cython.cast(cython.int, star)):
+                for parent in range(trie.first[i + 1], trie.first[i + trie.size[i]]):
+                    token = trie.order[parent]
+                    plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                    marks.count += 1
+                i += trie.size[i]
+                continue
             i += 1
-        nodes = array("i", [i for i in range(trie.nodes) if wanted[i]])
-        marks.nodes = len(nodes)
-        nodes.append(trie.nodes)
-        marks.node = nodes
-        marks.after = array("i", nodes)
+        marks.nodes = 0
+        for i in range(trie.nodes):
+            marks.nodes += wanted[i]
+        marks.node = _grown(None, "i", marks.nodes + 1)
+        marks.after = _grown(None, "i", marks.nodes + 1)
+        parent = 0
+        for i in range(trie.nodes):
+            if wanted[i]:
+                marks.node[parent] = i
+                parent += 1
+        marks.node[parent] = marks.after[parent] = trie.nodes
         for i in range(marks.nodes):
-            marks.after[i] = _first_from(marks.node, marks.nodes, nodes[i] + trie.size[nodes[i]])
+            marks.after[i] = _first_from(marks.node, marks.nodes, marks.node[i] + trie.size[marks.node[i]])
         marks.plain = plain
         return marks
 
