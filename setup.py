@@ -23,6 +23,8 @@ COMPILED = (
     "core/language/lookback.py",
     "core/schema/sound.py",
     "core/language/nodes.py",
+    "core/language/termpool.py",
+    "core/language/termtable.py",
 )
 
 
@@ -54,6 +56,16 @@ def compiler_works() -> bool:
     return True
 
 
+def declarations() -> str:
+    """A folder in which Cython finds what modules declare for one another (``.pxd``) under their import names."""
+    folder = Path("build", "declarations")
+    for path in [*Path("core").rglob("*.pxd"), *Path("core").rglob("__init__.py")]:
+        copy = folder / "toolgrammar" / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    return str(folder)
+
+
 def extensions() -> list[Any]:
     """The extensions to build; empty when they are switched off or cannot be built."""
     if os.environ.get("TOOLGRAMMAR_NO_EXTENSIONS", "") not in ("", "0"):
@@ -71,7 +83,7 @@ def extensions() -> list[Any]:
         Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], optional=True)
         for path in sources
     ]
-    return list(cythonize(modules, build_dir="build/cython", language_level=3))
+    return list(cythonize(modules, build_dir="build/cython", language_level=3, include_path=[declarations()]))
 
 
 setup(packages=packages(), ext_modules=extensions())

@@ -1,0 +1,39 @@
+"""What terms there are: the kinds of `Terms`, and the constants that go with them.
+
+========= ===================================================================================================
+EMPTY     no string at all
+EPSILON   the empty string
+CHARS     one character of a class; the arguments are the code points at which membership flips
+SEQ       concatenation: left (never a SEQ itself), right
+ALT       union: parts in order, none of them an ALT
+AND       intersection: parts in order, none of them an AND
+NOT       complement, relative to all strings
+REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
+WORDS     finitely many strings: a list, its first word, the one behind its last, and how many characters of each
+          have been read
+MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `TermTable.multiple`)
+DEFERRED  what is made when it is looked into; the argument is a number of its own
+========= ===================================================================================================
+"""
+
+from __future__ import annotations
+
+EMPTY_KIND, EPSILON_KIND, CHARS, SEQ, ALT, AND, NOT, REPEAT, WORDS, MULTIPLE, DEFERRED = range(11)
+
+#: The first terms of every store.
+EMPTY, EPSILON, ANY, ALL = range(4)
+
+#: What is known of a term. REGULAR: made without intersection and complement, and does not hold itself.
+NULLABLE, REGULAR, LIVE, DEAD = 1, 2, 4, 8
+
+#: No upper bound.
+NONE = -1
+
+#: Bounds of repetitions beyond this are none: no text is that long.
+MANY = 2**31 - 1
+
+#: One more than the last code point.
+END = 0x110000
+
+#: How many distinct terms one store may hold: some hundred MB, and seconds of work.
+MAX_TERMS = 200_000
