@@ -176,7 +176,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.shapes", "MAX_REGIONS"),
         ("core.schema.common", "MAX_SPACES"),
         ("core.schema.numbers", "MAX_DIGITS"),
-        ("core.language.terms", "MAX_TERMS"),
+        ("core.language.termkinds", "MAX_TERMS"),
         ("core.language.shortest", "MAX_SEARCHED"),
         ("core.language.nodes", "MAX_NODES"),
         ("core.language.nodes", "SHARED_ROOM"),

@@ -11,6 +11,7 @@ Compiled where that is possible (Cython in pure-Python mode). What other compile
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Sequence
 
 from ..errors import LimitError
 from . import termkinds
@@ -337,7 +338,6 @@ class TermPool:
         found = self.ranges_of.get(chars)
         if found is None:
             at: cython.int = self.arg_at[chars]
-            i: cython.int
             pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
             found = self.ranges_of[chars] = tuple(pairs)
         return found
@@ -531,8 +531,8 @@ class TermPool:
         missing: cython.int = places - max(behind, 0)
         power: cython.longlong = 1  # of ten, or more than `of`
         shifted: cython.longlong = remainder
-        i: cython.int
-        for i in range(missing):
+        while missing > 0:
+            missing -= 1
             shifted = shifted * 10 % of
             if power <= of:
                 power *= 10

@@ -9,6 +9,8 @@ Compiled where that is possible (Cython in pure-Python mode). What others ask of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ..errors import LimitError
 from . import termkinds
 
@@ -281,7 +283,6 @@ class TermTable(TermPool):
             self._row(term)
             at: cython.int = self.row_at[term]
             stop: cython.int = at + self.row_count[term]
-            i: cython.int
             starts = tuple([self.starts[i] for i in range(at, stop)])
             found = self.segments_of[term] = starts, tuple([self.targets[i] for i in range(at, stop)])
         return found
@@ -543,7 +544,6 @@ class TermTable(TermPool):
         term what it stands for."""
         kind: cython.int = self.kind[term]
         at: cython.int = self.arg_at[term]
-        i: cython.int
         if kind == CHARS:
             return kind, self.ranges(term)
         if kind == DEFERRED:

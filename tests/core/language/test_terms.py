@@ -149,6 +149,35 @@ def test_too_many_terms_hit_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         terms.matches(term, "ab" * 300)
 
 
+def test_many_parts_are_no_matter_and_deep_ones_hit_a_limit() -> None:
+    """Thousands of optional parts one behind the other are read one by one; thousands of parts in one another are
+    refused."""
+    terms = Terms()
+    optional = terms.repeat(terms.literal("a"), 0, 1)
+    assert terms.matches(terms.sequence([optional, terms.repeat(terms.literal("b"), 0, 1)] * 3_000), "ab" * 5)
+    deep = optional
+    for _ in range(3_000):
+        deep = terms.not_(terms.seq(deep, terms.literal("c")))
+    with pytest.raises(ToolGrammarError, match="too deep"):
+        terms.matches(deep, "c")
+    assert terms.matches(terms.literal("c"), "c")
+
+
+def test_words_are_the_same_term_as_the_same_words_behind_others() -> None:
+    """What is left of words that end alike is one term, however it was reached; also of very many words."""
+    terms = Terms()
+    term = terms.words(["left-a", "left-b", "right-a", "right-b"])
+    rest = terms.words(["-a", "-b"])
+    for beginning in ("left", "right"):
+        state = term
+        for char in beginning:
+            state = terms.derivative(state, ord(char))
+        assert state == rest
+    many = [f"{first}{number:03}" for first in "ab" for number in range(300)]
+    assert all(terms.matches(terms.words(many), word) for word in many)
+    assert not any(terms.matches(terms.words(many), word) for word in ("", "a", "a30", "a300", "c000", "a0000"))
+
+
 PIECES = ["a", "b", "_", " ", ".", "[ab]", "[^a]", "\\w", "\\W", "\\s", "\\d", "(?:ab|b)", "(a)", "x"]
 QUANTIFIERS = ["", "", "", "*", "+", "?", "{2}", "{0,1}", "{1,}", "*?", "+?"]
 ASSERTIONS = ["", "", "", "^", "$", "\\b", "\\B", "(?=a)", "(?!a)", "(?=.*b)", "(?!.*b)", "(?<=a)", "(?<!a)"]
