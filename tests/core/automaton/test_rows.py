@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.automaton.rows import DEAD, DONE, Rows
+from toolgrammar.core.automaton.layout import DEAD, DONE, FACTS, ROW_AT
+from toolgrammar.core.automaton.rows import Rows
+from toolgrammar.core.automaton.seed import Seed
 from toolgrammar.core.language.regex import regex_term
 from toolgrammar.core.language.terms import Terms
 
@@ -41,6 +43,51 @@ def test_no_row_is_a_dead_end(pattern: str, quoted: bool) -> None:
             queue.append(target)
         if len(queue) > 2_000:
             break
+
+
+def reached(rows: Rows, start: int, most: int = 150) -> list[list[int]]:
+    """The rows of the states that a text can reach, numbered in the order in which it does."""
+    number = {DEAD: DEAD, DONE: DONE, start: 1}
+    queue = [start]
+    table = []
+    for state in queue:
+        for target in rows.row(state):
+            if target not in number and len(queue) < most:
+                number[target] = len(queue) + 1
+                queue.append(target)
+        table.append([number.get(target, -2) for target in rows.row(state)])
+    return table
+
+
+def test_copies_of_a_seed_know_it_and_not_one_another() -> None:
+    """Stores that begin with a seed spell as a store of their own does, whatever other copies have added."""
+    seed = Seed(lambda terms: [(terms.ALL, True), (regex_term(terms, "^[a-z]+$", whole=False), True)])
+    stores = [seed.copies() for _ in PATTERNS]
+    for turn in range(2):
+        for pattern, (terms, rows) in zip(PATTERNS, stores, strict=True):
+            before = len(rows)
+            found = reached(rows, rows.start(regex_term(terms, pattern, whole=False), True))
+            own = Terms()
+            alone = Rows(own)
+            assert found == reached(alone, alone.start(regex_term(own, pattern, whole=False), True)), (pattern, turn)
+            assert rows.seeded() == len(seed.copies()[1]) and (turn == 0 or before == len(rows))
+
+
+def test_a_row_takes_room_when_it_is_asked_for() -> None:
+    """A state that was only numbered has no row, and one that was derived is not derived again."""
+    terms = Terms()
+    rows = Rows(terms)
+    start = rows.start(terms.ALL, True)
+    version = rows.derive(start)
+    held = rows.byte_count()
+    assert rows.derive(start) == version
+    body = rows.row(start)[0x22]
+    rows.derive(body)
+    assert len(rows) == 11 and rows.byte_count() < held + 4_096
+    table, facts, room = rows.arrays()
+    known = [facts[FACTS * state + ROW_AT] >= 0 for state in range(min(room, len(rows)))]
+    assert known == [state in (start, body) for state in range(len(rows))]
+    assert list(table[facts[FACTS * body + ROW_AT] :][:256]) == rows.row(body)
 
 
 def spellings(draw: st.DrawFn, text: str, *, raw_ascii: bool) -> str:
