@@ -10,6 +10,7 @@ from ..errors import Place, UnsupportedSchemaError
 from ..language.regex import regex_term
 from ..language.terms import Terms
 from .conjunction import (
+    EVERY,
     TYPES,
     ArrayPart,
     Arrays,
@@ -29,6 +30,10 @@ from .resolve import Document, Located
 
 _OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
 ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
+_OF_OBJECTS = _OBJECT_PART | {"propertyNames", "required", "minProperties", "maxProperties"}
+_OF_ARRAYS = ARRAY_PART | {"contains", "minItems", "maxItems", "uniqueItems"}
+_OF_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
+_OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 
 
 class Assertions:
@@ -64,18 +69,17 @@ class Assertions:
         """What a schema itself asserts; None when nothing can satisfy it."""
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
-            return Conjunction()
-        types = frozenset(TYPES)
-        numbers = NumberRange()
+            return EVERY
+        types, numbers = EVERY.types, EVERY.numbers
         if self.asserts(located, "type"):
             types, integer = types_of(schema)
-            numbers = NumberRange(integer=integer)
+            numbers = NumberRange(integer=True) if integer else numbers
         values = self.values(located)
         if values == () or not types:
             return None
         numbers = self._numbers(numbers, located)
-        strings = Strings()
-        if schema.keys() & {"minLength", "maxLength", "pattern", "format"}:
+        strings = EVERY.strings
+        if not _OF_STRINGS.isdisjoint(schema):
             most = schema.get("maxLength") if self.asserts(located, "maxLength") else None
             strings = Strings(
                 int(schema.get("minLength", 0)) if self.asserts(located, "minLength") else 0,
@@ -106,6 +110,8 @@ class Assertions:
 
     def _object_facts(self, located: Located) -> Objects:
         schema = located.schema
+        if _OF_OBJECTS.isdisjoint(schema):
+            return EVERY.objects
         required = schema.get("required", ()) if self.asserts(located, "required") else ()
         most = schema.get("maxProperties") if self.asserts(located, "maxProperties") else None
         return Objects(
@@ -118,6 +124,8 @@ class Assertions:
 
     def _array_facts(self, located: Located) -> Arrays:
         schema = located.schema
+        if _OF_ARRAYS.isdisjoint(schema):
+            return EVERY.arrays
         most = schema.get("maxItems") if self.asserts(located, "maxItems") else None
         return Arrays(
             parts=(self.array_part(located),) if schema.keys() & ARRAY_PART else (),
@@ -140,6 +148,8 @@ class Assertions:
 
     def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
         schema = located.schema
+        if _OF_NUMBERS.isdisjoint(schema):
+            return numbers
         for least, value, strict in bounds_of(schema) if self.document.knows("minimum") else ():
             numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
         if self.asserts(located, "multipleOf"):

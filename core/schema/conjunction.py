@@ -10,12 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from .numbers import NumberRange
 from .resolve import Located
 
 TYPES = ("null", "boolean", "number", "string", "array", "object")
+
+Value = TypeVar("Value")
+
+_ANY_NUMBER = NumberRange()
+
+
+def hashed_once(kind: type[Value]) -> type[Value]:
+    """A class of immutable values whose hash is remembered: what they are made of may be large."""
+    computed = kind.__hash__
+
+    def remembered(self: Value) -> int:
+        held = self.__dict__
+        found: int | None = held.get("_hash")
+        if found is None:
+            found = held["_hash"] = computed(self)
+        return found
+
+    kind.__hash__ = remembered  # type: ignore[method-assign, assignment]
+    return kind
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,7 @@ class Literal:
     positive: bool = True
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Any_:
     """At least one of the formulas holds; of none: never true."""
@@ -33,6 +53,7 @@ class Any_:
     parts: tuple[Formula, ...]
 
 
+@hashed_once
 @dataclass(frozen=True)
 class All:
     """All formulas hold; of none: always true."""
@@ -53,6 +74,7 @@ class ObjectPart:
     names_properties: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Others:
     """Every member that none of the parts speaks of satisfies the formula (``unevaluatedProperties``)."""
@@ -61,6 +83,7 @@ class Others:
     formula: Formula
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Exists:
     """Some member satisfies the formula, and its name is...
@@ -84,6 +107,7 @@ class ArrayPart:
     items: Formula | None = None
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Contains:
     """Between ``least`` and ``most`` of the items at positions ``first <= i < end`` satisfy the formula."""
@@ -95,6 +119,7 @@ class Contains:
     most: int | None = None
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Rest:
     """Every item that is at no position of the parts and matches none of ``found`` satisfies the formula
@@ -117,6 +142,7 @@ class Strings:
     not_formats: tuple[str, ...] = ()
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Objects:
     """What is asked of objects."""
@@ -131,6 +157,7 @@ class Objects:
     most: int | None = None
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Arrays:
     """What is asked of arrays."""
@@ -153,10 +180,10 @@ class Conjunction:
     types: frozenset[str] = frozenset(TYPES)
     values: tuple[Any, ...] | None = None
     not_values: tuple[Any, ...] = ()
-    numbers: NumberRange = field(default_factory=NumberRange)
-    strings: Strings = field(default_factory=Strings)
-    arrays: Arrays = field(default_factory=Arrays)
-    objects: Objects = field(default_factory=Objects)
+    numbers: NumberRange = _ANY_NUMBER
+    strings: Strings = Strings()
+    arrays: Arrays = Arrays()
+    objects: Objects = Objects()
 
 
 @dataclass(frozen=True)
@@ -177,7 +204,8 @@ Goal = tuple[Formula, ...]
 TRUE = All(())
 FALSE = Any_(())
 
-_EVERY = Conjunction()
+#: What says nothing.
+EVERY = Conjunction()
 
 
 def negated(formula: Formula) -> Formula:
@@ -209,7 +237,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
         types,
         values,
         left.not_values + right.not_values,
-        left.numbers if right.numbers == _EVERY.numbers else left.numbers.meet(right.numbers),
+        _meet_numbers(left.numbers, right.numbers),
         _meet_strings(left.strings, right.strings),
         _meet_arrays(left.arrays, right.arrays),
         _meet_objects(left.objects, right.objects),
@@ -236,9 +264,17 @@ def _crossed(bounds: Strings | Arrays | Objects) -> bool:
     return bounds.most is not None and bounds.least > bounds.most
 
 
-def _meet_strings(left: Strings, right: Strings) -> Strings:
-    if right == _EVERY.strings:
+def _meet_numbers(left: NumberRange, right: NumberRange) -> NumberRange:
+    if right is EVERY.numbers or right == EVERY.numbers:
         return left
+    return right if left is EVERY.numbers else left.meet(right)
+
+
+def _meet_strings(left: Strings, right: Strings) -> Strings:
+    if right is EVERY.strings:
+        return left
+    if left is EVERY.strings:
+        return right
     return Strings(
         max(left.least, right.least),
         _lower(left.most, right.most),
@@ -250,8 +286,10 @@ def _meet_strings(left: Strings, right: Strings) -> Strings:
 
 
 def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
-    if right == _EVERY.arrays:
+    if right is EVERY.arrays:
         return left
+    if left is EVERY.arrays:
+        return right
     return Arrays(
         _union(left.parts, right.parts),
         _union(left.rests, right.rests),
@@ -263,8 +301,10 @@ def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
 
 
 def _meet_objects(left: Objects, right: Objects) -> Objects:
-    if right == _EVERY.objects:
+    if right is EVERY.objects:
         return left
+    if left is EVERY.objects:
+        return right
     return Objects(
         _union(left.parts, right.parts),
         _union(left.others, right.others),

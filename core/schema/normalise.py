@@ -14,6 +14,7 @@ from typing import NamedTuple, Union
 from ..errors import InvalidSchemaError, LimitError, Place
 from .assertions import Assertions
 from .conjunction import (
+    EVERY,
     TRUE,
     All,
     Any_,
@@ -41,6 +42,7 @@ MAX_STEPS = 40_000
 MAX_TOTAL = 80_000
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
 class _Step(NamedTuple):
@@ -50,6 +52,8 @@ class _Step(NamedTuple):
     above: frozenset[object]
     scopes: tuple[Scope, ...]
 
+
+_UNSEEN = Seen()
 
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
@@ -70,6 +74,7 @@ class Normaliser(Assertions):
         self.steps = 0
         self.rough = 0
         self._overlaps: dict[Located, list[frozenset[int]]] = {}
+        self._negations: dict[tuple[Located, bool], Formula] = {}
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
@@ -84,7 +89,7 @@ class Normaliser(Assertions):
         steps: _Steps = None
         for formula in reversed(goal):
             steps = (_Step(formula, frozenset(), ()), steps)
-        todo: list[tuple[Conjunction, _Steps, Seen]] = [(Conjunction(), steps, Seen())]
+        todo: list[tuple[Conjunction, _Steps, Seen]] = [(EVERY, steps, _UNSEEN)]
         taken = 0
         scopes = 0
         while todo:
@@ -102,12 +107,11 @@ class Normaliser(Assertions):
             formula = step.formula
             if isinstance(formula, All):
                 for part in reversed(formula.parts):
-                    rest = (step._replace(formula=part), rest)
+                    rest = (_Step(part, step.above, step.scopes), rest)
                 todo.append((conjunction, rest, seen))
             elif isinstance(formula, Any_):
-                todo.extend(
-                    (conjunction, (step._replace(formula=part), rest), seen) for part in reversed(formula.parts)
-                )
+                for part in reversed(formula.parts):
+                    todo.append((conjunction, (_Step(part, step.above, step.scopes), rest), seen))
             elif isinstance(formula, But):
                 scope = Scope(scopes, formula.located, formula.keyword)
                 scopes += 1
@@ -135,10 +139,10 @@ class Normaliser(Assertions):
                     )
                 above = step.above | {key} if refers else step.above
                 if not formula.positive:
-                    todo.append((conjunction, (_Step(negation(self, located), above, ()), rest), seen))
+                    todo.append((conjunction, (_Step(self._negation(located), above, ()), rest), seen))
                     continue
                 inner = step.scopes
-                if any(self.asserts(located, word) for word in ("unevaluatedProperties", "unevaluatedItems")):
+                if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
                     scope = Scope(scopes, located)
                     scopes += 1
                     seen = seen._replace(opened=(*seen.opened, scope))
@@ -163,6 +167,14 @@ class Normaliser(Assertions):
         for part in reversed(self._applied(located, scopes)):
             rest = (_Step(part, above, scopes), rest)
         yield merged, rest, reported(self, located, seen, scopes) if scopes else seen
+
+    def _negation(self, located: Located) -> Formula:
+        """The negation of a schema; made once."""
+        key = located, self.rough > 0
+        found = self._negations.get(key)
+        if found is None:
+            found = self._negations[key] = negation(self, located)
+        return found
 
     def _too_many(self, goal: Goal) -> LimitError:
         pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), "")
