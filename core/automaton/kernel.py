@@ -1080,8 +1080,11 @@ def _bits(bits: cython.uint[::1], words: cython.int) -> cython.uint[::1]:
 
 @cython.cclass
 class Counts:
-    """Tokens that stay inside a JSON string (from between two characters on) with their number of characters, and the
-    trie nodes of closing quotes with the number of characters before them."""
+    """Tokens that stay inside a JSON string (from between two characters on), by their number of characters, and the
+    trie nodes of closing quotes with the number of characters before them.
+
+    The tokens of at most ``n`` characters are the first ``until[n]``.
+    """
 
     token: cython.int[::1]
     token_chars: cython.int[::1]
@@ -1090,6 +1093,7 @@ class Counts:
     end_chars: cython.int[::1]
     ends: cython.int
     longest: cython.int
+    until: cython.int[::1]
 
     def saved(self) -> tuple:
         """Arrays from which `load_counts` makes the same counts again."""
@@ -1103,7 +1107,29 @@ def load_counts(saved: tuple) -> Counts:
     counts: Counts = Counts.__new__(Counts)
     counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
     counts.tokens, counts.ends, counts.longest = numbers
+    _sort_counts(counts)
     return counts
+
+
+@cython.cfunc
+def _sort_counts(counts: Counts) -> object:
+    """Bring the tokens in the order of their characters (a counting sort, stable)."""
+    until: cython.int[::1] = array("i", [0]) * (counts.longest + 2)
+    tokens: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
+    chars: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
+    i: cython.int
+    at: cython.int
+    for i in range(counts.tokens):
+        until[counts.token_chars[i] + 1] += 1
+    for i in range(1, counts.longest + 2):
+        until[i] += until[i - 1]
+    for i in range(counts.tokens):
+        at = until[counts.token_chars[i]]
+        until[counts.token_chars[i]] += 1
+        tokens[at] = counts.token[i]
+        chars[at] = counts.token_chars[i]
+    counts.token, counts.token_chars, counts.until = tokens, chars, until
+    return None
 
 
 @cython.cclass
@@ -2114,12 +2140,15 @@ class Masks:
         i: cython.int
         inside = self.shared.get(("inside", left))
         if inside is None:
-            table.dense = _grown(None, "I", self.words)
-            table.count = 0
-            for i in range(counts.tokens):
-                if counts.token_chars[i] <= left:
+            table.count = counts.until[left]
+            if 2 * table.count < counts.tokens or left == counts.longest:
+                table.dense = array("I", [0]) * self.words
+                for i in range(table.count):
                     table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
-                    table.count += 1
+            else:  # few are too long
+                table.dense = _bits(self._free_bits(counts), self.words)
+                for i in range(table.count, counts.tokens):
+                    table.dense[counts.token[i] >> 5] &= ~(cython.cast(cython.uint, 1) << (counts.token[i] & 31))
             self.shared[("inside", left)] = table
         else:
             table.dense = cython.cast(Table, inside).dense
@@ -2134,6 +2163,22 @@ class Masks:
             del known[next(iter(known))]
         known[key] = table
         return table
+
+    @cython.cfunc
+    def _free_bits(self, counts: Counts) -> cython.uint[::1]:
+        """A bit for each token that stays inside a JSON string."""
+        found = self.shared.get(("inside", counts.longest))
+        table: Table
+        i: cython.int
+        if found is None:
+            table = _new_table()
+            table.count = counts.tokens
+            table.dense = array("I", [0]) * self.words
+            for i in range(counts.tokens):
+                table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
+            found = self.shared["inside", counts.longest] = table
+        table = found
+        return table.dense
 
     @cython.cfunc
     def _counts(self) -> Counts:
@@ -2189,6 +2234,7 @@ class Masks:
         # One item more than there are, since a buffer may not be empty.
         counts.token, counts.token_chars = [each[: token_count + 1] for each in rooms[:2]]
         counts.end, counts.end_chars = [each[: end_count + 1] for each in rooms[2:]]
+        _sort_counts(counts)
         self.shared["counts"] = counts
         return counts
 
