@@ -56,6 +56,11 @@ def _sized(old, code: str, size: int) -> array:
     return new
 
 
+def plain_text(text: object) -> str:
+    """A string as one of the builtin type itself: what users give may be of a class derived from it."""
+    return text if type(text) is str else str.__str__(text)
+
+
 @cython.cfunc
 @cython.inline
 def _mixed(so_far: cython.ulonglong, value: cython.int) -> cython.ulonglong:
@@ -344,8 +349,9 @@ class TermPool:
 
     # -- words -------------------------------------------------------------------------------------------------
 
-    def literal(self, text: str) -> int:
+    def literal(self, text: object) -> int:
         """Exactly ``text``."""
+        text = plain_text(text)
         found = self.spelled.get(text)
         if found is None:
             found = self.spelled[text] = self._list((text,))
@@ -353,7 +359,7 @@ class TermPool:
 
     def words(self, texts: Iterable[str]) -> int:
         """Exactly these strings."""
-        ordered = tuple(sorted(set(texts)))
+        ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
         if found is None:
             found = self.spelled[ordered] = self._list(ordered) if ordered else EMPTY

@@ -5,6 +5,8 @@ from .charset import CharSet
 
 COMPILED: bool
 
+def plain_text(text: object) -> str: ...
+
 class TermPool:
     room: int
     def __init__(self, room: int) -> None: ...

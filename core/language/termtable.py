@@ -24,7 +24,7 @@ if cython.compiled:
 else:
     from .termpool import TermPool
 
-from .termpool import _sized
+from .termpool import _sized, plain_text
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -292,12 +292,13 @@ class TermTable(TermPool):
         self.depth = 0
         return self._next(term, code_point)
 
-    def matches(self, term: cython.int, text: str) -> bool:
+    def matches(self, term: cython.int, text: object) -> bool:
         """Whether ``text`` is in the language."""
+        plain: str = plain_text(text)
         i: cython.int
         self.depth = 0
-        for i in range(len(text)):
-            term = self._next(term, ord(text[i]))
+        for i in range(len(plain)):
+            term = self._next(term, ord(plain[i]))
             if term == EMPTY:
                 return False
         return (self.traits[term] & NULLABLE) != 0
@@ -555,8 +556,7 @@ class TermTable(TermPool):
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
 
     def known(self, term: cython.int) -> int:
-        """What is known of a term without looking for it: see `termkinds`. REGULAR: also that it has no multiples in
-        it."""
+        """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
         return self.traits[term] & ~(REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------

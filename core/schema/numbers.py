@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import gcd, lcm
+from math import ceil, floor, gcd, lcm
 
 from ..errors import LimitError
 from ..language.charset import CharSet
@@ -26,6 +26,9 @@ _DIGITS, _NONZERO, _OTHERS = (CharSet.of(each) for each in ("0123456789", "12345
 
 #: The largest numerator of a ``multipleOf``: its residues are automaton states.
 MAX_RESIDUES = 1_000_000
+
+#: How many multiples in a range are written out.
+MAX_LISTED = 200
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,22 @@ def _common(steps: tuple[Decimal, ...]) -> tuple[Decimal, ...]:
         return (Decimal(least.numerator) / Decimal(least.denominator),)
 
 
+def _listed(what: NumberRange) -> list[Decimal] | None:
+    """The multiples in a range that has few of them, its bounds included, and several conditions of this kind: the
+    automaton of all remainders at once would be large. Else None."""
+    if not what.multiples or len(what.multiples + what.not_multiples) < 2 or what.least is None or what.most is None:
+        return None
+    step = Fraction(_common(what.multiples)[0])
+    first, last = ceil(Fraction(what.least) / step), floor(Fraction(what.most) / step)
+    if last - first >= MAX_LISTED:
+        return None
+    with localcontext() as context:
+        context.prec = 400  # see `_common`
+        multiples = [step * count for count in range(first, last + 1)]
+        found = [Decimal(each.numerator) / Decimal(each.denominator) for each in multiples]
+    return [each for each in found if not any(_divides(other, each) for other in what.not_multiples)]
+
+
 def exact(value: float) -> Decimal:
     """The decimal that a JSON number means: what its shortest spelling says."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
@@ -202,8 +221,12 @@ class Numbers:
             parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
-        parts += [self._multiple(each) for each in what.multiples]
-        parts += [terms.not_(self._multiple(each)) for each in what.not_multiples]
+        listed = _listed(what)
+        if listed is None:
+            parts += [self._multiple(each) for each in what.multiples]
+            parts += [terms.not_(self._multiple(each)) for each in what.not_multiples]
+        else:
+            parts.append(terms.alt([self._spellings(each) for each in listed]))
         if what.least is not None:
             parts.append(self._at_least(what.least, what.least_excluded))
         if what.most is not None:
@@ -271,6 +294,15 @@ class Numbers:
                 f"multipleOf {of} has more than {MAX_RESIDUES:,} residues", hint="use a smaller or rounder number"
             )
         return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, max(-exponent, 0)))
+
+    def _spellings(self, number: Decimal) -> int:
+        """The spellings of one number without an exponent; among them some that `_plain_syntax` leaves out."""
+        terms = self.terms
+        whole, _, fraction = format(number.copy_abs(), "f").partition(".")
+        fraction = fraction.rstrip("0")
+        sign = terms.literal("-") if number < 0 else terms.EPSILON if number > 0 else terms.repeat(self.minus, 0, 1)
+        behind = terms.seq(terms.literal("." + fraction), terms.repeat(terms.literal("0"), 0, None))
+        return terms.sequence([sign, terms.literal(whole), behind if fraction else terms.repeat(behind, 0, 1)])
 
     def _e(self) -> int:
         return self.terms.chars(CharSet.of("eE"))

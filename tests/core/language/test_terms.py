@@ -163,6 +163,17 @@ def test_many_parts_are_no_matter_and_deep_ones_hit_a_limit() -> None:
     assert terms.matches(terms.literal("c"), "c")
 
 
+def test_strings_of_a_derived_class_are_strings() -> None:
+    """Words and texts may be of a class that is derived from the builtin one."""
+
+    class Name(str):
+        __slots__ = ()
+
+    terms = Terms()
+    assert terms.literal(Name("ab")) == terms.literal("ab") and terms.words([Name("ab")]) == terms.literal("ab")
+    assert terms.matches(terms.words([Name("ab"), Name("c")]), Name("c"))
+
+
 def test_words_are_the_same_term_as_the_same_words_behind_others() -> None:
     """What is left of words that end alike is one term, however it was reached; also of very many words."""
     terms = Terms()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.schema import numbers as numbers_module
 from toolgrammar.core.schema.numbers import NumberRange, Numbers, exact
 from toolgrammar.core.validation import is_valid
 
@@ -94,3 +95,32 @@ def test_listed_integers_are_the_ranges_that_hold_one_of_them(values: list[int])
     listed = numbers.listed(values)
     assert terms.is_empty(terms.and_([expected, terms.not_(listed)]))
     assert terms.is_empty(terms.and_([listed, terms.not_(expected)]))
+
+
+@given(
+    st.lists(st.sampled_from(["3", "0.5", "1.25", "7", "0.75"]), min_size=1, max_size=2),
+    st.lists(st.sampled_from(["2", "1.5", "6"]), min_size=1, max_size=2),
+    st.integers(-40, 40),
+    st.integers(0, 30),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+)
+def test_few_multiples_are_written_out_exactly(
+    steps: list[str], others: list[str], least: int, width: int, flags: tuple[bool, bool, bool]
+) -> None:
+    """The term of a range with few multiples, which lists them, is the language that remainders make."""
+    what = NumberRange(
+        integer=flags[0],
+        least=exact(least),
+        least_excluded=flags[1],
+        most=exact(least + width),
+        multiples=tuple(exact(float(step)) for step in steps),
+        not_multiples=tuple(exact(float(step)) for step in others),
+    )
+    terms = Terms()
+    listed = Numbers(terms).term(what, any_spelling=flags[2])
+    terms.memo.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbers_module, "MAX_LISTED", -100)
+        remainders = Numbers(terms).term(what, any_spelling=flags[2])
+    assert terms.is_empty(terms.and_([listed, terms.not_(remainders)]))
+    assert terms.is_empty(terms.and_([remainders, terms.not_(listed)]))
