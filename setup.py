@@ -25,6 +25,7 @@ COMPILED = (
     "core/language/nodes.py",
     "core/language/termpool.py",
     "core/language/termtable.py",
+    "core/language/nodetable.py",
 )
 
 

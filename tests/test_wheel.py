@@ -44,14 +44,14 @@ def has_compiler() -> bool:
 
 
 def expected_files() -> set[str]:
-    """What the wheel must hold of the tree: modules, stubs, markers and data."""
+    """What the wheel must hold of the tree: modules, stubs, declarations, markers and data."""
     wanted = set()
     for folder in HOUSE:
         for path in (ROOT / folder).rglob("*"):
             relative = path.relative_to(ROOT)
             if not path.is_file() or "__pycache__" in relative.parts:
                 continue
-            if path.suffix in (".py", ".pyi") or path.name == "py.typed" or "data" in relative.parts:
+            if path.suffix in (".py", ".pyi", ".pxd") or path.name == "py.typed" or "data" in relative.parts:
                 wanted.add(f"toolgrammar/{relative.as_posix()}")
     return wanted
 

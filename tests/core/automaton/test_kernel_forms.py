@@ -50,8 +50,8 @@ for grammar in grammars:
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
 forms = {{sys.modules["toolgrammar.core." + name].__file__.endswith(".py")
-         for name in ("automaton.kernel", "automaton.rowtable", "language.nodes", "language.termpool",
-                      "language.termtable")}}
+         for name in ("automaton.kernel", "automaton.rowtable", "language.nodes", "language.nodetable",
+                      "language.termpool", "language.termtable")}}
 assert forms == {{not COMPILED}}
 print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
 """
