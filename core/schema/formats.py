@@ -21,8 +21,12 @@ an annotation.
 
 from __future__ import annotations
 
+from functools import cache
+
+from ..language import syntax
 from ..language.charset import CharSet
-from ..language.regex import regex_term
+from ..language.ecma import parse
+from ..language.regex import lower, regex_term
 from ..language.terms import Terms
 
 _DATE = (
@@ -143,6 +147,12 @@ ENFORCED = frozenset(_PATTERNS) | {"date-time"}
 REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
 
 
+@cache  # there are fifteen
+def _tree(name: str) -> syntax.Regex:
+    """The syntax tree of a format. It makes no assertions: it describes the whole string as it stands."""
+    return parse(_PATTERNS[name])
+
+
 def format_term(terms: Terms, name: str) -> int:
     """The strings of an enforced format."""
     key = ("format", name)
@@ -152,7 +162,7 @@ def format_term(terms: Terms, name: str) -> int:
             between = terms.chars(CharSet.of("Tt"))
             found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
         else:
-            found = regex_term(terms, _PATTERNS[name], whole=True)
+            found = lower(terms, _tree(name))
             if name == "time":
                 found = terms.alt([found, _leap_second(terms)])
         terms.memo[key] = found

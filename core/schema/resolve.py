@@ -258,8 +258,10 @@ class Document:
         """The subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
         target: Any = self.schema
         resolver = None
+        is_plain = "%" not in ref and "~" not in ref
         for step in ref[2:].split("/") if len(ref) > 1 else ():
-            step = unquote(step).replace("~1", "/").replace("~0", "~")
+            if not is_plain:
+                step = unquote(step).replace("~1", "/").replace("~0", "~")
             try:
                 target = target[int(step)] if isinstance(target, list) else target[step]
             except (KeyError, IndexError, ValueError, TypeError):
@@ -268,7 +270,7 @@ class Document:
                     hint="check the spelling of the pointer",
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 ) from None
-            if isinstance(target, Mapping) and self.is_resource(target):
+            if isinstance(target, (dict, Mapping)) and self.is_resource(target):
                 resolver = (resolver or self._resolver).in_subresource(self.dialect.create_resource(target))
         found = Located(target, ref[1:], resolver=None if resolver is None else self._settled(resolver))
         found.entered = True

@@ -37,12 +37,11 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
         return True
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return False
-    rest = schema.keys() - _HARMLESS
-    rest.discard("type")
+    rest = {word for word in schema if word not in _HARMLESS and word != "type"}
     kinds = schema.get("type", "null")
-    kinds = {kinds} if isinstance(kinds, str) else set(kinds)
     if not rest:
-        return bool(kinds)
+        return len(kinds) > 0
+    kinds = {kinds} if isinstance(kinds, str) else set(kinds)
     if rest == {"required"}:
         if kinds != {"object"} and "type" in schema:
             return bool(kinds - {"object"})
