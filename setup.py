@@ -20,6 +20,7 @@ COMPILED = (
     "core/automaton/kernel.py",
     "core/automaton/rowtable.py",
     "core/automaton/forbid.py",
+    "core/automaton/matcher.py",
     "core/language/lookback.py",
     "core/schema/sound.py",
     "core/language/nodes.py",

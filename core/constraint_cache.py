@@ -15,7 +15,7 @@ from .errors import GrammarError
 from .grammar import Grammar
 
 if TYPE_CHECKING:
-    from .automaton.matcher import Constraint
+    from .automaton.constraint import Constraint
     from .language.nodes import Nodes
     from .vocabulary import Vocabulary
 

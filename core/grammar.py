@@ -8,10 +8,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .automaton.matcher import Constraint
+from .automaton.constraint import Constraint
 from .automaton.program import SHARED, Program, Store
 from .automaton.seed import Seed
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
+from .language.lookback import Written
 from .language.nodes import Nodes
 from .params import OnUnsupported, PropertyOrder, Whitespace
 
@@ -349,7 +350,7 @@ class Grammar:
         program = self.program
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         with program.lock:
-            state = program.advance(program.start, raw, lambda: b"")
+            state = program.advance(program.start, raw, Written())
             return state != -1 and program.automaton.accepts(state)
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:

@@ -13,11 +13,12 @@ import logging
 from .. import cython_standin as _standin
 
 if _standin.INTERPRETED:
-    _standin.load_interpreted(__name__, "rowtable", "kernel")
+    _standin.load_interpreted(__name__, "rowtable", "kernel", "matcher")
 
 from .batch import MaskTable, apply_mask, fill_masks
+from .constraint import Constraint
 from .kernel import COMPILED
-from .matcher import Constraint, Matcher
+from .matcher import Matcher
 from .program import Program
 
 if not COMPILED:

@@ -129,10 +129,11 @@ class MaskTable:
         known: dict[int, int] = {}
         rows: list[int] = []
         for matcher in matchers:
-            if matcher._engine is not engine:
-                engine = matcher._engine
+            place = matcher._place
+            if place[0] is not engine:
+                engine = place[0]
                 known = self._rows.setdefault(engine, {})
-            row = known.get(matcher._state)
+            row = known.get(place[1])
             if row is None:
                 row = self._write(matcher, known)
                 if row < 0:
@@ -155,11 +156,11 @@ class MaskTable:
         matcher.fill_mask(target)
         self._used += 1
         self.filled += 1
-        engine = matcher._engine
+        engine, state = matcher._place
         with engine.lock:
             # A mask that depends on more than the state is of use to this text alone, and only now.
-            if matcher.is_finished or engine.masks.fill_known(matcher._state, target):
-                known[matcher._state] = row
+            if matcher.is_finished or engine.masks.is_settled(state):
+                known[state] = row
         return row
 
     def apply(self, logits: Any, matchers: Sequence[Matcher]) -> None:

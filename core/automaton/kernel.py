@@ -57,6 +57,11 @@ MOST_RUNS = cython.declare(cython.int, 24)
 OFTEN = cython.declare(cython.int, 8)
 #: How many tables of counted strings one vocabulary keeps.
 MOST_COUNTED = cython.declare(cython.int, 256)
+#: From how many tokens on that are set one by one a mask is joined.
+SCATTERED = cython.declare(cython.int, 128)
+#: For how many beginnings of tokens, of at most so many bytes, `Masks.below` keeps the trie's node.
+MOST_PLACES = cython.declare(cython.int, 2048)
+LONGEST_PLACE = cython.declare(cython.int, 64)
 LOCAL_DONE = cython.declare(cython.int, 127)
 LOCAL_BODY = cython.declare(cython.int, 1)
 UNBOUNDED = cython.declare(cython.longlong, 0xFFFFFFFF)
@@ -1189,16 +1194,19 @@ class Mask:
 
     ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
     ``named``: those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some
-    reach a place that only a repeated name could forbid.
+    reach a place that only a repeated name could forbid. ``doubts`` holds these three for `Masks.fill`.
+
+    A mask that is scattered over many parts is ``joined`` when it is asked for again: from then on it is one copy.
     """
 
     tables: list
     ids: cython.int[::1]
     count: cython.int
-    unsure: object
-    named: object
-    watched: cython.bint
+    doubts: object
     is_settled: cython.bint
+    is_scattered: cython.bint
+    is_joined: cython.bint
+    joined: cython.uint[::1]
     tick: cython.longlong
     size: cython.longlong
 
@@ -1247,6 +1255,7 @@ class Masks:
     crossed: cython.int
     grave: cython.int
     statics: dict
+    places: dict
     runs: list
     target: object
     view: cython.uint[::1]
@@ -1286,6 +1295,7 @@ class Masks:
         self.crossed = 0
         self.grave = 0
         self.statics = {}
+        self.places = {}
         self.runs = []
         self.target = None
         # of each row state that was asked for: the state that most bytes lead to, and the groups (see `Trie`) of those
@@ -2349,15 +2359,29 @@ class Masks:
         if self.out_count:
             mask.ids = self.out_array[: self.out_count]
         mask.size = 250 + 4 * mask.count
-        mask.watched = self.watched
-        mask.unsure = tuple(sorted(self.unsure)) if self.unsure else ()
-        mask.named = tuple(sorted(self.named - self.unsure)) if self.named else ()
-        mask.is_settled = not (mask.watched or mask.unsure or mask.named)
+        mask.is_settled = not (self.watched or self.unsure or self.named)
+        mask.doubts = None
+        mask.is_joined = False
+        mask.is_scattered = self._is_scattered(mask)
         if not mask.is_settled:
+            mask.doubts = [tuple(sorted(self.unsure)), tuple(sorted(self.named - self.unsure)), self.watched, None]
             mask.size += 40 * (len(self.unsure) + len(self.named))
             self.unsure = set()
             self.named = set()
         return mask
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _is_scattered(self, mask: Mask) -> cython.bint:
+        """Whether a mask takes notably longer to write than one copy does."""
+        dense: cython.int = 0
+        single: cython.int = mask.count
+        for each in mask.tables:
+            if cython.cast(Table, each).is_dense:
+                dense += 1
+            else:
+                single += cython.cast(Table, each).count
+        return dense > 1 or single > SCATTERED
 
     @cython.cfunc
     def _evict(self) -> object:
@@ -2386,22 +2410,19 @@ class Masks:
     def below(self, data: bytes, out: cython.uint[::1]) -> list:
         """The tokens of a mask that begin with ``data``, which is not empty."""
         trie: Trie = self.trie
-        node: cython.int = trie.child[data[0]]
         i: cython.int
-        end: cython.int
-        byte: cython.int
         token: cython.int
+        found: list = []
+        known = self.places.get(data)
+        if known is None:
+            known = self._place(data)
+            if len(data) <= LONGEST_PLACE:
+                if len(self.places) >= MOST_PLACES:
+                    self.places.clear()
+                self.places[data] = known
+        node: cython.int = known
         if node < 0:
-            return []
-        for byte in data[1:]:
-            i = node + 1
-            end = node + trie.size[node]
-            while i < end and trie.byte[i] != byte:
-                i += trie.size[i]
-            if i >= end:
-                return []
-            node = i
-        found = []
+            return found
         for i in range(node, node + trie.size[node]):
             token = trie.token[i]
             while token >= 0:
@@ -2409,6 +2430,32 @@ class Masks:
                     found.append(token)
                 token = trie.same[token]
         return found
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _place(self, data: bytes) -> cython.int:
+        """The trie node to which ``data`` leads, or -1."""
+        trie: Trie = self.trie
+        node: cython.int = trie.child[data[0]]
+        i: cython.int
+        end: cython.int
+        byte: cython.int
+        if node < 0:
+            return -1
+        for byte in data[1:]:
+            i = node + 1
+            end = node + trie.size[node]
+            while i < end and trie.byte[i] != byte:
+                i += trie.size[i]
+            if i >= end:
+                return -1
+            node = i
+        return node
+
+    def is_settled(self, state: cython.int) -> bool:
+        """Whether the mask of a state is known, and depends on nothing else."""
+        found = self.memo[state] if state < len(self.memo) else None
+        return found is not None and cython.cast(Mask, found).is_settled
 
     def fill_known(self, state: cython.int, out) -> bool:
         """`fill` for a mask that is known and settled; False, and nothing written, if it is not.
@@ -2420,8 +2467,8 @@ class Masks:
         found = self.memo[state]
         if found is None:
             return False
-        mask: Mask = found
-        if not mask.is_settled:
+        mask: Mask = cython.cast(Mask, found)
+        if not mask.is_settled or (mask.is_scattered and not mask.is_joined):
             return False
         self.clock += 1
         mask.tick = self.clock
@@ -2435,28 +2482,53 @@ class Masks:
         """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
 
         Returns:
-            The tokens of the mask that only an exact step can decide, those that hold a whole name, and whether names
-            are watched for (see `Mask`); None unless a token can reach a DYNAMIC place.
+            ``[unsure, named, watched, None]``: the tokens of the mask that only an exact step can decide, those that
+            hold a whole name, and whether names are watched for (see `Mask`). It is the same list each time, and its
+            last item is the caller's, to keep what follows from the others. None unless a token can reach a DYNAMIC
+            place.
         """
+        is_new: cython.bint = state >= len(self.memo) or self.memo[state] is None
         mask: Mask = self._mask(state)
+        if mask.is_scattered and not mask.is_joined and not is_new:
+            self._join(mask)
         self._write(mask, out)
-        return None if mask.is_settled else (mask.unsure, mask.named, mask.watched)
+        return mask.doubts
+
+    @cython.cfunc
+    def _join(self, mask: Mask) -> object:
+        """Keep a mask as what is written for it."""
+        joined: cython.uint[::1] = _grown(None, "I", self.words)
+        self._write(mask, joined)
+        mask.joined = joined
+        mask.is_joined = True
+        mask.size += 4 * self.words
+        self.held += 4 * self.words
+        return None
 
     @cython.cfunc
     def _write(self, mask: Mask, out: cython.uint[::1]) -> object:
         table: Table
+        source: cython.uint[::1]
         i: cython.int
         first: cython.bint = True
         words: cython.int = self.words
+        if mask.is_joined:
+            source = mask.joined
+            for i in range(words):
+                out[i] = source[i]
+            for i in range(words, len(out)):
+                out[i] = 0
+            return None
         for each in mask.tables:
-            table = each
+            table = cython.cast(Table, each)
             if table.is_dense:
+                source = table.dense
                 if first:
                     for i in range(words):
-                        out[i] = table.dense[i]
+                        out[i] = source[i]
                 else:
                     for i in range(words):
-                        out[i] |= table.dense[i]
+                        out[i] |= source[i]
                 first = False
         if first:
             for i in range(words):
@@ -2464,7 +2536,7 @@ class Masks:
         for i in range(words, len(out)):
             out[i] = 0
         for each in mask.tables:
-            table = each
+            table = cython.cast(Table, each)
             if not table.is_dense:
                 for i in range(table.count):
                     out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
@@ -2475,7 +2547,7 @@ class Masks:
     def byte_count(self) -> int:
         """Bytes that masks, tables and scratch space take, those aside that the vocabulary keeps for all grammars."""
         scratch = 4 * len(self.out_array) + 4 * len(self.end_array) + 8 * len(self.stack)
-        return self.held + 8 * len(self.memo) + scratch + 4_000
+        return self.held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 
     def counters(self) -> dict:
         """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""

@@ -1,158 +1,205 @@
-"""`Constraint`, a grammar bound to a vocabulary, and `Matcher`, one text being written under it."""
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""`Matcher`, one text being written under a grammar, and `Engine`, what the texts of a grammar have in common.
+
+Compiled where that is possible (Cython in pure-Python mode): what is known already costs little more than the calls.
+"""
 
 from __future__ import annotations
 
-import re
+from array import array
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import GrammarError
 from ..language.kinds import CONTROL
-from ..language.lookback import repeats, spelled_names
+from ..language.lookback import Written
 from ..vocabulary import Vocabulary
 from .kernel import COMPILED, Masks
 from .prepared import prepared
-from .program import Program, Store
+from .program import Store
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
+    from threading import RLock
+
     import numpy.typing as npt
 
-    from ..grammar import Grammar
-
-#: Bytes that the memoised masks of one constraint may take.
-MASK_MEMORY = 64 * 2**20
+    from .constraint import Constraint
 
 #: How many bytes one call of `Matcher.forced_bytes` looks ahead at most.
 FORCED_LIMIT = 4096
 
-_FINISHED = -2
+#: Whether this module is compiled, and the kernel: only then is what is known looked up without a lock.
+_IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
-#: Perhaps the beginning of a string, an escape, anything that belongs to the string, and its end.
-_CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
-
-
-class _Engine:
-    """A store, and the masks of its states over a vocabulary."""
-
-    __slots__ = ("_known", "_specials", "automaton", "lock", "masks", "program", "vocabulary")
-
-    def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory: int) -> None:
-        trie, shared, _ = prepared(vocabulary)
-        self.program = program
-        self.vocabulary = vocabulary
-        self.automaton = program.automaton
-        self.lock = program.lock
-        self.masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
-        self._specials: dict[int, int] = {}
-        self._known = 0
-
-    def special_number(self, token_id: int) -> int | None:
-        """The automaton's number of a control token, or None if no grammar of the store has met it."""
-        names = self.program.specials
-        while self._known < len(names):
-            # A name that the vocabulary lacks belongs to a grammar that was bound to another.
-            known = self.vocabulary.special.get(names[self._known])
-            if known is not None:
-                self._specials[known] = self._known
-                self.masks.set_special(self._known, known)
-            self._known += 1
-        return self._specials.get(token_id)
+FINISHED = cython.declare(cython.longlong, -2)
+#: For how many steps at most one engine has room; a power of two.
+MOST_STEPS = cython.declare(cython.longlong, 1 << 16)
+MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 
 
-def _engine(store: Store, vocabulary: Vocabulary, mask_memory: int) -> _Engine:
-    """The engine of a store: one for all constraints where the store is shared."""
-    if not store.is_shared:
-        return _Engine(store, vocabulary, mask_memory)
-    with vocabulary.lock:
-        found: _Engine | None = vocabulary.cache.get("engine")
-        if found is None or found.program is not store:
-            found = vocabulary.cache["engine"] = _Engine(store, vocabulary, mask_memory)
-        return found
-
-
-class Constraint:
-    """A grammar bound to a vocabulary: shared by any number of matchers and threads.
+@cython.cclass
+class Engine:
+    """A store, and the masks of its states over a vocabulary.
 
     Args:
-        program: the grammar's automaton.
-        vocabulary: the model's tokens.
-        grammar: the grammar, for those who ask.
+        program: the store.
+        vocabulary: the vocabulary.
         mask_memory: bytes that memoised masks may take.
-
-    Raises:
-        GrammarError: the grammar names a control token that the vocabulary does not have.
     """
 
-    def __init__(
-        self, program: Program, vocabulary: Vocabulary, grammar: Grammar, *, mask_memory: int = MASK_MEMORY
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.grammar = grammar
-        self.words = (vocabulary.size + 31) // 32
-        for name in grammar.specials:
-            if name not in vocabulary.special:
-                raise GrammarError(
-                    f"the grammar needs the control token {name!r}, which the vocabulary does not have",
-                    hint="give it in Vocabulary(special={...}), or choose another format",
-                )
-        self._mask_memory = mask_memory
-        self._bound = program, _engine(program.store, vocabulary, mask_memory)
+    _program: object
+    _vocabulary: object
+    _automaton: object
+    _lock: object
+    _masks: object
+    _fill_known: object
+    _specials: dict
+    _known: cython.int
+    # Where tokens led from states that no DYNAMIC place followed: open addressing, pairs of a key and a state.
+    _steps: cython.longlong[::1]
+    _step_room: cython.longlong
+    _step_count: cython.longlong
+
+    def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory):
+        trie, shared, _ = prepared(vocabulary)
+        self._program = program
+        self._vocabulary = vocabulary
+        self._automaton = program.automaton
+        self._lock = program.lock
+        self._masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
+        self._fill_known = self._masks.fill_known
+        self._specials = {}
+        self._known = 0
+        self._step_room = 0
+        self._step_count = 0
 
     @property
-    def program(self) -> Program:
-        """The automaton that new matchers use."""
-        return self._bound[0]
+    def program(self) -> Store:
+        """The store."""
+        return self._program
 
     @property
     def masks(self) -> Masks:
-        """The masks that new matchers use."""
-        return self._bound[1].masks
-
-    def matcher(self) -> Matcher:
-        """A matcher at the beginning of a text.
-
-        What is derived for a grammar is kept for all texts. When that has grown past a bound (`Program.is_full`), new
-        matchers begin with a fresh store, and the old one goes when the last matcher that uses it does.
-        """
-        program, engine = self._bound
-        if program.is_full:
-            program = self.grammar.program
-            engine = _engine(program.store, self.vocabulary, self._mask_memory)
-            self._bound = program, engine
-        return Matcher(self, engine, program.start)
+        """The masks of the store's states."""
+        return self._masks
 
     @property
-    def closers(self) -> npt.NDArray[np.int64]:
-        """The tokens that hold an escape of a JSON string and, behind it, the quote that ends the string."""
-        tokens = self.vocabulary.tokens
-        found: npt.NDArray[np.int64] | None = self.vocabulary.cache.get("closers")
-        if found is None:
-            closers = [number for number in self.quoted.tolist() if _CLOSER.match(tokens[number] or b"")]
-            found = self.vocabulary.cache["closers"] = np.array(closers, dtype=np.int64)
-        return found
+    def lock(self) -> RLock:
+        """The store's lock: one derivation at a time."""
+        return self._lock
 
-    @property
-    def quoted(self) -> npt.NDArray[np.int64]:
-        """The tokens that hold a quote."""
-        found: npt.NDArray[np.int64] | None = self.vocabulary.cache.get("quoted")
-        if found is None:
-            found = self.vocabulary.cache["quoted"] = np.array(prepared(self.vocabulary).quoted, dtype=np.int64)
-        return found
+    @cython.ccall
+    def special_number(self, token_id: cython.longlong) -> object:
+        """The automaton's number of a control token, or None if no grammar of the store has met it."""
+        names: list = self._program.specials
+        while self._known < len(names):
+            # A name that the vocabulary lacks belongs to a grammar that was bound to another.
+            known = self._vocabulary.special.get(names[self._known])
+            if known is not None:
+                self._specials[known] = self._known
+                self._masks.set_special(self._known, known)
+            self._known += 1
+        return self._specials.get(token_id) if token_id >= 0 else None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
+        """The state after a token if that is known, else -3. Compiled, nothing can interrupt it: it needs no lock."""
+        if self._step_room == 0:
+            return -3
+        key: cython.longlong = state << 32 | token
+        slot: cython.longlong = _slot(key, self._step_room)
+        while True:
+            if self._steps[2 * slot] == key:
+                return self._steps[2 * slot + 1]
+            if self._steps[2 * slot] == -1:
+                return -3
+            slot = (slot + 1) & (self._step_room - 1)
+
+    @cython.cfunc
+    def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
+        """Remember where a token leads; under the lock."""
+        if 2 * self._step_count >= self._step_room:
+            self._make_room()
+        key: cython.longlong = state << 32 | token
+        slot: cython.longlong = _slot(key, self._step_room)
+        while self._steps[2 * slot] != -1:
+            if self._steps[2 * slot] == key:
+                return None
+            slot = (slot + 1) & (self._step_room - 1)
+        self._steps[2 * slot + 1] = then
+        self._steps[2 * slot] = key
+        self._step_count += 1
+        return None
+
+    @cython.cfunc
+    def _make_room(self) -> object:
+        """A larger table, or an empty one if it is as large as it may be."""
+        room: cython.longlong = 2 * self._step_room if self._step_room else 64
+        is_afresh: cython.bint = room > MOST_STEPS
+        if is_afresh:
+            room = MOST_STEPS
+        steps: cython.longlong[::1] = array("q", [-1]) * (2 * room)
+        count: cython.longlong = 0
+        i: cython.longlong
+        slot: cython.longlong
+        if not is_afresh:
+            for i in range(self._step_room):
+                if self._steps[2 * i] == -1:
+                    continue
+                slot = _slot(self._steps[2 * i], room)
+                while steps[2 * slot] != -1:
+                    slot = (slot + 1) & (room - 1)
+                steps[2 * slot] = self._steps[2 * i]
+                steps[2 * slot + 1] = self._steps[2 * i + 1]
+                count += 1
+        # Others may be reading: nothing between these lines can give way to them.
+        self._steps = steps
+        self._step_room = room
+        self._step_count = count
+        return None
 
     def byte_count(self) -> int:
-        """Bytes that the store and its masks take beside the vocabulary (estimated from their counts, without a lock);
-        all of it, also where the store is shared."""
-        program, engine = self._bound
-        return program.store.byte_count() + int(engine.masks.byte_count())
+        """Bytes that masks and known steps take."""
+        return self._masks.byte_count() + 16 * self._step_room
 
-    def counters(self) -> dict[str, int]:
-        """Deterministic counts of what was derived and built so far, and bytes held (see ``docs/performance.md``)."""
-        engine = self._bound[1]
-        with engine.lock:
-            automaton: dict[str, int] = engine.program.automaton.counters()
-            masks: dict[str, int] = engine.masks.counters()
-        return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _slot(key: cython.longlong, room: cython.longlong) -> cython.longlong:
+    """Where a key belongs in a table (Fibonacci hashing: the high bits of a product)."""
+    mixed: cython.ulonglong = cython.cast(cython.ulonglong, key) * MIXER
+    if not cython.compiled:
+        mixed &= 0xFFFFFFFFFFFFFFFF
+    return cython.cast(cython.longlong, mixed >> 32) & (room - 1)
+
+
+def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int) -> dict[bytes, list[int]]:
+    """Those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names in them.
+
+    Args:
+        tokens: what to sort.
+        data: the bytes of all tokens.
+        least: so many quotes: perhaps two names in one token.
+    """
+    found: dict[bytes, list[int]] = {b"": []}
+    for token in tokens:
+        spelled = data[token] or b""
+        parts = spelled.split(b'"')
+        # With a bracket, perhaps a name of an object further out.
+        if len(parts) > least or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
+            found[b""].append(token)
+            continue
+        for name in parts[1 : len(parts) - 1]:
+            found.setdefault(b'"' + name + b'"', []).append(token)
+    return found
 
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
@@ -162,6 +209,7 @@ def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list
     return found
 
 
+@cython.cclass
 class Matcher:
     """One text being written, token by token. Not for several threads at once; `fork` instead.
 
@@ -169,31 +217,45 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
     """
 
-    __slots__ = ("_automaton", "_constraint", "_engine", "_history", "_joined", "_pieces", "_state", "_tokens")
+    _constraint: object
+    _engine: Engine
+    _automaton: object
+    _tokens: tuple
+    _state: cython.longlong
+    _history: list
+    _pieces: list
+    _written: object
+    _read: cython.Py_ssize_t
 
     def __init__(
         self,
         constraint: Constraint,
-        engine: _Engine,
-        state: int,
+        engine: Engine,
+        state: cython.longlong,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
     ) -> None:
         self._constraint = constraint
         self._engine = engine
-        self._automaton = engine.automaton
+        self._automaton = engine._automaton
         self._tokens = constraint.vocabulary.tokens
         self._state = state
-        self._history: list[int] = history if history is not None else []
+        self._history = [] if history is None else history
         #: What each step wrote: what is before, for places that look back.
-        self._pieces: list[bytes] = pieces if pieces is not None else []
-        #: How many of the pieces were joined, and to what.
-        self._joined: tuple[int, bytes] = 0, b""
+        self._pieces = [] if pieces is None else pieces
+        #: The text of the first so many pieces, once it was asked for.
+        self._written = None
+        self._read = 0
 
     @property
     def constraint(self) -> Constraint:
         """What this matcher obeys."""
         return self._constraint
+
+    @property
+    def _place(self) -> tuple[Engine, int]:
+        """Where the text is: texts with the same engine and state have the same mask, as far as that is settled."""
+        return self._engine, self._state
 
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None:
         """Write the allowed tokens as bits: bit ``t % 32`` of word ``t // 32``; end-of-text ids when it may end here.
@@ -201,71 +263,76 @@ class Matcher:
         Args:
             out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
         """
-        if self._state == _FINISHED:
+        engine: Engine = self._engine
+        if self._state == FINISHED:
             out[:] = 0
             return
-        engine = self._engine
-        if COMPILED and engine.masks.fill_known(self._state, out):  # one call that nothing can interrupt
+        if _IS_FREE and engine._fill_known(self._state, out):  # one call that nothing can interrupt
             return
-        with engine.lock:
+        with engine._lock:
             engine.special_number(-1)
-            unsettled = engine.masks.fill(self._state, out)
-            if unsettled is not None:
-                self._settle(out, *unsettled)
+            doubts: list = engine._masks.fill(self._state, out)
+            if doubts is not None:
+                self._settle(out, doubts)
 
-    def _settle(
-        self, out: npt.NDArray[np.uint32], unsure: tuple[int, ...], named: tuple[int, ...], watched: bool
-    ) -> None:
-        """Take out of a mask the tokens that the text so far forbids (see `kernel.Mask`)."""
-        masks, state, advance, tokens = self._engine.masks, self._state, self._engine.program.advance, self._tokens
-        doomed: list[int] = []
-        trial = list(unsure)
-        text = self._text()
-
-        def before() -> bytes:
-            return text
-
+    @cython.cfunc
+    def _settle(self, out, doubts: list) -> object:
+        """Take out of a mask the tokens that the text so far forbids (see `kernel.Masks.fill`)."""
+        masks = self._engine._masks
+        advance = self._engine._program.advance
+        written = self._text_so_far()
+        tokens: tuple = self._tokens
+        watched: bool = doubts[2]
+        doomed: list = []
+        trial: list = list(doubts[0])
         if watched:
-            endings, is_odd = repeats(text)
+            endings, is_odd = written.repeats()
             if endings or is_odd:  # a token that closes the name, and spells some of it another way
                 trial += _within(self._constraint.closers, out)
             if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
                 trial += _within(self._constraint.quoted, out)
             for data in endings:
                 below = masks.below(data, out)
-                if below and advance(state, data, before) == -1:
+                if not below:
+                    continue
+                if advance(self._state, data, written) == -1:
                     doomed += below
                 else:
                     trial += below
-        if named:
-            names = spelled_names(text)
-            least = 3 if watched else 4  # so many quotes: perhaps two names in one token
-            for token in named:
-                data = tokens[token] or b""
-                if (
-                    any(name in data for name in names)
-                    or data.count(b'"') >= least
-                    or b"\\" in data
-                    or b"}" in data  # a name of an object further out
-                    or b"]" in data
-                ):
-                    trial.append(token)
-        doomed += [token for token in dict.fromkeys(trial) if advance(state, tokens[token] or b"", before) == -1]
+        if doubts[1]:
+            if doubts[3] is None:
+                doubts[3] = _by_name(doubts[1], tokens, 3 if watched else 4)
+            by_name: dict = doubts[3]
+            trial += by_name[b""]
+            if len(by_name) > 1:
+                for name in written.spelled_names():
+                    trial += by_name.get(name, ())
+        if trial:
+            doomed += [token for token in dict.fromkeys(trial) if advance(self._state, tokens[token], written) == -1]
         for token in doomed:
             out[token >> 5] &= ~np.uint32(1 << (token & 31))
+        return None
 
-    def _text(self) -> bytes:
-        """All that was written. It is joined piece by piece, since it is asked for again and again."""
-        count, text = self._joined
-        if count < len(self._pieces):
-            text += b"".join(self._pieces[count:])
-            self._joined = len(self._pieces), text
-        return text
+    @cython.cfunc
+    def _text_so_far(self) -> object:
+        """All that was written; kept up with the pieces when it is asked for."""
+        written = self._written
+        if written is None:
+            written = self._written = Written(b"".join(self._pieces))
+        else:
+            while self._read < len(self._pieces):
+                written.write(self._pieces[self._read])
+                self._read += 1
+        self._read = len(self._pieces)
+        return written
 
-    def _advance(self, data: bytes) -> int:
-        with self._engine.lock:
+    @cython.cfunc
+    def _advance(self, data: bytes) -> object:
+        with self._engine._lock:
             state = self._automaton.advance(self._state, data)
-            return state if state >= -1 else self._engine.program.advance(self._state, data, self._text)
+            if state < -1:
+                state = self._engine._program.advance(self._state, data, self._text_so_far())
+            return state
 
     def allowed_tokens(self) -> list[int]:
         """The allowed token ids, in order."""
@@ -276,30 +343,44 @@ class Matcher:
 
     def accept(self, token_id: int) -> bool:
         """Advance by one token; False, and no change, if it is not allowed."""
-        here = self._state
-        if here == _FINISHED or not 0 <= token_id < len(self._tokens):
+        if type(token_id) is not int:
+            token_id = index(token_id)
+        if self._state == FINISHED or not 0 <= token_id < len(self._tokens):
             return False
-        data = self._tokens[token_id]
-        state = self._advance(data) if data else self._special(token_id)
-        if state == -1:
-            return False
-        self._history.append(here)
+        token: cython.longlong = token_id
+        data = self._tokens[token]
+        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else -3
+        if state == -3:
+            state = self._take(token, data)
+            if state == -1:
+                return False
+        self._history.append(self._state)
         self._pieces.append(CONTROL if data is None else data)
         self._state = state
         return True
 
-    def _special(self, token_id: int) -> int:
-        """The state after a token that is not text, or -1."""
-        engine = self._engine
-        with engine.lock:
-            if token_id in engine.vocabulary.eos and self._automaton.accepts(self._state):
-                return _FINISHED
-            number = engine.special_number(token_id)
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _take(self, token: cython.longlong, data: object) -> cython.longlong:
+        """The state after a token, or -1."""
+        engine: Engine = self._engine
+        then: cython.longlong
+        with engine._lock:
+            if data:
+                then = self._automaton.advance(self._state, data)
+                if then >= 0:
+                    engine._keep_step(self._state, token, then)
+                elif then < -1:
+                    then = engine._program.advance(self._state, data, self._text_so_far())
+                return then
+            if token in engine._vocabulary.eos and self._automaton.accepts(self._state):
+                return FINISHED
+            number = engine.special_number(token)
             return -1 if number is None else self._automaton.advance_special(self._state, number)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
-        if self._state == _FINISHED:
+        if self._state == FINISHED:
             return False
         state = self._advance(data)
         if state == -1:
@@ -318,11 +399,14 @@ class Matcher:
         if not 0 <= count <= len(self._history):
             raise ValueError(f"cannot undo {count} steps: {len(self._history)} were taken")
         if count:
-            self._state = self._history[-count]
-            del self._history[-count:]
-            del self._pieces[-count:]
-            if self._joined[0] > len(self._pieces):
-                self._joined = 0, b""
+            self._state = self._history[len(self._history) - count]
+            left = len(self._history) - count
+            if self._read > left:
+                written = self._written
+                written.cut(len(written) - sum([len(piece) for piece in self._pieces[left : self._read]]))
+                self._read = left
+            del self._history[left:]
+            del self._pieces[left:]
 
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
@@ -330,16 +414,15 @@ class Matcher:
 
     def forced_bytes(self) -> bytes:
         """The longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
-        if self._state == _FINISHED:
+        if self._state == FINISHED:
             return b""
-        with self._engine.lock:
+        with self._engine._lock:
             data = self._automaton.forced(self._state, FORCED_LIMIT)
-            program = self._engine.program
+            program = self._engine._program
             if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
                 state, more = self._state, data
                 while more and len(data) < FORCED_LIMIT:
-                    before = self._text() + data[: len(data) - len(more)]
-                    state = program.advance(state, more, lambda before=before: before)  # type: ignore[misc]
+                    state = program.advance(state, more, self._text_so_far(), data[: len(data) - len(more)])
                     more = self._automaton.forced(state, FORCED_LIMIT - len(data))
                     data += more
             return data
@@ -347,12 +430,12 @@ class Matcher:
     @property
     def is_accepting(self) -> bool:
         """Whether the text may end here."""
-        return self._state == _FINISHED or self._automaton.accepts(self._state)
+        return self._state == FINISHED or self._automaton.accepts(self._state)
 
     @property
     def is_finished(self) -> bool:
         """Whether the text is over: an end-of-text token was accepted, or nothing can follow."""
-        return self._state == _FINISHED or self._automaton.thread_count(self._state) == 0
+        return self._state == FINISHED or self._automaton.thread_count(self._state) == 0
 
     def shortest_completion(self) -> bytes:
         """The shortest bytes after which the text may end; control tokens on the way contribute none."""
@@ -361,10 +444,10 @@ class Matcher:
     def shortest_parts(self) -> list[bytes | str]:
         """The shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
         control tokens between them."""
-        if self._state == _FINISHED:
+        if self._state == FINISHED:
             return []
-        with self._engine.lock:
-            return self._engine.program.shortest_completion(self._state, self._text)
+        with self._engine._lock:
+            return self._engine._program.shortest_completion(self._state, self._text_so_far())
 
     def describe(self) -> dict[str, Any]:
         """What is known of the present state, for people who debug a grammar."""

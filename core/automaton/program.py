@@ -27,6 +27,7 @@ from ..language.kinds import (
     TEXT,
     WORDS,
 )
+from ..language.lookback import Written
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from .kernel import Automaton
@@ -34,10 +35,10 @@ from .layout import DEAD, DONE
 from .rows import Rows
 from .seed import Seed
 
-#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms and nodes
-#: take in them on average (measured; keys, arguments and derivatives included).
+#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes
+#: and remembered DYNAMIC places take in them on average (measured; keys, arguments and derivatives included).
 PROGRAM_MEMORY = 64 * 2**20
-TERM_BYTES, NODE_BYTES = 700, 300
+TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 160_000
@@ -45,8 +46,9 @@ STORE_BYTES = 160_000
 #: For how many states a store remembers the shortest completion, if it has at most so many bytes.
 MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512
 
-#: For how many texts, of at most so many bytes, a store remembers what follows at a DYNAMIC place.
-MAX_CLOSED, LONGEST_TEXT = 64, 65_536
+#: For how many continuations of a text, of at most so many bytes, it is remembered what follows at a DYNAMIC place; and
+#: of how many states a store knows the places, and what they become.
+MAX_CLOSED, LONGEST_DATA, MAX_PLACES = 256, 4_096, 4_096
 
 _LOCAL_DONE = 127
 
@@ -152,7 +154,8 @@ class Store:
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
         self._dynamic: list[int] = []
-        self._closed: dict[tuple[int, bytes], int] = {}
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        self._resolved: dict[tuple[int, ...], int] = {}
         self._completions: dict[int, tuple[bytes | str, ...]] = {}
         self._shortest: dict[int, Rope | None] = {}
 
@@ -169,6 +172,7 @@ class Store:
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
+        held += (len(self._places) + len(self._resolved)) * PLACE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
@@ -206,65 +210,78 @@ class Store:
         static, _, kind = self.nodes.args(self._dynamic[number])
         return self.nodes.seq(static, rest), kind
 
-    def advance(self, state: int, data: bytes, before: Callable[[], bytes]) -> int:
+    def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
         """The state after ``data``, or -1 if no text goes on so. Never an open state.
 
         Args:
             state: where the text is.
             data: what is added.
-            before: gives the text so far; asked only if a DYNAMIC place is met.
+            before: the text so far; looked into only if a DYNAMIC place is met.
+            behind: what is supposed to follow that text, before ``data``.
         """
         result = self.automaton.advance(state, data)
         if result >= -1:
             return result
-        text = before()
-        done = 0
-        while result < -1:  # open after byte -2 - result
-            size = -2 - result
-            if size:
-                state = self.automaton.advance(state, data[done : done + size])
-            state = self.automaton.step(state, data[done + size])
-            done += size + 1
-            state = self._close(state, text + data[:done])
-            if state == -1 or done == len(data):
-                return state
-            result = self.automaton.advance(state, data[done:])
-        return result
+        try:
+            done = 0
+            while result < -1:  # open after byte -2 - result
+                size = -2 - result
+                if size:
+                    state = self.automaton.advance(state, data[done : done + size])
+                state = self.automaton.step(state, data[done + size])
+                done += size + 1
+                state = self._close(state, before, behind + data[:done])
+                if state == -1 or done == len(data):
+                    return state
+                result = self.automaton.advance(state, data[done:])
+            return result
+        finally:
+            before.suppose(b"")
 
-    def _close(self, state: int, text: bytes) -> int:
-        """An open state behind a text, with each DYNAMIC thread replaced by what follows there; or -1."""
+    def _close(self, state: int, before: Written, data: bytes) -> int:
+        """An open state behind a text and ``data``, with each DYNAMIC thread replaced by what follows there; or -1."""
         # The tokens of one mask meet the same few places, and the token that is then chosen once more.
-        if len(text) > LONGEST_TEXT:
-            return self._find_closed(state, text)
-        key = state, text
-        closed = self._closed.get(key)
+        key = state, data
+        closed = before.closed.get(key)
         if closed is None:
-            if len(self._closed) >= MAX_CLOSED:
-                self._closed.clear()
-            closed = self._closed[key] = self._find_closed(state, text)
+            before.suppose(data)
+            closed = self._find_closed(state, before)
+            if len(data) <= LONGEST_DATA:
+                if len(before.closed) >= MAX_CLOSED:
+                    before.closed.clear()
+                before.closed[key] = closed
         return closed
 
-    def _find_closed(self, state: int, text: bytes) -> int:
+    def _find_closed(self, state: int, before: Written) -> int:
         while state != -1:
-            places = self.automaton.open_threads(state)
+            places = self._places.get(state)
+            if places is None:
+                if len(self._places) >= MAX_PLACES:
+                    self._places.clear()
+                places = self._places[state] = self.automaton.open_threads(state)
             if not places:
                 break
-            replaced = {}
-            for atom, rest in places:
-                node = self.nodes.args(self._dynamic[atom & 0xFFFFFFFF])[1](text)
-                after = self.nodes.seq(node, rest)
-                replaced[atom, rest] = self.nodes.EMPTY if self.nodes.is_empty(after) else after
-            state = self.automaton.resolve(state, replaced)
+            key = (state, *[self.nodes.args(self._dynamic[atom & 0xFFFFFFFF])[1](before) for atom, _ in places])
+            resolved = self._resolved.get(key)
+            if resolved is None:
+                replaced = {}
+                for (atom, rest), node in zip(places, key[1:], strict=True):
+                    after = self.nodes.seq(node, rest)
+                    replaced[atom, rest] = self.nodes.EMPTY if self.nodes.is_empty(after) else after
+                if len(self._resolved) >= MAX_PLACES:
+                    self._resolved.clear()
+                resolved = self._resolved[key] = self.automaton.resolve(state, replaced)
+            state = resolved
         return state
 
     # -- shortest completions ----------------------------------------------------------------------------------
 
-    def shortest_completion(self, state: int, before: Callable[[], bytes]) -> list[bytes | str]:
+    def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """A short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
 
         Args:
             state: where the text is.
-            before: gives the text so far.
+            before: the text so far.
 
         Returns:
             Runs of bytes, and the names of the control tokens between them (each counts as one byte).
@@ -282,8 +299,9 @@ class Store:
                     continue
                 reached = self.automaton.advance(state, part)
                 if reached < 0:  # a DYNAMIC place: what the plan says of what follows may not hold
-                    text = before() + b"".join(each for each in done if isinstance(each, bytes))
-                    state, part = self._across(state, part[: -1 - reached] if reached < -1 else part, text)
+                    behind = b"".join(each for each in done if isinstance(each, bytes))
+                    part = part[: -1 - reached] if reached < -1 else part
+                    state, part = self._across(state, part, before, behind)
                     is_static = False
                     done.append(part)
                     break
@@ -297,14 +315,14 @@ class Store:
             self._completions[first] = tuple(done)
         return done
 
-    def _across(self, state: int, data: bytes, text: bytes) -> tuple[int, bytes]:
+    def _across(self, state: int, data: bytes, before: Written, behind: bytes) -> tuple[int, bytes]:
         """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed."""
-        reached = self.advance(state, data, lambda: text)
+        reached = self.advance(state, data, before, behind)
         if reached != -1:
             return reached, data
         state = self.automaton.advance(state, data[:-1])
         for byte in _DETOUR:
-            reached = self.advance(state, bytes((byte,)), lambda: text + data[:-1])
+            reached = self.advance(state, bytes((byte,)), before, behind + data[:-1])
             if reached != -1:
                 return reached, data[:-1] + bytes((byte,))
         raise AssertionError("a state from which the text cannot be finished")
@@ -499,7 +517,7 @@ class Program:
         """The store's row states."""
         return self.store.rows
 
-    def advance(self, state: int, data: bytes, before: Callable[[], bytes]) -> int:
+    def advance(self, state: int, data: bytes, before: Written) -> int:
         """See `Store.advance`."""
         return self.store.advance(state, data, before)
 

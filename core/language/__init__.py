@@ -13,7 +13,7 @@ from __future__ import annotations
 from .. import cython_standin as _standin
 
 if _standin.INTERPRETED:
-    _standin.load_interpreted(__name__, "termpool", "termtable", "nodetable", "nodes")
+    _standin.load_interpreted(__name__, "termpool", "termtable", "nodetable", "nodes", "lookback")
 
 from .charset import CharSet
 from .nodes import Head, Nodes

@@ -4,7 +4,8 @@ open array.
 
 A text may hold other things before its JSON (free text, a tag), so it is read from its end backwards, which is
 unambiguous from any place that is known to be outside of strings: there, the nearest quote closes a string, and the
-string begins at the nearest quote before it that no odd number of backslashes escapes (RFC 8259 section 7).
+string begins at the nearest quote before it that no odd number of backslashes escapes (RFC 8259 section 7). What was
+read once is kept for as long as it stands, so that each part of a text is read about once for each bracket around it.
 
 Compiled where that is possible, as it is asked for many masks (Cython in pure-Python mode).
 """
@@ -29,7 +30,7 @@ _WHOLE = re.compile(
 
 @cython.cfunc
 @cython.exceptval(-2, check=False)
-def _string_start(text: bytes, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Where the string begins whose closing quote, or whose last byte so far, stands before ``end``; -1 if nowhere."""
     at: cython.Py_ssize_t = end
     slashes: cython.Py_ssize_t
@@ -46,54 +47,7 @@ def _string_start(text: bytes, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
             return at
 
 
-@cython.cfunc
-def _opening(text: bytes, end: cython.Py_ssize_t, names: list, commas: list) -> int:
-    """Where the innermost bracket that is open at ``end`` (outside of strings) stands, or -1; adds the names directly
-    in it to ``names``, as they are spelled, and the places of the commas to ``commas``, the last one first."""
-    depth: cython.int = 0
-    at: cython.Py_ssize_t = end - 1
-    start: cython.Py_ssize_t
-    byte: cython.int
-    colon: cython.bint = False  # whether the next significant byte to the right is a colon
-    while at >= 0:
-        byte = text[at]
-        if byte == 0x22:
-            start = _string_start(text, at)
-            if start < 0:
-                return -1
-            if colon and depth == 0:
-                names.append(text[start : at + 1])
-            colon = False
-            at = start
-        elif byte == 0x7D or byte == 0x5D:
-            depth += 1
-            colon = False
-        elif byte == 0x7B or byte == 0x5B:
-            if depth == 0:
-                return at
-            depth -= 1
-            colon = False
-        elif byte == 0x3A:
-            colon = True
-        elif byte == 0x2C:
-            if depth == 0:
-                commas.append(at)
-            colon = False
-        elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
-            colon = False
-        at -= 1
-    return -1
-
-
-def names_before(text: bytes, end: int) -> list[str]:
-    """The names of the members that are complete, or at least named, in the object that is open at ``end``."""
-    names: list[bytes] = []
-    _opening(text, end, names, [])
-    found = [_decoded(name) for name in reversed(names)]
-    return [name for name in found if name is not None]
-
-
-@lru_cache(maxsize=4096)  # the names of an object are read again at each of its members
+@lru_cache(maxsize=4096)  # the same names come again and again
 def _decoded(spelled: bytes) -> str | None:
     """A name, or None if these bytes are no string: then the place was not outside of strings after all."""
     try:
@@ -108,22 +62,9 @@ def _spelled(name: str) -> bytes:
     return json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def last_name(text: bytes) -> tuple[str, list[str]]:
-    """The name that ends where the text ends, and those of the same object before it."""
-    start = _string_start(text, len(text) - 1)
-    return json.loads(text[start:]), names_before(text, start)
-
-
-def items_before(text: bytes) -> list[bytes]:
-    """The items of the array that is open where the text ends, which is right after an item, as they are spelled."""
-    commas: list[int] = []
-    start = _opening(text, len(text), [], commas)
-    places = [start, *reversed(commas), len(text)]
-    return [text[places[i] + 1 : places[i + 1]].strip() for i in range(len(places) - 1)]
-
-
 @cython.cfunc
-def _is_name_place(text: bytes, end: cython.Py_ssize_t) -> bool:
+@cython.exceptval(-2, check=False)
+def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
     """Whether a name may begin at ``end``, as far as the byte before it says."""
     at: cython.Py_ssize_t = end - 1
     while at >= 0 and (text[at] == 0x20 or text[at] == 0x09 or text[at] == 0x0A or text[at] == 0x0D):
@@ -131,41 +72,256 @@ def _is_name_place(text: bytes, end: cython.Py_ssize_t) -> bool:
     return at >= 0 and (text[at] == 0x7B or text[at] == 0x2C)
 
 
-def repeats(text: bytes) -> tuple[list[bytes], bool]:
-    """How the text, which ends inside a name or where one may begin, could go on to repeat a name of its innermost open
-    object.
+@cython.cclass
+class Bracket:
+    """An open object or array as it was read, from outside of strings, up to right behind its last comma (or behind
+    the bracket itself): the place of the bracket, the names directly in it, the places of the commas, and the items."""
 
-    Returns:
-        Beginnings, one of which every such continuation has that holds no escape other than those of `json.dumps`; and
-        whether a name could be repeated that is being spelled otherwise, and whose next character has begun already.
+    at: cython.Py_ssize_t
+    opening: cython.Py_ssize_t
+    names: list
+    commas: list
+    items: list
+
+    def __init__(self, opening: cython.Py_ssize_t):
+        self.opening = opening
+        self.at = opening + 1
+        self.names = []
+        self.commas = []
+        self.items = []
+
+
+@cython.cclass
+class Written:
+    """The text so far, in which names and items are looked up.
+
+    Args:
+        text: what was written.
+
+    Law: what is asked depends on the text alone, not on how it came about.
     """
-    found: list[bytes] = []
-    if _is_name_place(text, len(text)):
-        found += [_spelled(name) for name in names_before(text, len(text))]
-    start = _string_start(text, len(text))
-    if start < 0 or not _is_name_place(text, start):
-        return found, False
-    written = text[start:]
-    names = names_before(text, start)
-    if b"\\" not in written:
-        found += [spelled[len(written) :] for spelled in map(_spelled, names) if spelled.startswith(written)]
+
+    _data: bytearray
+    _size: cython.Py_ssize_t
+    _open: list
+    _bracket: Bracket
+    _closed: dict
+    _bytes: object
+
+    def __init__(self, text: bytes = b""):
+        self._data = bytearray(text)
+        self._size = len(text)
+        #: What is known of open brackets, the innermost last: each holds for the text up to where it was read.
+        self._open = []
+        self._bracket = None
+        self._closed = {}
+        self._bytes = None
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def text(self) -> bytes:
+        """All of it."""
+        if self._bytes is None:
+            self._bytes = bytes(self._data)
+        return self._bytes
+
+    @property
+    def closed(self) -> dict[tuple[int, bytes], int]:
+        """What the owner found out about continuations of this text; empty when it has changed."""
+        return self._closed
+
+    def write(self, data: bytes) -> None:
+        """More was written."""
+        self.suppose(b"")
+        self._data += data
+        self._size = len(self._data)
+        self._bytes = None
+        if self._closed:
+            self._closed = {}
+
+    def cut(self, size: cython.Py_ssize_t) -> None:
+        """Only the first ``size`` bytes were written after all."""
+        self._size = size
+        del self._data[size:]
+        self._bytes = None
+        self._closed = {}
+        while self._open and cython.cast(Bracket, self._open[len(self._open) - 1]).at > size:
+            self._open.pop()
+
+    def suppose(self, data: bytes) -> None:
+        """As if ``data`` had been written last; it stands in place of what was supposed before."""
+        if len(self._data) > self._size:
+            del self._data[self._size :]
+            self._bytes = None
+        if data:
+            self._data += data
+            self._bytes = None
+
+    # -- reading back ------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _look_back(self, end: cython.Py_ssize_t) -> tuple:
+        """Read back from ``end``, outside of strings, to the innermost open bracket, or to where it was read before.
+
+        ``self._bracket`` is that bracket, None if there is none. Returned are the names, as they read, and the places
+        of the commas that are behind what it holds.
+        """
+        text: bytearray = self._data
+        names: list = []
+        commas: list = []
+        ahead: list = []  # of each comma, how many of the names stand behind it
+        depth: cython.int = 0
+        at: cython.Py_ssize_t = end - 1
+        start: cython.Py_ssize_t
+        byte: cython.int
+        colon: cython.bint = False  # whether the next significant byte to the right is a colon
+        rank: cython.Py_ssize_t = len(self._open)
+        known: cython.Py_ssize_t = end + 1
+        bracket: Bracket = None
+        self._bracket = None
+        while at >= 0:
+            while known > at + 1:
+                rank -= 1
+                known = cython.cast(Bracket, self._open[rank]).at if rank >= 0 else -1
+            if known == at + 1 and depth == 0:
+                bracket = self._open[rank]
+                break
+            byte = text[at]
+            if byte == 0x22:
+                start = _string_start(text, at)
+                if start < 0:
+                    break
+                if colon and depth == 0:
+                    name = _decoded(bytes(text[start : at + 1]))
+                    if name is not None:
+                        names.append(name)
+                colon = False
+                at = start
+            elif byte == 0x7D or byte == 0x5D:
+                depth += 1
+                colon = False
+            elif byte == 0x7B or byte == 0x5B:
+                if depth == 0:
+                    bracket = Bracket(at)
+                    rank += 1
+                    break
+                depth -= 1
+                colon = False
+            elif byte == 0x3A:
+                colon = True
+            elif byte == 0x2C:
+                if depth == 0:
+                    commas.append(at)
+                    ahead.append(len(names))
+                colon = False
+            elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
+                colon = False
+            at -= 1
+        names.reverse()
+        commas.reverse()
+        if bracket is None:
+            return names, commas
+        self._bracket = bracket
+        if bracket.at > self._size:  # only supposed
+            return names, commas
+        # What was written, rather than supposed, up to the last comma will be so next time.
+        kept: cython.Py_ssize_t = len(commas)
+        while kept > 0 and commas[kept - 1] >= self._size:
+            kept -= 1
+        if kept:
+            ahead.reverse()
+            count: cython.Py_ssize_t = len(names) - ahead[kept - 1]
+            bracket.names += names[:count]
+            bracket.commas += commas[:kept]
+            bracket.at = commas[kept - 1] + 1
+            names = names[count:]
+            commas = commas[kept:]
+        del self._open[rank:]  # those further in are not on the way any more
+        self._open.append(bracket)
+        return names, commas
+
+    @cython.cfunc
+    def _names(self, end: cython.Py_ssize_t) -> list:
+        names: list = self._look_back(end)[0]
+        return names if self._bracket is None else self._bracket.names + names
+
+    def names(self) -> list[str]:
+        """The names of the members that are complete, or at least named, in the object that is open at the end."""
+        return self._names(len(self._data))
+
+    def last_name(self) -> tuple[str, list[str]]:
+        """The name that ends where the text ends, and those of the same object before it."""
+        text: bytearray = self._data
+        start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
+        name = _decoded(bytes(text[start:]))
+        assert name is not None
+        return name, self._names(start)
+
+    def items(self) -> list[bytes]:
+        """The items of the array that is open where the text ends, which is right after an item, as they are
+        spelled."""
+        text: bytearray = self._data
+        commas: list = self._look_back(len(text))[1]
+        bracket: Bracket = self._bracket
+        found: list = []
+        begin: cython.Py_ssize_t = 0
+        if bracket is not None:
+            begin = bracket.at
+            count: cython.Py_ssize_t = len(bracket.items)
+            while count < len(bracket.commas):
+                start: cython.Py_ssize_t = (bracket.commas[count - 1] if count else bracket.opening) + 1
+                bracket.items.append(bytes(text[start : bracket.commas[count]]).strip())
+                count += 1
+            found = bracket.items[:]
+        for comma in commas:
+            found.append(bytes(text[begin:comma]).strip())
+            begin = comma + 1
+        found.append(bytes(text[begin:]).strip())
+        return found
+
+    def repeats(self) -> tuple[list[bytes], bool]:
+        """How the text, which ends inside a name or where one may begin, could go on to repeat a name of its innermost
+        open object.
+
+        Returns:
+            Beginnings, one of which every such continuation has that holds no escape other than those of `json.dumps`;
+            and whether a name could be repeated that is being spelled otherwise, and whose next character has begun
+            already.
+        """
+        text: bytearray = self._data
+        end: cython.Py_ssize_t = len(text)
+        found: list = []
+        if _is_name_place(text, end):
+            found += [_spelled(name) for name in self._names(end)]
+        start: cython.Py_ssize_t = _string_start(text, end)
+        if start < 0 or not _is_name_place(text, start):
+            return found, False
+        names: list = self._names(start)
+        if not names:
+            return found, False
+        written: bytes = bytes(text[start:])
+        if b"\\" not in written:
+            for name in names:
+                spelled: bytes = _spelled(name)
+                if spelled.startswith(written):
+                    found.append(spelled[len(written) :])
+            return list(dict.fromkeys(found)), False
+        whole = _WHOLE.match(written)
+        beginning = None if whole is None else _decoded(whole.group() + b'"')
+        if whole is None or beginning is None:  # not the beginning of a string after all, or not one to be sure of
+            return found, True
+        names = [name for name in names if name.startswith(beginning)]
+        if whole.end() < len(written):
+            return found, bool(names)
+        found += [_spelled(name[len(beginning) :])[1:] for name in names]
         return list(dict.fromkeys(found)), False
-    whole = _WHOLE.match(written)
-    beginning = None if whole is None else _decoded(whole.group() + b'"')
-    if whole is None or beginning is None:  # not the beginning of a string after all, or not one to be sure of
-        return found, bool(names)
-    names = [name for name in names if name.startswith(beginning)]
-    if whole.end() < len(written):
-        return found, bool(names)
-    found += [_spelled(name[len(beginning) :])[1:] for name in names]
-    return list(dict.fromkeys(found)), False
 
-
-def spelled_names(text: bytes) -> list[bytes]:
-    """The names that the next whole name may not be, as `json.dumps` spells them: those of the innermost open object,
-    whether the text ends inside a string or not."""
-    names = names_before(text, len(text))
-    start = _string_start(text, len(text))
-    if start >= 0:
-        names += names_before(text, start)
-    return [_spelled(name) for name in dict.fromkeys(names)]
+    def spelled_names(self) -> list[bytes]:
+        """The names that the next whole name may not be, as `json.dumps` spells them: those of the innermost open
+        object, whether the text ends inside a string or not."""
+        names: list = self._names(len(self._data))
+        start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
+        if start >= 0:
+            names += self._names(start)
+        return [_spelled(name) for name in dict.fromkeys(names)]

@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 from ..language.kinds import BEYOND, HERE
-from ..language.lookback import items_before
+from ..language.lookback import Written
 from .conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
 
 if TYPE_CHECKING:
@@ -204,12 +204,12 @@ class ArrayLowering:
             count = min(count, layout.limit)
         lists = self._may_list(layout)
 
-        def resolve(text: bytes) -> int:
+        def resolve(before: Written) -> int:
             spelling = self.lowering.spelling
             if spelling is None:
-                items = [_read(item) for item in items_before(text)]
+                items = [_read(item) for item in before.items()]
             else:
-                items = [canonical(item) for item in spelling.items_before(text)]
+                items = [canonical(item) for item in spelling.items_before(before.text())]
             written = frozenset(items)
             if len(written) < len(items):
                 return self.nodes.EMPTY

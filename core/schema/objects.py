@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 from ..language.kinds import AFTER_NAME, BEYOND
-from ..language.lookback import last_name, names_before
+from ..language.lookback import Written
 from .conjunction import FALSE, Formula, Goal, Literal, Objects
 from .layout import UNKNOWN, Layout
 from .resolve import Located
@@ -285,8 +285,8 @@ class ObjectLowering:
 
         known: dict[tuple[str, ...], int] = {}  # the tokens of one mask all ask for the same few
 
-        def fresh(text: bytes) -> int:
-            written = tuple(names_before(text, len(text)) if spelling is None else spelling.names_before(text))
+        def fresh(before: Written) -> int:
+            written = tuple(before.names() if spelling is None else spelling.names_before(before.text()))
             found = known.get(written)
             if found is None:
                 terms = nodes.terms
@@ -337,9 +337,9 @@ class ObjectLowering:
             return True
         return self.lowering.is_sure(layout.goal(number))
 
-    def _unless_repeated(self, text: bytes) -> int:
-        name, before = last_name(text)
-        return self.nodes.EMPTY if name in before else self.nodes.EPSILON
+    def _unless_repeated(self, before: Written) -> int:
+        name, others = before.last_name()
+        return self.nodes.EMPTY if name in others else self.nodes.EPSILON
 
     # -- listed values -----------------------------------------------------------------------------------------
 

@@ -166,8 +166,8 @@ def test_a_full_store_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(program_module, "PROGRAM_MEMORY", 1)
         new = constraint.matcher()
-    first = weakref.ref(old._engine.program)
-    assert new._engine.program is not first()
+    first = weakref.ref(old._place[0].program)
+    assert new._place[0].program is not first()
     assert new.accept_bytes(new.forced_bytes()) and new.allowed_tokens() == old.allowed_tokens()
     assert old.accept_bytes(old.shortest_completion()) and old.is_accepting
     del old

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import json
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.language.lookback import items_before, last_name, names_before, repeats
+from toolgrammar.core.language import lookback
+from toolgrammar.core.language.lookback import Written
 
 WORDS = [b'"a"', b'"a":', b'a":', b'a": 1, "a":', b'": 1, "', b"1, 1", b"12", b'{"a": ', b'\\u0061"', b'", "', b'b"']
 WORDS += [b'"\\u0061"', b'u0061"', b'0061"', b'u000ab"', b'nb"', b'", "a":', b'}, "a":', b'], "a":', b', "":', b'"":']
@@ -128,16 +132,16 @@ values = st.recursive(
 def test_names_are_found_in_any_text(before: str, value: dict[str, Any], escape: bool) -> None:
     """Behind a member of an object its names are those written, whatever the text before the object is."""
     text = (before + json.dumps(value, ensure_ascii=escape)[:-1]).encode()
-    assert names_before(text, len(text)) == list(value)
+    assert Written(text).names() == list(value)
     *others, last = value
     with_name = text + b', "new"'
-    assert last_name(with_name) == ("new", [*others, last])
+    assert Written(with_name).last_name() == ("new", [*others, last])
 
 
 @given(before=st.text(alphabet='"{[\\ a', max_size=6), value=st.lists(values, min_size=1))
 def test_items_are_found_in_any_text(before: str, value: list[Any]) -> None:
     """Behind an item of an array its items are those written."""
-    spelled = items_before((before + json.dumps(value)[:-1]).encode())
+    spelled = Written((before + json.dumps(value)[:-1]).encode()).items()
     assert [json.loads(item) for item in spelled] == value
 
 
@@ -149,6 +153,81 @@ def test_repeats_are_foreseen(value: dict[str, Any], data: st.DataObject) -> Non
     again = json.dumps(data.draw(st.sampled_from(sorted(value))), ensure_ascii=data.draw(st.booleans())).encode()
     written = data.draw(st.integers(0, len(again) - 1))
     rest = again[written:]
-    beginnings, is_odd = repeats(text + again[:written])
+    beginnings, is_odd = Written(text + again[:written]).repeats()
     foreseen = is_odd or any(rest.startswith(each) for each in beginnings)
     assert foreseen or (b"\\" in rest and rest not in json.dumps(json.loads(again), ensure_ascii=False).encode())
+
+
+def interpreted() -> Any:
+    """The module as it runs without a compiler."""
+    source = str(Path(lookback.__file__ or "").with_name("lookback.py"))
+    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.language.lookback_interpreted", source)
+    module = types.ModuleType(loader.name)
+    module.__package__ = lookback.__package__
+    loader.exec_module(module)
+    return module
+
+
+PARTS = [
+    b'{"a": ',
+    b'{"b": {',
+    b'"a": 1, ',
+    b'"b',
+    b'", ',
+    b'"',
+    b"}",
+    b"]",
+    b"[",
+    b"[1, ",
+    b'"a\\u0062": ',
+    b", ",
+    b" x",
+    b"\\",
+    b"\xff",
+]
+
+
+@pytest.mark.parametrize("module", [lookback, interpreted()], ids=["installed", "interpreted"])
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("write"), st.sampled_from(PARTS)),
+            st.tuples(st.just("suppose"), st.sampled_from(PARTS)),
+            st.tuples(st.just("cut"), st.integers(0, 3)),
+        ),
+        max_size=30,
+    )
+)
+def test_what_was_read_before_changes_nothing(module: Any, steps: list[tuple[str, Any]]) -> None:
+    """However a text came about, by writing, cutting and supposing, and whatever was asked of it on the way, its names
+    and items are those of the text read afresh."""
+    written, pieces = module.Written(), list[bytes]()
+    for verb, operand in steps:
+        supposed = b""
+        if verb == "write":
+            written.write(operand)
+            pieces.append(operand)
+        elif verb == "cut":
+            del pieces[max(0, len(pieces) - operand) :]
+            written.cut(len(b"".join(pieces)))
+        else:
+            supposed = operand
+            written.suppose(supposed)
+        text = b"".join(pieces) + supposed
+        assert written.text() == text and len(written) == len(text)
+        for ask in ("names", "repeats", "items", "spelled_names"):
+            assert getattr(Written(text), ask)() == getattr(written, ask)()
+        written.suppose(b"")
+
+
+def test_continuations_are_forgotten_with_the_text() -> None:
+    """What is kept of the continuations of a text does not outlast it."""
+    written = Written(b"[1")
+    written.closed[7, b","] = 8
+    written.suppose(b", ")
+    assert written.closed == {(7, b","): 8}
+    written.write(b", 2")
+    assert written.closed == {}
+    written.closed[7, b","] = 8
+    written.cut(2)
+    assert written.closed == {}

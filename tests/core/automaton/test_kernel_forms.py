@@ -1,4 +1,4 @@
-"""Kernel and row table have two forms, compiled and interpreted, and they agree bit for bit."""
+"""Kernel, row table and matcher have two forms, compiled and interpreted, and they agree bit for bit."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ grammars = [
     Grammar.from_json_schema({{"type": "string", "pattern": "^[a-cé]+(x|😀)?$", "maxLength": 6}}),
     Grammar.until("<x>") + Grammar.special("<go>") + Grammar.json() | Grammar.text(excluding=["<x>"], min_chars=1),
     Grammar.from_regex("(a|ab|abc){{1,9}}"),
+    Grammar.from_json_schema({{"type": "object", "propertyNames": {{"pattern": "^a?b?c?$"}}, "minProperties": 3}}),
+    Grammar.from_json_schema({{"type": "array", "items": {{"type": "string", "maxLength": 1}}, "uniqueItems": True}}),
 ]
 digest = hashlib.sha256()
 walk = random.Random(0)
@@ -50,7 +52,8 @@ for grammar in grammars:
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
 forms = {{sys.modules["toolgrammar.core." + name].__file__.endswith(".py")
-         for name in ("automaton.kernel", "automaton.rowtable", "language.nodes", "language.nodetable",
+         for name in ("automaton.kernel", "automaton.rowtable", "automaton.matcher",
+                      "language.lookback", "language.nodes", "language.nodetable",
                       "language.termpool", "language.termtable")}}
 assert forms == {{not COMPILED}}
 print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
