@@ -144,7 +144,7 @@ def test_upward_arrows_for_types_are_known() -> None:
         (arrow.source, arrow.target) for arrow in ALL if arrow.typing_only and rank(arrow.target) > rank(arrow.source)
     }
     assert up == {
-        ("core.automaton.matcher", "core.grammar"),  # a Constraint shows the Grammar it was made from
+        ("core.automaton.constraint", "core.grammar"),  # a Constraint shows the Grammar it was made from
         ("core.params", "core.grammar"),  # GenerateParams may carry a Grammar
     }
 
