@@ -11,7 +11,7 @@ NOT       complement, relative to all strings
 REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
 WORDS     finitely many strings: a list, its first word, the one behind its last, and how many characters of each
           have been read
-MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `TermTable.multiple`)
+MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `TermPool.multiples`)
 DEFERRED  what is made when it is looked into; the argument is a number of its own
 ========= ===================================================================================================
 """
