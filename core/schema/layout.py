@@ -40,6 +40,7 @@ class Layout:
         "_goals",
         "_located",
         "_meets",
+        "_properties",
         "_undeclared",
         "demands",
         "follow",
@@ -83,6 +84,7 @@ class Layout:
         self._goals: list[Goal | None] = [None] * size
         self._meets: list[tuple[int, ...]] = []
         self._located: Located | None = None
+        self._properties: Mapping[str, Any] | None = None
         self._undeclared: Goal = ()
 
     @classmethod
@@ -105,7 +107,7 @@ class Layout:
         names = list(properties)
         names += [name for name in dict.fromkeys(required) if name not in properties]
         found = cls(names, frozenset(required))
-        found._located = located
+        found._located, found._properties = located, properties
         found._undeclared = () if additional is None else (additional,)
         return found._with(others)
 
@@ -123,19 +125,18 @@ class Layout:
         found = self._goals[number]
         if found is None:
             assert self._located is not None
-            name = self.names[number]
-            if name in self._located.schema.get("properties", ()):
-                found = (Literal(self._located.child("properties", name)),)
-            else:
-                found = self._undeclared
+            found = self._undeclared if self.schema(number) is None else (Literal(self.subschema(number)),)
             self._goals[number] = found
         return found
 
     def schema(self, number: int) -> Any:
         """The one schema that a member's value must satisfy, as far as it is known to be one (None: it is not)."""
-        if self._located is None or number < 0:
-            return None
-        return self._located.schema.get("properties", {}).get(self.names[number])
+        return None if self._properties is None or number < 0 else self._properties.get(self.names[number])
+
+    def subschema(self, number: int) -> Located:
+        """Where `schema` stands."""
+        assert self._located is not None
+        return self._located.child("properties", self.names[number])
 
     def meets(self, number: int) -> tuple[int, ...]:
         """Which of the demands a member, or a region's, may meet."""

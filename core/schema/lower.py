@@ -112,7 +112,7 @@ class Lowering:
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
         if len(goal) == 1 and type(goal[0]) is Literal and goal[0].positive:
-            return self._subschema(goal[0].located)
+            return self.subschema(goal[0].located)
         found = self._known.get(goal)
         if found is None:
             wanted = _flat(goal)
@@ -126,15 +126,16 @@ class Lowering:
             self._known[goal] = found
         return found
 
-    def _subschema(self, located: Located) -> int:
-        """The JSON texts that a subschema describes."""
+    def subschema(self, located: Located, sure: bool | None = None) -> int:
+        """The JSON texts that a subschema describes (``sure``: whether there is one at first sight, if that is known
+        already)."""
         found = self._subschemas.get(located.key)
         if found is None:
             self._kept.append(located)
-            found = self._subschemas[located.key] = self._described(located)
+            found = self._subschemas[located.key] = self._described(located, sure)
         return found
 
-    def _described(self, located: Located) -> int:
+    def _described(self, located: Located, sure: bool | None) -> int:
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
@@ -144,8 +145,9 @@ class Lowering:
         if kinds is not None:
             return self.nodes.alt([self._scalar(kind) for kind in kinds])
         rule = _Subschema(self, located)
-        known = self.nodes.EPSILON if self.is_sure((Literal(located),)) else None
-        return self.nodes.lazy(rule, rule, as_empty_as=known)
+        if sure is None:
+            sure = self.spelling is None and is_surely_satisfiable(schema)
+        return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
     def _scalar(self, kind: str) -> int:
         """All values of a type without parts."""
@@ -182,7 +184,7 @@ class Lowering:
                 seen.add(located.key)
                 located = document.enter(document.resolve(located))
             elif seen:
-                return self._subschema(located)
+                return self.subschema(located)
             elif words <= PLAIN_OBJECT and located.schema.get("type") == "object":
                 return self.objects.plain_node(located)
             elif words <= PLAIN_LIST and lists_strings(located.schema):
@@ -190,7 +192,7 @@ class Lowering:
             elif words == ANY_OF or (words == ONE_OF and not any(self.normaliser.overlaps(located))):
                 (keyword,) = words
                 options = range(len(located.schema[keyword]))
-                return self.nodes.alt([self._subschema(located.child(keyword, index)) for index in options])
+                return self.nodes.alt([self.subschema(located.child(keyword, index)) for index in options])
             elif words.isdisjoint(APPLICATORS):
                 own = self.normaliser.assertions(located)
                 return self.nodes.EMPTY if own is None else self.branch(own)

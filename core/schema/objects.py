@@ -71,6 +71,7 @@ class ObjectLowering:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._outermost = outermost
+        self._direct = outermost is None and lowering.spelling is None
         self._shapes = Shapes(lowering)
         self._layouts: dict[Objects, Layout] = {}
         nodes = self.nodes
@@ -81,7 +82,8 @@ class ObjectLowering:
         self._lead = lowering.comma if fixed else b""
         self._ending = lowering.fixed_colon if fixed else b""
         self._loose_comma = nodes.EPSILON if fixed else nodes.seq(nodes.literal(lowering.comma), lowering.space)
-        self._loose_colon = nodes.EPSILON if fixed or outermost is not None else lowering.colon
+        self._loose_space = None if fixed or outermost is not None else lowering.space
+        self._colon = nodes.literal(b":")
         self._opening = nodes.EPSILON if outermost else nodes.seq(nodes.literal(b"{"), lowering.space)
         self._closing = nodes.EPSILON if outermost else nodes.literal(b"}")
 
@@ -233,6 +235,7 @@ class ObjectLowering:
     def expand_named(self, place: _Place, number: int) -> int:
         """What follows a name that was written at a place."""
         nodes, layout = self.nodes, place.layout
+        at: int
         if number < 0:
             at = place.at if self.any_order else len(layout.names)
         else:
@@ -254,7 +257,10 @@ class ObjectLowering:
                     for met, demanded in self._meeting(place, number)
                 ]
             )
-        return nodes.seq(self._loose_colon, written)
+        if self._loose_space is not None:  # one by one, as concatenation is cheapest
+            space = self._loose_space
+            return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
+        return written
 
     @staticmethod
     def _meeting(place: _Place, number: int) -> Iterator[tuple[int, Goal]]:
@@ -313,8 +319,12 @@ class ObjectLowering:
         """The value of a member, or of a region's."""
         found = layout.values[number]
         if found == UNKNOWN:
-            name = None if number < 0 else layout.names[number]
-            found = layout.values[number] = self._written_value(name, layout.goal(number))
+            if self._direct and layout.schema(number) is not None:
+                found = self.lowering.subschema(layout.subschema(number), self._is_sure(layout, number))
+            else:
+                name = None if number < 0 else layout.names[number]
+                found = self._written_value(name, layout.goal(number))
+            layout.values[number] = found
         return found
 
     def _written_value(self, name: str | None, goal: Goal) -> int:
@@ -328,14 +338,16 @@ class ObjectLowering:
         """Whether a member, or a region's, has a value, at first sight."""
         sure = layout.sure[number]
         if sure == UNKNOWN:
-            sure = layout.sure[number] = self._outermost is None and self._has_value(layout, number)
+            schema = layout.schema(number)
+            if not self._direct:
+                sure = False
+            elif schema is not None:
+                sure = is_surely_satisfiable(schema)
+            else:
+                sure = self.lowering.is_sure(layout.goal(number))
+            layout.sure[number] = sure
         return sure == 1
 
-    def _has_value(self, layout: Layout, number: int) -> bool:
-        schema = layout.schema(number)
-        if schema is not None and self.lowering.spelling is None and is_surely_satisfiable(schema):
-            return True
-        return self.lowering.is_sure(layout.goal(number))
 
     def _unless_repeated(self, before: Written) -> int:
         name, others = before.last_name()
