@@ -30,7 +30,20 @@ from .numbers import NumberRange, Numbers, exact, is_short_integer
 from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
 from .outermost import Outermost
-from .plain import ANY_OF, APPLICATORS, ONE_OF, PLAIN_LIST, PLAIN_OBJECT, asserted, lists_strings, scalar_types
+from .plain import (
+    ANY_OF,
+    APPLICATORS,
+    ONE_OF,
+    PLAIN,
+    PLAIN_LIST,
+    asserted,
+    kinds_of,
+    lists_strings,
+    plain_arrays,
+    plain_numbers,
+    plain_strings,
+    scalar_types,
+)
 from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .strings import string_term
@@ -185,8 +198,8 @@ class Lowering:
                 located = document.enter(document.resolve(located))
             elif seen:
                 return self.subschema(located)
-            elif words <= PLAIN_OBJECT and located.schema.get("type") == "object":
-                return self.objects.plain_node(located)
+            elif words <= PLAIN:
+                return self._plain(located)
             elif words <= PLAIN_LIST and lists_strings(located.schema):
                 return self.listed(list(dict.fromkeys(located.schema["enum"])))
             elif words == ANY_OF or (words == ONE_OF and not any(self.normaliser.overlaps(located))):
@@ -199,6 +212,35 @@ class Lowering:
             else:
                 break
         return self._value((Literal(located),))
+
+    def _plain(self, located: Located) -> int:
+        """What a schema stands for that speaks of each type by itself."""
+        schema, normaliser = located.schema, self.normaliser
+        parts = []
+        for kind in kinds_of(schema):
+            if kind == "object":
+                part = self.objects.plain_node(located)
+            elif kind == "array":
+                items = normaliser.array_part(located) if "items" in schema else None
+                part = self.arrays.node(plain_arrays(schema, items))
+            elif kind == "string":
+                strings = plain_strings(schema, normaliser.asserts_format(located))
+                if strings is None:
+                    part = self._scalar(kind)
+                else:
+                    part = self.string(string_term(self.nodes.terms, strings))
+            elif kind in ("integer", "number"):
+                numbers = plain_numbers(schema, kind == "integer")
+                if numbers is None:
+                    part = self._scalar(kind)
+                elif numbers.is_empty:
+                    part = self.nodes.EMPTY
+                else:
+                    part = self.nodes.text(self.numbers.term(numbers, any_spelling=self.flexible))
+            else:
+                part = self._scalar(kind)
+            parts.append(part)
+        return self.nodes.alt(parts)
 
     def is_sure(self, goal: Goal) -> bool:
         """Whether a goal holds of something that can be written, at first sight."""
@@ -215,8 +257,18 @@ class Lowering:
         """The alternatives of a goal; made once."""
         found = self._branches.get(goal)
         if found is None:
-            found = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(_flat(goal))
+            found = self._branches[goal] = [] if self.is_false(goal) else self._alternatives(_flat(goal))
         return found
+
+    def _alternatives(self, goal: Goal) -> list[Conjunction]:
+        """The alternatives of a goal, made anew."""
+        part = goal[0] if len(goal) == 1 else None
+        if self._direct and isinstance(part, Literal) and part.positive:
+            located = self.normaliser.document.enter(part.located)
+            if asserted(located.schema).isdisjoint(APPLICATORS):
+                own = self.normaliser.assertions(located)
+                return [] if own is None else [own]
+        return self.normaliser.branches(goal)
 
     def _allowed(self, branch: Conjunction) -> list[Any]:
         """The values that an alternative lists and that satisfy the rest of it."""

@@ -348,7 +348,6 @@ class ObjectLowering:
             layout.sure[number] = sure
         return sure == 1
 
-
     def _unless_repeated(self, before: Written) -> int:
         name, others = before.last_name()
         return self.nodes.EMPTY if name in others else self.nodes.EPSILON

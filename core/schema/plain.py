@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from .assertions import bounds_of, types_of
+from .conjunction import TYPES, ArrayPart, Arrays, Strings
+from .numbers import NumberRange
+
 #: The types of values without parts.
 _SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
 
@@ -28,8 +32,13 @@ _KEYWORDS = frozenset(
 
 _TYPE = frozenset({"type"})
 
-#: What a plain schema of objects says.
-PLAIN_OBJECT = frozenset({"type", "properties", "required", "additionalProperties"})
+_OBJECTS = frozenset({"properties", "required", "additionalProperties"})
+_ARRAYS = frozenset({"items", "minItems", "maxItems"})
+_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+
+#: What a plain schema says: of each type, what its values are made of.
+PLAIN = _TYPE | _OBJECTS | _ARRAYS | _STRINGS | _BOUNDS
 
 #: What schemas say that only list values, and those that only list schemas.
 PLAIN_LIST, ANY_OF, ONE_OF = frozenset({"type", "enum"}), frozenset({"anyOf"}), frozenset({"oneOf"})
@@ -56,3 +65,44 @@ def lists_strings(schema: Mapping[str, Any]) -> bool:
     """Whether a schema lists strings, all of which are of the type that it asks for."""
     values = schema.get("enum")
     return values is not None and schema.get("type", "string") == "string" and all(type(each) is str for each in values)
+
+
+def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """The types of values that a schema names, in the order in which they are lowered; "integer" where only these
+    numbers are meant."""
+    types, integer = types_of(schema) if "type" in schema else (frozenset(TYPES), False)
+    kinds = ("object", "array", "string", "integer" if integer else "number", "boolean", "null")
+    return tuple(kind for kind in kinds if kind in types or (kind == "integer" and "number" in types))
+
+
+def plain_strings(schema: Mapping[str, Any], formats: bool) -> Strings | None:
+    """What a plain schema asks of strings; None: nothing (``formats``: whether its format asserts)."""
+    if schema.keys().isdisjoint(_STRINGS):
+        return None
+    most = schema.get("maxLength")
+    return Strings(
+        int(schema.get("minLength", 0)),
+        None if most is None else int(most),
+        (schema["pattern"],) if "pattern" in schema else (),
+        (schema["format"],) if formats else (),
+    )
+
+
+def plain_numbers(schema: Mapping[str, Any], integer: bool) -> NumberRange | None:
+    """What a plain schema asks of numbers; None: no more than that they are integers, if they must be."""
+    if schema.keys().isdisjoint(_BOUNDS):
+        return None
+    numbers = NumberRange(integer=integer)
+    for least, value, strict in bounds_of(schema):
+        numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
+    return numbers
+
+
+def plain_arrays(schema: Mapping[str, Any], part: ArrayPart | None) -> Arrays:
+    """What a plain schema asks of arrays."""
+    most = schema.get("maxItems")
+    return Arrays(
+        parts=() if part is None else (part,),
+        least=int(schema.get("minItems", 0)),
+        most=None if most is None else int(most),
+    )
