@@ -348,10 +348,21 @@ class Grammar:
     def matches(self, data: bytes | str) -> bool:
         """Whether ``data`` is a text of the language (control tokens cannot be given as text)."""
         program = self.program
-        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         with program.lock:
-            state = program.advance(program.start, raw, Written())
+            state = self._after(program, data)
             return state != -1 and program.automaton.accepts(state)
+
+    def begins(self, data: bytes | str) -> bool:
+        """Whether some text of the language begins with ``data`` (control tokens cannot be given as text)."""
+        program = self.program
+        with program.lock:
+            return self._after(program, data) != -1
+
+    @staticmethod
+    def _after(program: Program, data: bytes | str) -> int:
+        """The state after a text; -1 if no text of the language begins so."""
+        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+        return program.advance(program.start, raw, Written())
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """The grammar over a model's tokens: shared, thread-safe; make one `Matcher` per text from it."""

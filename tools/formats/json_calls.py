@@ -168,7 +168,7 @@ class JsonCalls(WireFormat):
     def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
             text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
-            if self.anchored and calls_allowed and any(_begins(text, self._beginning(each)) for each in turn.tools):
+            if self.anchored and calls_allowed and any(text.begins(self._beginning(each)) for each in turn.tools):
                 raise ToolGrammarError(
                     f"the format {self.name} cannot tell this JSON answer from calls",
                     hint="leave out response_schema or the tools, or choose a format with markers",
@@ -334,10 +334,3 @@ class JsonCalls(WireFormat):
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}
         call = "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
         return self.begin + call + self.finish
-
-
-def _begins(grammar: Grammar, text: str) -> bool:
-    """Whether some text of a grammar begins so."""
-    program = grammar.program
-    with program.lock:
-        return program.advance(program.start, text.encode(), lambda: b"") != -1
