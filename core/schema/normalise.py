@@ -8,6 +8,7 @@ of members and items stay formulas, and are normalised when a text reaches them,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple, Union
 
@@ -27,6 +28,7 @@ from .conjunction import (
     meet,
     negated,
 )
+from .contradiction import Contradictions
 from .disjoint import disjoint
 from .negation import has, negation
 from .resolve import Document, Located
@@ -75,6 +77,7 @@ class Normaliser(Assertions):
         self.rough = 0
         self._overlaps: dict[Located, list[frozenset[int]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
+        self._contradictions = Contradictions(self)
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
@@ -118,7 +121,7 @@ class Normaliser(Assertions):
                 seen = seen._replace(opened=(*seen.opened, scope))
                 todo.extend(self._held(conjunction, rest, seen, formula.located, step.above, (scope,)))
             elif isinstance(formula, Conjunction):
-                merged = meet(conjunction, formula)
+                merged = self._meet(conjunction, formula)
                 if merged is not None:
                     todo.append((merged, rest, seen))
             else:
@@ -150,6 +153,17 @@ class Normaliser(Assertions):
                 todo.extend(self._held(conjunction, rest, seen, located, above, inner))
         return done
 
+    def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
+        """What satisfies both; None when they are seen to exclude each other."""
+        both = meet(left, right)
+        objects = EVERY.objects
+        if both is None or left.objects is objects or right.objects is objects or "object" not in both.types:
+            return both
+        if not self._contradictions.between(left.objects, right.objects):
+            return both
+        types = both.types - {"object"}
+        return replace(both, types=types) if types else None
+
     def _held(
         self,
         conjunction: Conjunction,
@@ -161,7 +175,7 @@ class Normaliser(Assertions):
     ) -> Iterator[tuple[Conjunction, _Steps, Seen]]:
         """How it goes on when a schema holds; not at all if that contradicts what is known."""
         own = self.assertions(located)
-        merged = None if own is None else meet(conjunction, own)
+        merged = None if own is None else self._meet(conjunction, own)
         if merged is None:
             return
         for part in reversed(self._applied(located, scopes)):

@@ -1,0 +1,90 @@
+"""Required members whose listed values exclude each other: alternatives that no value satisfies, seen as they arise.
+
+Where alternatives are told apart by one constant member (``if`` this type ``then`` that, for each type; ``oneOf`` of
+objects, each of a type), almost all combinations ask for two types at once. Dropped one by one as they arise, they are
+as many as there are types; multiplied out first, they would be as many as there are sets of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .assertions import Assertions
+from .conjunction import Formula, Literal, Objects, in_both
+from .plain import asserted, lists_strings
+
+_CONST = frozenset({"const"})
+_ENUM = frozenset({"enum"})
+_TYPE_ENUM = frozenset({"type", "enum"})
+
+
+class Contradictions:
+    """Finds them, for one document."""
+
+    def __init__(self, assertions: Assertions) -> None:
+        self._assertions = assertions
+        self._known: dict[Formula, tuple[Any, ...] | None] = {}
+
+    def between(self, left: Objects, right: Objects) -> bool:
+        """Whether no object satisfies both, seen from the values that they list for a required member (False:
+        perhaps not)."""
+        for name in dict.fromkeys((*_needed(left), *_needed(right))):
+            ours = _said(left, name)
+            if ours:
+                theirs = _said(right, name)
+                if theirs and self._exclude([*ours, *theirs]):
+                    return True
+        return False
+
+    def _exclude(self, formulas: list[Formula]) -> bool:
+        """Whether formulas exclude each other: one is the negation of another, or none of the values listed is left."""
+        held = {formula.located for formula in formulas if isinstance(formula, Literal) and formula.positive}
+        if any(isinstance(each, Literal) and not each.positive and each.located in held for each in formulas):
+            return True
+        allowed: tuple[Any, ...] | None = None
+        for formula in formulas:
+            if isinstance(formula, Literal) and formula.positive:
+                listed = self._listed(formula)
+                if listed is not None:
+                    allowed = listed if allowed is None else in_both(allowed, listed)
+        if allowed is None:
+            return False
+        for formula in formulas if allowed else ():
+            if isinstance(formula, Literal) and not formula.positive:
+                excluded = in_both(allowed, self._listed(formula) or ())
+                allowed = tuple(value for value in allowed if not in_both((value,), excluded))
+        return not allowed
+
+    def _listed(self, formula: Literal) -> tuple[Any, ...] | None:
+        """The values that a subschema lists; where it is negated, only if it asks for nothing else."""
+        if formula not in self._known:
+            self._known[formula] = self._read(formula)
+        return self._known[formula]
+
+    def _read(self, formula: Literal) -> tuple[Any, ...] | None:
+        assertions, located = self._assertions, formula.located
+        if isinstance(located.schema, bool):
+            return None
+        located = assertions.document.enter(located)
+        schema = located.schema
+        if "$ref" in schema and assertions.document.ref_hides_siblings:
+            return None
+        words = asserted(schema)
+        plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
+        return assertions.values(located) if formula.positive or plain else None
+
+
+def _needed(objects: Objects) -> Iterator[str]:
+    """Names of members that must be there."""
+    yield from objects.required
+    for exists in objects.exists:
+        if exists.name is not None:
+            yield exists.name
+
+
+def _said(objects: Objects, name: str) -> list[Formula]:
+    """What is asked of a member's value, as far as it is said by name."""
+    found = [part.properties[name] for part in objects.parts if name in part.properties]
+    found += [exists.formula for exists in objects.exists if exists.name == name]
+    return found
