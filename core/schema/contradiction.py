@@ -1,8 +1,9 @@
-"""Required members whose listed values exclude each other: alternatives that no value satisfies, seen as they arise.
+"""What an alternative says already decides much of what it comes to: such alternatives are never multiplied out.
 
 Where alternatives are told apart by one constant member (``if`` this type ``then`` that, for each type; ``oneOf`` of
 objects, each of a type), almost all combinations ask for two types at once. Dropped one by one as they arise, they are
-as many as there are types; multiplied out first, they would be as many as there are sets of types.
+as many as there are types; multiplied out first, they would be as many as there are sets of types. And where one
+option of several holds already, the others add nothing: an alternative that is part of another is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .assertions import Assertions
-from .conjunction import Formula, Literal, Objects, in_both
+from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, in_both
 from .plain import asserted, lists_strings
 
 _CONST = frozenset({"const"})
@@ -73,6 +74,35 @@ class Contradictions:
         words = asserted(schema)
         plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
         return assertions.values(located) if formula.positive or plain else None
+
+
+def holds_already(known: Conjunction, formula: Formula) -> bool:
+    """Whether every value of an alternative satisfies a formula, seen from facts that both state (False: perhaps)."""
+    if isinstance(formula, All):
+        return all(holds_already(known, part) for part in formula.parts)
+    if not isinstance(formula, Conjunction) or not known.types <= formula.types:
+        return False
+    if formula.values is not None or formula.not_values or formula.numbers != EVERY.numbers:
+        return False
+    if formula.strings != EVERY.strings or formula.arrays != EVERY.arrays:
+        return False
+    have, asked = known.objects, formula.objects
+    return "object" not in known.types or (
+        have.absent >= asked.absent
+        and have.least >= asked.least
+        and (asked.most is None or (have.most is not None and have.most <= asked.most))
+        and not asked.others
+        and all(name in have.required for name in asked.required)
+        and all(each in have.names for each in asked.names)
+        and all(each in have.exists for each in asked.exists)
+        and all(part in have.parts or _says(have, part) for part in asked.parts)
+    )
+
+
+def _says(objects: Objects, part: ObjectPart) -> bool:
+    if part.patterns or part.additional is not None or part.names_properties:
+        return False
+    return all(formula in _said(objects, name) for name, formula in part.properties.items())
 
 
 def _needed(objects: Objects) -> Iterator[str]:

@@ -28,7 +28,7 @@ from .conjunction import (
     meet,
     negated,
 )
-from .contradiction import Contradictions
+from .contradiction import Contradictions, holds_already
 from .disjoint import disjoint
 from .negation import has, negation
 from .resolve import Document, Located
@@ -113,6 +113,9 @@ class Normaliser(Assertions):
                     rest = (_Step(part, step.above, step.scopes), rest)
                 todo.append((conjunction, rest, seen))
             elif isinstance(formula, Any_):
+                if not step.scopes and any(holds_already(conjunction, part) for part in formula.parts):
+                    todo.append((conjunction, rest, seen))
+                    continue
                 for part in reversed(formula.parts):
                     todo.append((conjunction, (_Step(part, step.above, step.scopes), rest), seen))
             elif isinstance(formula, But):

@@ -91,10 +91,15 @@ class Shapes:
         required = {*objects.required, *(exists.name for exists in objects.exists if exists.name is not None)}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
+        said, spoken = self._said(parts, names)
         members = []
         for name in names:
             matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
-            goal, declared = self._goal(objects, matched, name)
+            if matched or objects.others:
+                goal, declared = self._goal(objects, matched, name)
+            else:
+                goal = said[name]
+                declared = name in spoken
             goal += [exists.formula for exists in objects.exists if exists.name == name]
             if (
                 (closed and not declared)
@@ -150,6 +155,22 @@ class Shapes:
             if not _speaks(rule.parts, matched, name):
                 goal.append(rule.formula)
         return goal, declared
+
+    @staticmethod
+    def _said(parts: Iterable[ObjectPart], names: Iterable[str]) -> tuple[dict[str, list[Formula]], set[str]]:
+        """What is asked of each member's value where no pattern matches its name, and which are declared: part by
+        part, since most speak of few members."""
+        goals: dict[str, list[Formula]] = {name: [] for name in names}
+        spoken: set[str] = set()
+        for part in parts:
+            spoken.update(part.properties)
+            for name, formula in part.properties.items():
+                goals[name].append(formula)
+            if part.additional is not None:
+                for name, goal in goals.items():
+                    if name not in part.properties:
+                        goal.append(part.additional)
+        return goals, spoken
 
     def _pattern(self, pattern: str) -> int:
         return regex_term(self.nodes.terms, pattern, whole=False)
