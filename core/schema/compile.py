@@ -47,7 +47,11 @@ class CompiledSchema:
         return root
 
     def _lowering(self, nodes: Nodes) -> Lowering:
-        return Lowering(Normaliser(self.document, self.unenforced, self.options.formats), self.options, nodes)
+        options = self.options
+        normaliser = Normaliser(
+            self.document, self.unenforced, options.formats, open_objects=options.additional_properties
+        )
+        return Lowering(normaliser, options, nodes)
 
     @cached_property
     def member_kinds(self) -> Callable[[str], frozenset[str]]:

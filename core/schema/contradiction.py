@@ -8,16 +8,25 @@ option of several holds already, the others add nothing: an alternative that is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from .assertions import Assertions
 from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, in_both
 from .plain import asserted, lists_strings
+from .resolve import Located
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
+_REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
+
+#: Keywords whose meaning does not depend on where they stand.
+_OF_SCALARS = frozenset(
+    {"type", "enum", "const", "nullable", "minLength", "maxLength", "pattern", "format"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+)
 
 
 class Contradictions:
@@ -26,6 +35,7 @@ class Contradictions:
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
         self._known: dict[Formula, tuple[Any, ...] | None] = {}
+        self._meanings: dict[Located, object] = {}
 
     def between(self, left: Objects, right: Objects) -> bool:
         """Whether no object satisfies both, seen from the values that they list for a required member (False:
@@ -40,8 +50,12 @@ class Contradictions:
 
     def _exclude(self, formulas: list[Formula]) -> bool:
         """Whether formulas exclude each other: one is the negation of another, or none of the values listed is left."""
-        held = {formula.located for formula in formulas if isinstance(formula, Literal) and formula.positive}
-        if any(isinstance(each, Literal) and not each.positive and each.located in held for each in formulas):
+        held: set[object] = set()
+        denied: set[object] = set()
+        for formula in formulas:
+            if isinstance(formula, Literal):
+                (held if formula.positive else denied).add(self._meaning(formula.located))
+        if not held.isdisjoint(denied):
             return True
         allowed: tuple[Any, ...] | None = None
         for formula in formulas:
@@ -56,6 +70,25 @@ class Contradictions:
                 excluded = in_both(allowed, self._listed(formula) or ())
                 allowed = tuple(value for value in allowed if not in_both((value,), excluded))
         return not allowed
+
+    def _meaning(self, located: Located) -> object:
+        """The same for subschemas that are known to mean the same."""
+        found = self._meanings.get(located)
+        if found is None:
+            found = self._meanings[located] = self._read_meaning(located)
+        return found
+
+    def _read_meaning(self, located: Located) -> object:
+        document = self._assertions.document
+        if isinstance(located.schema, bool):
+            return located.schema
+        located = document.enter(located)
+        words = asserted(located.schema)
+        if words == _REF and self._assertions.asserts(located, "$ref"):
+            return document.resolve(located)
+        if words <= _OF_SCALARS:
+            return json.dumps({word: located.schema[word] for word in words}, sort_keys=True)
+        return located
 
     def _listed(self, formula: Literal) -> tuple[Any, ...] | None:
         """The values that a subschema lists; where it is negated, only if it asks for nothing else."""

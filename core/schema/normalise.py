@@ -64,15 +64,25 @@ _Steps = Union[tuple[_Step, "_Steps"], None]
 class Normaliser(Assertions):
     """Brings the goals of a document to normal form. For one thread at a time.
 
+    Args:
+        open_objects: objects take members that nothing declares, unless they say otherwise. (Where they do not, an
+            option that adds nothing may still declare a member.)
+
     Attributes:
         steps: how many steps all expansions took so far.
         rough: above zero while ``oneOf`` is taken for a plain union.
     """
 
     def __init__(
-        self, document: Document, unenforced: Collection[tuple[object, str]] = (), formats: bool = True
+        self,
+        document: Document,
+        unenforced: Collection[tuple[object, str]] = (),
+        formats: bool = True,
+        *,
+        open_objects: bool = True,
     ) -> None:
         super().__init__(document, unenforced, formats)
+        self._open_objects = open_objects
         self.steps = 0
         self.rough = 0
         self._overlaps: dict[Located, list[frozenset[int]]] = {}
@@ -113,7 +123,8 @@ class Normaliser(Assertions):
                     rest = (_Step(part, step.above, step.scopes), rest)
                 todo.append((conjunction, rest, seen))
             elif isinstance(formula, Any_):
-                if not step.scopes and any(holds_already(conjunction, part) for part in formula.parts):
+                decided = self._open_objects and not step.scopes
+                if decided and any(holds_already(conjunction, part) for part in formula.parts):
                     todo.append((conjunction, rest, seen))
                     continue
                 for part in reversed(formula.parts):

@@ -88,7 +88,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
     seen: set[tuple[object, bool]] = set()
     told: set[object] = set()
     stack = [(document.root, True)]
-    normaliser = Normaliser(document, formats=options.formats)
+    normaliser = Normaliser(document, formats=options.formats, open_objects=options.additional_properties)
     # Schemas whose alternatives are tried when all is well-formed, and those that belong to alternatives of others.
     forks: list[Located] = []
     inside: set[object] = set()

@@ -351,7 +351,9 @@ class _Pass:
     def _normaliser(self) -> Normaliser:
         """Expands what cannot be counted."""
         if self.normaliser is None:
-            self.normaliser = Normaliser(self.document, formats=self.options.formats)
+            self.normaliser = Normaliser(
+                self.document, formats=self.options.formats, open_objects=self.options.additional_properties
+            )
         found: Normaliser = self.normaliser
         return found
 
