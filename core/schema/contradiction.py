@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from .assertions import Assertions
-from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, in_both
+from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, type_of
 from .plain import asserted, lists_strings
 from .resolve import Located
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
+_COMPOUND = frozenset({"array", "object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
 
@@ -34,7 +35,7 @@ class Contradictions:
 
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
-        self._known: dict[Formula, tuple[Any, ...] | None] = {}
+        self._known: dict[Formula, frozenset[object] | None] = {}
         self._meanings: dict[Located, object] = {}
 
     def between(self, left: Objects, right: Objects) -> bool:
@@ -57,19 +58,21 @@ class Contradictions:
                 (held if formula.positive else denied).add(self._meaning(formula.located))
         if not held.isdisjoint(denied):
             return True
-        allowed: tuple[Any, ...] | None = None
+        allowed: frozenset[object] | None = None
+        excluded: list[frozenset[object]] = []
         for formula in formulas:
-            if isinstance(formula, Literal) and formula.positive:
-                listed = self._listed(formula)
-                if listed is not None:
-                    allowed = listed if allowed is None else in_both(allowed, listed)
-        if allowed is None:
-            return False
-        for formula in formulas if allowed else ():
-            if isinstance(formula, Literal) and not formula.positive:
-                excluded = in_both(allowed, self._listed(formula) or ())
-                allowed = tuple(value for value in allowed if not in_both((value,), excluded))
-        return not allowed
+            if not isinstance(formula, Literal):
+                continue
+            listed = self._listed(formula)
+            if listed is None:
+                continue
+            if not formula.positive:
+                excluded.append(listed)
+            else:
+                allowed = listed if allowed is None else allowed & listed
+                if not allowed:
+                    return True
+        return allowed is not None and not allowed.difference(*excluded)
 
     def _meaning(self, located: Located) -> object:
         """The same for subschemas that are known to mean the same."""
@@ -90,10 +93,13 @@ class Contradictions:
             return json.dumps({word: located.schema[word] for word in words}, sort_keys=True)
         return located
 
-    def _listed(self, formula: Literal) -> tuple[Any, ...] | None:
-        """The values that a subschema lists; where it is negated, only if it asks for nothing else."""
+    def _listed(self, formula: Literal) -> frozenset[object] | None:
+        """The scalars that a subschema lists, by type, if it lists nothing else; where it is negated, only if
+        it asks for nothing else either."""
         if formula not in self._known:
-            self._known[formula] = self._read(formula)
+            values = self._read(formula)
+            known = None if values is None else frozenset((type_of(value), value) for value in values)
+            self._known[formula] = known
         return self._known[formula]
 
     def _read(self, formula: Literal) -> tuple[Any, ...] | None:
@@ -106,7 +112,8 @@ class Contradictions:
             return None
         words = asserted(schema)
         plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
-        return assertions.values(located) if formula.positive or plain else None
+        values = assertions.values(located) if formula.positive or plain else None
+        return values if values and all(type_of(value) not in _COMPOUND for value in values) else None
 
 
 def holds_already(known: Conjunction, formula: Formula) -> bool:
