@@ -273,6 +273,7 @@ def draw_growth(result: Result) -> None:
 TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench": masks,
     "maskbench_order": masks,
+    "maskbench_peers": masks,
     "growth": growth,
     "batch": batch,
     "decoding": decoding,

@@ -260,9 +260,9 @@ class TermTable(TermPool):
         part = self._copies(self._class(left), least, most, left)
         return self._spread(AND, part, left)
 
-    def deferred(self, key: object, build: Callable[[], int], *, loops: bool = False) -> int:
-        """What ``build`` makes once it is looked into: not empty, without the empty string, and without intersection
-        and complement. ``key`` identifies it in this store; ``loops``: what is built may hold the term itself."""
+    def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
+        """What ``build`` makes of this store once it is looked into: not empty, without the empty string, and without
+        intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term itself."""
         found = self.keys.get(key)
         if found is None:
             self.flat[0] = len(self.keys)
@@ -372,7 +372,7 @@ class TermTable(TermPool):
         rest: cython.int = EMPTY
         # The rows of the parts come first: while this one is made, no other is.
         if kind == DEFERRED:
-            source = self.builders[term]()
+            source = self.builders[term](self)
             self._row(source)
         elif kind == SEQ or kind == REPEAT or kind == NOT:
             source = self._arg(term, 0)
@@ -548,7 +548,7 @@ class TermTable(TermPool):
         if kind == CHARS:
             return kind, self.ranges(term)
         if kind == DEFERRED:
-            return kind, (self.builders[term](),)
+            return kind, (self.builders[term](self),)
         if kind == WORDS:
             depth: cython.int = self.args[at + 3]
             words: tuple = self.lists[self.args[at]]

@@ -178,7 +178,7 @@ def _leap_second(terms: Terms) -> int:
 def _leap_minutes(terms: Terms, hour: int) -> int:
     """What follows the hour of a clock on which it is the last second of the day in UTC."""
 
-    def build() -> int:
+    def build(terms: Terms) -> int:
         second = regex_term(terms, r"60(?:\.\d+)?", whole=True)
         found = []
         for minute in range(60):

@@ -181,7 +181,7 @@ def quoted(terms: Terms, term: int, quote: str) -> int:
 def _rest(terms: Terms, term: int, quote: str) -> int:
     """What follows inside a literal of which the rest of the string is in ``term``, with the closing quote."""
 
-    def build() -> int:
+    def build(terms: Terms) -> int:
         parts = [terms.literal(quote)] if terms.nullable(term) else []
         starts, targets = terms.segments(term)
         escaped: list[int] = []
