@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+# Whichever test comes first builds the wheel: ten extensions, minutes on a busy machine.
+pytestmark = pytest.mark.timeout(400)
+
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ("core", "tools", "adapters")
 KERNEL = "toolgrammar/core/automaton/kernel"

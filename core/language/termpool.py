@@ -227,6 +227,14 @@ class TermPool:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
+    def _own(self, term: cython.int) -> cython.int:
+        """A term that comes from outside, if it is one: what lies beyond the pool must not be read."""
+        if term < 0 or term >= self.count:
+            raise IndexError("no such term")
+        return term
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _want(self, size: cython.int) -> cython.int:
         """Room for so many numbers in ``flat``."""
         if size > len(self.flat):
@@ -342,7 +350,7 @@ class TermPool:
         """The code points of a class of characters."""
         found = self.ranges_of.get(chars)
         if found is None:
-            at: cython.int = self.arg_at[chars]
+            at: cython.int = self.arg_at[self._own(chars)]
             pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
             found = self.ranges_of[chars] = tuple(pairs)
         return found
@@ -437,7 +445,7 @@ class TermPool:
 
     def seq(self, left: cython.int, right: cython.int) -> int:
         """Concatenation."""
-        return self._seq(left, right)
+        return self._seq(self._own(left), self._own(right))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -474,12 +482,12 @@ class TermPool:
         """Concatenation of many."""
         result: cython.int = EPSILON
         for part in reversed(parts):
-            result = self._seq(part, result)
+            result = self._seq(self._own(part), result)
         return result
 
     def not_(self, part: cython.int) -> int:
         """Complement, relative to all strings."""
-        return self._not(part)
+        return self._not(self._own(part))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -497,7 +505,7 @@ class TermPool:
         """Between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
             return EMPTY
-        return self._copies(part, min(least, MANY), NONE if most is None or most > MANY else most, 0)
+        return self._copies(self._own(part), min(least, MANY), NONE if most is None or most > MANY else most, 0)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -116,14 +116,14 @@ class TermTable(TermPool):
         """Union."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(ALT, part, n)
+            n = self._spread(ALT, self._own(part), n)
         return self._alt(n)
 
     def and_(self, parts: Iterable[int]) -> int:
         """Intersection."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(AND, part, n)
+            n = self._spread(AND, self._own(part), n)
         return self._and(n)
 
     @cython.cfunc
@@ -280,7 +280,7 @@ class TermTable(TermPool):
         found = self.segments_of.get(term)
         if found is None:
             self.depth = 0
-            self._row(term)
+            self._row(self._own(term))
             at: cython.int = self.row_at[term]
             stop: cython.int = at + self.row_count[term]
             starts = tuple([self.starts[i] for i in range(at, stop)])
@@ -290,7 +290,7 @@ class TermTable(TermPool):
     def derivative(self, term: cython.int, code_point: cython.int) -> int:
         """What may follow after one character."""
         self.depth = 0
-        return self._next(term, code_point)
+        return self._next(self._own(term), code_point)
 
     def matches(self, term: cython.int, text: object) -> bool:
         """Whether ``text`` is in the language."""
@@ -298,10 +298,10 @@ class TermTable(TermPool):
         i: cython.int
         self.depth = 0
         for i in range(len(plain)):
-            term = self._next(term, ord(plain[i]))
+            term = self._next(self._own(term), ord(plain[i]))
             if term == EMPTY:
                 return False
-        return (self.traits[term] & NULLABLE) != 0
+        return (self.traits[self._own(term)] & NULLABLE) != 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -528,12 +528,12 @@ class TermTable(TermPool):
 
     def nullable(self, term: cython.int) -> bool:
         """Whether the empty string is in the language."""
-        return (self.traits[term] & NULLABLE) != 0
+        return (self.traits[self._own(term)] & NULLABLE) != 0
 
     def run_bounds(self, term: cython.int) -> object:
         """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
         as a term. Else None."""
-        if self.kind[term] == CHARS:
+        if self.kind[self._own(term)] == CHARS:
             return term, 1, 1
         if not self._is_run(term):
             return None
@@ -543,7 +543,7 @@ class TermTable(TermPool):
     def shape(self, term: cython.int) -> tuple:
         """The kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a deferred
         term what it stands for."""
-        kind: cython.int = self.kind[term]
+        kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
         if kind == CHARS:
             return kind, self.ranges(term)
@@ -557,13 +557,13 @@ class TermTable(TermPool):
 
     def known(self, term: cython.int) -> int:
         """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
-        return self.traits[term] & ~(REGULAR if self.has_multiple else 0)
+        return self.traits[self._own(term)] & ~(REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
     def is_empty(self, term: cython.int) -> bool:
         """Whether no string is in the language. Exact, also under intersection and complement."""
-        known: cython.int = self.traits[term] & (LIVE | DEAD)
+        known: cython.int = self.traits[self._own(term)] & (LIVE | DEAD)
         self.depth = 0
         return known == DEAD if known else self._search_dead(term)
 

@@ -306,3 +306,24 @@ def test_words_share_prefixes() -> None:
     heads = [nodes.args(atom)[0] for atom, _ in nodes.heads(words)]
     assert sorted(heads) == [b"get", b"put"]
     assert nodes.words({}) == nodes.EMPTY
+
+
+@pytest.mark.parametrize("term", [-1, 10**6, 2**31 - 1])
+def test_a_term_of_nowhere_is_an_error(term: int) -> None:
+    """Every question about a term that the store does not have raises IndexError, and so does building on it."""
+    terms = Terms()
+    questions = (terms.nullable, terms.is_empty, terms.known, terms.shape, terms.segments, terms.run_bounds)
+    for ask in (*questions, terms.length_bounds, terms.ranges, terms.not_):
+        with pytest.raises(IndexError):
+            ask(term)
+    for parts in ([term, terms.ANY], [terms.ANY, term]):
+        for build in (terms.alt, terms.and_, terms.sequence, lambda both: terms.seq(*both)):
+            with pytest.raises(IndexError):
+                build(parts)
+    for text in ("", "a"):
+        with pytest.raises(IndexError):
+            terms.matches(term, text)
+    with pytest.raises(IndexError):
+        terms.derivative(term, 97)
+    with pytest.raises(IndexError):
+        terms.repeat(term, 0, None)
