@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, find_namespace_packages, setup
+from setuptools.command.build_ext import build_ext
 
 HOUSE = ("core", "tools", "adapters")
 COMPILED = (
@@ -85,12 +86,31 @@ def extensions() -> list[Any]:
         print("toolgrammar: no working C compiler, so this is a pure Python build", file=sys.stderr)
         return []
     modules = [
-        Extension(
-            "toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=LEAN, optional=True
-        )
+        Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=LEAN)
         for path in sources
     ]
     return list(cythonize(modules, build_dir="build/cython", language_level=3, include_path=[declarations()]))
 
 
-setup(packages=packages(), ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
+class AllOrNone(build_ext):
+    """Builds every extension, or none: a compiled module may be the base of another."""
+
+    def build_extensions(self) -> None:
+        """Without some extension the wheel is pure Python."""
+        from setuptools.errors import BaseError, CCompilerError
+
+        try:
+            super().build_extensions()
+        except (BaseError, CCompilerError, OSError) as error:
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions.clear()
+            print(f"toolgrammar: {error}, so this is a pure Python build", file=sys.stderr)
+
+
+setup(
+    packages=packages(),
+    ext_modules=extensions(),
+    cmdclass={"build_ext": AllOrNone},
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)

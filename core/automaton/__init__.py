@@ -13,7 +13,7 @@ import logging
 from .. import cython_standin as _standin
 
 if _standin.INTERPRETED:
-    _standin.load_interpreted(__name__, "rowtable", "kernel", "matcher")
+    _standin.load_interpreted(__name__, "rowtable", "kernel", "forbid", "matcher")
 
 from .batch import MaskTable, apply_mask, fill_masks
 from .constraint import Constraint

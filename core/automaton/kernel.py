@@ -943,10 +943,6 @@ class Trie:
         """Arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and chains."""
         return array("B", bytes(self.byte)), _copied("H", self.depth), _copied("i", self.token), _copied("i", self.same)
 
-    def node_count(self) -> int:
-        """How many nodes the trie has, the root included."""
-        return self.nodes
-
     def byte_count(self) -> int:
         """Bytes that the trie takes."""
         return 29 * self.nodes + 4 * len(self.same) + 4 * len(self.order)
