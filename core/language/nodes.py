@@ -310,7 +310,7 @@ class Nodes(NodeTable):
     def _need_heads(self, node: cython.int) -> cython.int:
         """Make sure that the heads of a node are known: first those of what it begins with."""
         start: cython.int = self._top
-        at: cython.int
+        at: cython.int = start
         child: cython.int
         if _cell(self, node, _HEADS) > 0:
             return 0
@@ -326,6 +326,8 @@ class Nodes(NodeTable):
                     self._gather(node)
                     self._top = at
         finally:
+            if self._top > at + 2:  # heads that were being gathered when an error came
+                self._top = at + 2
             while self._top > start:  # left by an error
                 self._top -= 2
                 if _cell(self, self._stack[self._top], _HEADS) < 0:

@@ -332,10 +332,13 @@ class NodeTable:
         while _cell(self, left, _KIND) == _SEQ:  # nested to the right, whatever the order in which parts come together
             self._push(_cell(self, left, _A))
             left = _cell(self, left, _B)
-        right = self._pair(left, right)
-        while self._top > start:
-            self._top -= 1
-            right = self._pair(self._stack[self._top], right)
+        try:
+            right = self._pair(left, right)
+            while self._top > start:
+                self._top -= 1
+                right = self._pair(self._stack[self._top], right)
+        finally:
+            self._top = start  # also where the store is full: others have their nodes further down
         return right
 
     @cython.cfunc

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.errors import GrammarError
+from toolgrammar.core.errors import GrammarError, LimitError
 from toolgrammar.core.language.kinds import ALT, LITERAL, REPEAT, SEQ, WORDS
 from toolgrammar.core.language.nodes import Nodes
 
@@ -166,3 +168,34 @@ def test_no_depth_stops_a_search() -> None:
     first = rule(2_000)
     assert [nodes.args(atom) for atom, _ in nodes.heads(first)[:1]] == [("end",)]
     assert not nodes.is_empty(first) and not nodes.nullable(first)
+
+
+@pytest.mark.parametrize("shape", ["seq", "words", "lazy"])
+def test_a_full_store_leaves_no_trace_on_the_stack(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the limit strikes, questions that come after it are answered as before."""
+    for room in range(12, 60):
+        monkeypatch.setattr("toolgrammar.core.language.kinds.MAX_NODES", room)
+        nodes = Nodes()
+        text = nodes.literal(b"x")
+        known: list[int] = []
+
+        def deep(nodes: Nodes = nodes, text: int = text, known: list[int] = known) -> int:
+            known.append(text)
+            parts = [nodes.special(str(number)) for number in range(5)]
+            left = nodes.sequence([nodes.special("a"), nodes.special("b"), nodes.special("c")])
+            if shape == "words":
+                listed = nodes.words({b"ab%d" % number: part for number, part in enumerate(parts)})
+                return nodes.seq(nodes.alt([left, listed]), nodes.repeat(nodes.alt(parts), 1, 9))
+            return nodes.seq(nodes.seq(nodes.alt([left, nodes.seq(left, left)]), left), nodes.alt(parts))
+
+        node = (
+            nodes.alt([nodes.lazy("rule", deep), nodes.special("z")]) if shape == "lazy" else nodes.lazy("rule", deep)
+        )
+        for _ in range(3):
+            with contextlib.suppress(LimitError):
+                for ask in (nodes.is_empty, nodes.nullable, nodes.heads):
+                    ask(node)
+                for _, rest in nodes.heads(node):
+                    nodes.heads(rest)
+            assert not nodes.is_empty(text) and not nodes.nullable(text) and nodes.heads(text)
+        assert known
