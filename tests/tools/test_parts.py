@@ -158,6 +158,9 @@ def test_the_same_name_with_other_arguments_is_another_part() -> None:
 
 def test_a_full_store_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the bound new texts begin in a fresh store, texts under way go on in theirs, and then it is freed."""
+    # A store of its own: that of the process may be in use by other tests.
+    monkeypatch.setattr(program_module, "SHARED", program_module._Shared())
+    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", program_module.SHARED)
     known = vocabulary()
     grammar = ToolSet(POOL[:4]).grammar(tool_choice="required")
     constraint = grammar.bind(known)
