@@ -76,7 +76,8 @@ def _by_shape(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) -
     elif kind == WORDS:
         options = [b"".join(spell(ord(char), ord(char)) for char in word) for word in args]
     elif kind == REPEAT:
-        return result + _by_shape(terms, args[0], spell) * args[1]
+        copies: int = args[1]
+        return result + _by_shape(terms, args[0], spell) * copies
     else:
         options = [_by_shape(terms, part, spell) for part in args]
     return result + min(options, key=lambda option: (len(option), option))
