@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from maskbench import LLGuidance, Ours, XGrammar
+from engines import LLGuidance, Ours, XGrammar
 from peers import tekken
 from results_io import keep, table
 

@@ -8,6 +8,10 @@ for us, warm (a second pass over the same instances). And for every instance whe
 Python API, the real 131,072-token Tekken vocabulary that `mistral-common` ships.
 Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is flexible, and so is the order of
 properties, since instances keep an order of their own.
+
+Schema by schema, the engines take turns, each in a process of its own: memory is counted for each, and no engine's
+garbage is collected in another's time. One that gives no answer within ``--deadline`` seconds is stopped, begins anew
+with the next schema, and is said to refuse this one.
 """
 
 from __future__ import annotations
@@ -15,35 +19,55 @@ from __future__ import annotations
 import argparse
 import gc
 import gzip
-import importlib.metadata
+import importlib.util
 import json
+import multiprocessing
 import platform
 import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from peers import llguidance_tokenizer, tekken, xgrammar_info
+from engines import ENGINES
+from peers import tekken
 from results_io import machine
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from toolgrammar.core import Grammar, ToolGrammarError, UnsatisfiableSchemaError, Vocabulary
+from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.automaton import COMPILED
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
+CLOCKS = {"wall": time.perf_counter, "cpu": time.thread_time}
+
+#: An instance: whether it is valid, and its tokens.
+Test = tuple[bool, list[int]]
 
 
-class Clock:
-    """Times of one engine, in microseconds, and its verdicts."""
+@dataclass
+class Sheet:
+    """What one engine made of one schema; times in microseconds."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.now = now
+    compile: float | None = None
+    token: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    refused: str | None = None
+    right: int = 0
+    too_strict: int = 0
+    too_lax: int = 0
+    peak_memory_mb: int = 0
+
+
+class Tally:
+    """The sheets of one engine, added up."""
+
+    def __init__(self) -> None:
         self.compile: list[float] = []
         self.token: list[float] = []
         self.warm: list[float] = []
@@ -51,8 +75,28 @@ class Clock:
         self.common_compile: list[float] = []
         self.common_token: list[float] = []
         self.refused: Counter[str] = Counter()
-        self.right = self.too_strict = self.too_lax = self.schemas_right = self.schemas = 0
+        self.right = self.too_strict = self.too_lax = self.schemas_right = self.schemas = self.peak_memory_mb = 0
         self.worst: tuple[float, str] = (0.0, "")
+
+    def add(self, sheet: Sheet, schema: str, common: bool) -> None:
+        """Add what was found for one schema, which all engines take, or not."""
+        self.peak_memory_mb = max(self.peak_memory_mb, sheet.peak_memory_mb)
+        self.token += sheet.token
+        self.warm += sheet.warm
+        self.worst = max(self.worst, (max(sheet.token, default=0.0), schema))
+        if sheet.compile is not None:
+            self.compile.append(sheet.compile)
+        self.right += sheet.right
+        self.too_strict += sheet.too_strict
+        self.too_lax += sheet.too_lax
+        if sheet.refused is not None:
+            self.refused[sheet.refused] += 1
+            return
+        self.schemas += 1
+        self.schemas_right += not sheet.too_strict and not sheet.too_lax
+        if common and sheet.compile is not None:
+            self.common_compile.append(sheet.compile)
+            self.common_token += sheet.token
 
 
 def percentiles(values: list[float]) -> dict[str, float]:
@@ -65,166 +109,102 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {**found, "worst": float(ordered[-1]), "mean": float(ordered.mean())}
 
 
-class Ours:
-    """toolgrammar."""
-
-    name = "toolgrammar"
-
-    def __init__(self, vocabulary: Vocabulary, order: Literal["schema", "any"] = "any") -> None:
-        self.vocabulary = vocabulary
-        self.order = order
-        self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-        Grammar.json(whitespace="flexible").bind(vocabulary).matcher().fill_mask(
-            self.mask
-        )  # the vocabulary's own tables
-
-    def compile(self, schema: Any) -> Any:
-        """Compile, and give the first mask."""
-        grammar = Grammar.from_json_schema(schema, whitespace="flexible", property_order=self.order)
-        constraint = grammar.bind(self.vocabulary)
-        constraint.matcher().fill_mask(self.mask)
-        return constraint
-
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return compiled.matcher()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        matcher.fill_mask(self.mask)
-        return bool(matcher.accept(token))
-
-    def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_accepting)
-
-
-class LLGuidance:
-    """llguidance, through LLMatcher."""
-
-    name = "llguidance"
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        import llguidance
-        from llguidance import LLMatcher
-
-        self.tokenizer = llguidance_tokenizer(vocabulary)
-        self.matcher = LLMatcher
-        self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
-        import llguidance.numpy as llnp
-
-        self.fill = llnp.fill_next_token_bitmask
-        self.version = llguidance.__version__
-
-    def compile(self, schema: Any) -> Any:
-        """Compile, and give the first mask."""
-        grammar = self.matcher.grammar_from_json_schema(json.dumps(schema))
-        matcher = self.matcher(self.tokenizer, grammar)
-        if matcher.is_error():
-            raise ToolGrammarError(matcher.get_error().splitlines()[0][:60])
-        self.fill(matcher, self.mask, 0)
-        return matcher
-
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return compiled.deep_copy()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        self.fill(matcher, self.mask, 0)
-        return bool(matcher.try_consume_tokens([token]) == 1)
-
-    def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_accepting())
-
-
-class XGrammar:
-    """xgrammar, through GrammarMatcher."""
-
-    name = "xgrammar"
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        import xgrammar
-
-        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=False)
-        self.matcher = xgrammar.GrammarMatcher
-        self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
-        self.version = importlib.metadata.version("xgrammar")
-
-    def compile(self, schema: Any) -> Any:
-        """Compile, and give the first mask."""
-        compiled = self.compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
-        self.matcher(compiled).fill_next_token_bitmask(self.mask)
-        return compiled
-
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return self.matcher(compiled)
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        matcher.fill_next_token_bitmask(self.mask)
-        return bool(matcher.accept_token(token))
-
-    def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_completed() if hasattr(matcher, "is_completed") else matcher.is_terminated())
-
-
-def run(engine: Any, row: dict[str, Any], tests: list[tuple[bool, list[int]]], clock: Clock) -> None:
+def run(engine: Any, schema: Any, tests: list[Test], clock: str) -> Sheet:
     """Time one schema on one engine."""
-    begin = clock.now()
+    now, sheet = CLOCKS[clock], Sheet()
+    begin = now()
     try:
-        compiled = engine.compile(row["schema"])
+        compiled = engine.compile(schema)
     except UnsatisfiableSchemaError:  # a verdict about every instance
-        valid = sum(expected for expected, _ in tests)
-        clock.right += len(tests) - valid
-        clock.too_strict += valid
-        clock.schemas += 1
-        clock.schemas_right += not valid
-        return
+        sheet.too_strict = sum(expected for expected, _ in tests)
+        sheet.right = len(tests) - sheet.too_strict
+        return sheet
     except Exception as error:  # a peer may raise anything; a refusal is a result
         place = getattr(error, "place", None)
-        clock.refused[f"{type(error).__name__} {getattr(place, 'keyword', None) or ''}".strip()] += 1
-        return
-    clock.compile.append((clock.now() - begin) * 1e6)
-    clock.schemas += 1
-    all_right = True
+        sheet.refused = f"{type(error).__name__} {getattr(place, 'keyword', None) or ''}".strip()
+        return sheet
+    sheet.compile = (now() - begin) * 1e6
     for expected, tokens in tests:
         matcher = engine.start(compiled)
         accepted = True
         for token in tokens:
-            begin = clock.now()
+            begin = now()
             try:
                 accepted = engine.step(matcher, token)
             except ToolGrammarError as error:  # a limit that only shows on the way
-                clock.refused[type(error).__name__] += 1
-                clock.schemas -= 1
-                return
-            spent = (clock.now() - begin) * 1e6
-            clock.token.append(spent)
-            if spent > clock.worst[0]:
-                clock.worst = (spent, row["id"])
+                sheet.refused = type(error).__name__
+                return sheet
+            sheet.token.append((now() - begin) * 1e6)
             if not accepted:
                 break
         accepted = accepted and engine.accepts(matcher)
-        if accepted == expected:
-            clock.right += 1
-        else:
-            all_right = False
-            clock.too_lax += accepted
-            clock.too_strict += not accepted
-    clock.schemas_right += all_right
+        sheet.right += accepted == expected
+        sheet.too_lax += accepted and not expected
+        sheet.too_strict += expected and not accepted
     if engine.name == "toolgrammar":
         for _, tokens in tests:
             matcher = engine.start(compiled)
             for token in tokens:
-                begin = clock.now()
+                begin = now()
                 accepted = engine.step(matcher, token)
-                clock.warm.append((clock.now() - begin) * 1e6)
+                sheet.warm.append((now() - begin) * 1e6)
                 if not accepted:
                     break
+    return sheet
+
+
+def serve(name: str, options: tuple[Any, ...], clock: str, wire: Connection) -> None:
+    """Make an engine, say its version, and run the schemas that come."""
+    vocabulary, _ = tekken()
+    engine = ENGINES[name](vocabulary, *options)
+    # The tokenizer and the engine stay: the garbage collector need not look at them again and again, which would be
+    # counted as somebody's mask. What a schema leaves behind is collected as ever.
+    gc.collect()
+    gc.freeze()
+    wire.send(engine.version)
+    while (job := wire.recv()) is not None:
+        sheet = run(engine, *job, clock)
+        sheet.peak_memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        wire.send(sheet)
+
+
+class Worker:
+    """An engine in a process of its own, which is stopped when it does not answer in time."""
+
+    def __init__(self, name: str, options: tuple[Any, ...], clock: str, deadline: float) -> None:
+        self.name, self.options, self.clock, self.deadline = name, options, clock, deadline
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the process, and wait until its engine is there."""
+        context = multiprocessing.get_context("spawn")
+        self.wire, theirs = context.Pipe()
+        self.process = context.Process(
+            target=serve, args=(self.name, self.options, self.clock, theirs), name=self.name, daemon=True
+        )
+        self.process.start()
+        theirs.close()
+        self.version: str = self.wire.recv()
+
+    def run(self, schema: Any, tests: list[Test]) -> Sheet:
+        """What the engine makes of a schema."""
+        try:
+            self.wire.send((schema, tests))
+            if self.wire.poll(self.deadline):
+                sheet: Sheet = self.wire.recv()
+                return sheet
+            refused = f"no answer in {self.deadline:g} s"
+        except (EOFError, BrokenPipeError):
+            refused = "crash"
+        self.process.kill()
+        self.process.join()
+        self.begin()
+        return Sheet(refused=refused)
+
+    def end(self) -> None:
+        """Let the process end."""
+        self.wire.send(None)
+        self.process.join()
 
 
 def main() -> int:
@@ -236,6 +216,7 @@ def main() -> int:
         "--clock", choices=["wall", "cpu"], default="wall", help="cpu: of this thread alone, for a machine that is busy"
     )
     parser.add_argument("--order", choices=["schema", "any"], default="any", help="property_order of this library")
+    parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
@@ -247,30 +228,23 @@ def main() -> int:
         rows = [json.loads(line) for line in file]
     if options.limit:
         rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
-    vocabulary, encode = tekken()
-    engines: list[Any] = [Ours(vocabulary, options.order)]
-    for peer in [name for name in options.peers.split(",") if name]:
-        try:
-            engines.append({"llguidance": LLGuidance, "xgrammar": XGrammar}[peer](vocabulary))
-        except ImportError as error:
-            console.print(f"{peer} is not installed ({error}): pip install 'toolgrammar[bench]'")
-    now = time.perf_counter if options.clock == "wall" else time.thread_time
-    clocks = {engine.name: Clock(now) for engine in engines}
-    # The data set, the tokenizer and the engines stay: the garbage collector need not look at them again and again,
-    # which would be counted as somebody's mask. What a schema leaves behind is collected as ever.
-    gc.collect()
-    gc.freeze()
+    _, encode = tekken()
+    workers: list[Worker] = []
+    for name in ["toolgrammar", *(name for name in options.peers.split(",") if name)]:
+        if name != "toolgrammar" and importlib.util.find_spec(name) is None:
+            console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
+            continue
+        special = (options.order,) if name == "toolgrammar" else ()
+        workers.append(Worker(name, special, options.clock, options.deadline))
+    tallies = {worker.name: Tally() for worker in workers}
     for row in track(rows, description="schemas", console=console):
         tests = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in row["tests"]]
-        before = {name: (len(clock.compile), len(clock.token), clock.schemas) for name, clock in clocks.items()}
-        for engine in engines:
-            run(engine, row, tests, clocks[engine.name])
-        if all(
-            len(clock.compile) > before[name][0] and clock.schemas > before[name][2] for name, clock in clocks.items()
-        ):
-            for name, clock in clocks.items():
-                clock.common_compile += clock.compile[before[name][0] :]
-                clock.common_token += clock.token[before[name][1] :]
+        sheets = {worker.name: worker.run(row["schema"], tests) for worker in workers}
+        common = all(sheet.compile is not None and sheet.refused is None for sheet in sheets.values())
+        for name, sheet in sheets.items():
+            tallies[name].add(sheet, row["id"], common)
+    for worker in workers:
+        worker.end()
     report: dict[str, Any] = {
         "schemas": len(rows),
         "python": platform.python_version(),
@@ -278,28 +252,29 @@ def main() -> int:
         "compiled": COMPILED,
         "clock": options.clock,
         "order": options.order,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "deadline_s": options.deadline,
         "engines": {},
     }
-    for engine in engines:
-        clock = clocks[engine.name]
-        report["engines"][engine.name] = {
-            "version": getattr(engine, "version", None) or importlib.metadata.version("toolgrammar"),
-            "schemas_compiled": clock.schemas,
-            "schemas_right": clock.schemas_right,
-            "instances": {"right": clock.right, "too_strict": clock.too_strict, "too_lax": clock.too_lax},
-            "refused": dict(clock.refused.most_common(12)),
-            "compile_and_first_mask_us": percentiles(clock.compile),
-            "mask_and_accept_us": percentiles(clock.token),
-            "warm_us": percentiles(clock.warm),
+    for worker in workers:
+        tally = tallies[worker.name]
+        report["engines"][worker.name] = {
+            "version": worker.version,
+            "schemas_compiled": tally.schemas,
+            "schemas_right": tally.schemas_right,
+            "instances": {"right": tally.right, "too_strict": tally.too_strict, "too_lax": tally.too_lax},
+            "refused": dict(tally.refused.most_common(12)),
+            "compile_and_first_mask_us": percentiles(tally.compile),
+            "mask_and_accept_us": percentiles(tally.token),
+            "warm_us": percentiles(tally.warm),
             "common": {
-                "schemas": len(clock.common_compile),
-                "tokens": len(clock.common_token),
-                "compile_and_first_mask_us": percentiles(clock.common_compile),
-                "mask_and_accept_us": percentiles(clock.common_token),
+                "schemas": len(tally.common_compile),
+                "tokens": len(tally.common_token),
+                "compile_and_first_mask_us": percentiles(tally.common_compile),
+                "mask_and_accept_us": percentiles(tally.common_token),
             },
-            "tokens": len(clock.token),
-            "worst": clock.worst[1],
+            "tokens": len(tally.token),
+            "worst": tally.worst[1],
+            "peak_memory_mb": tally.peak_memory_mb,
         }
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
@@ -312,7 +287,7 @@ def main() -> int:
             taken = {name: found if where == "all" else found["common"] for name, found in report["engines"].items()}
             if not all(found[key] for found in taken.values()) or (where == "common" and len(taken) == 1):
                 continue
-            schemas = f"{len(clocks['toolgrammar'].common_compile)} schemas that all take"
+            schemas = f"{len(tallies['toolgrammar'].common_compile)} schemas that all take"
             table = Table(title=f"{title}: {schemas if where == 'common' else 'all schemas that an engine takes'}")
             for column in ("engine", *columns):
                 table.add_column(column, justify="right")
@@ -325,10 +300,9 @@ def main() -> int:
         console.print(
             f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']}"
             f" of {len(rows)} schemas; instances {found['instances']};"
-            f" {found['tokens']} tokens; worst in {found['worst']};"
+            f" {found['tokens']} tokens; worst in {found['worst']}; peak memory {found['peak_memory_mb']} MB;"
             f" refused {found['refused']}"
         )
-    console.print(f"peak memory {report['peak_memory_mb']} MB (all engines together)")
     return 1 if ours["instances"]["too_lax"] else 0
 
 

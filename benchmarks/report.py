@@ -106,13 +106,16 @@ def masks(result: Result) -> str:
             found["instances"]["too_lax"],
             found["instances"]["too_strict"],
             sum(found["refused"].values()),
+            found["peak_memory_mb"],
         ]
         for name, found in engines.items()
     ]
     columns = ("compiled", "all their instances judged right", "invalid accepted", "valid refused", "schemas refused")
-    parts.append(table(("", *columns), verdicts))
-    if refused := engines["toolgrammar"]["refused"]:
-        parts.append("Refused by toolgrammar: " + ", ".join(f"{count} {name}" for name, count in refused.items()) + ".")
+    parts.append(table(("", *columns, "peak memory of the process, MB"), verdicts))
+    for name, found in engines.items():
+        if name == "toolgrammar" or any(reason.startswith("no answer") for reason in found["refused"]):
+            reasons = ", ".join(f"{count} {reason}" for reason, count in found["refused"].items())
+            parts.append(f"Refused by {name}: {reasons or 'none'}.")
     return "\n\n".join(parts)
 
 

@@ -57,6 +57,7 @@ def masks_of(engines: dict[str, float]) -> dict[str, Any]:
             "warm_us": times(0.5) if name == "toolgrammar" else {},
             "tokens": 100,
             "worst": "o1",
+            "peak_memory_mb": 200,
             "common": {
                 "schemas": 7,
                 "tokens": 90,
@@ -130,7 +131,7 @@ def test_masks_of_all_engines_and_of_the_schemas_that_all_take(bench: Any) -> No
     assert "multiple" not in first
     assert "| mask + accept: llguidance 1.2 | 20.0 |" in second
     assert second.count("| *toolgrammar's, as a multiple of llguidance's* | 0.25 |") == 2
-    assert "| toolgrammar 1.2 | 9 | 8 | 0 | 1 | 1 |" in second
+    assert "| toolgrammar 1.2 | 9 | 8 | 0 | 1 | 1 | 200 |" in second
     assert "Refused by toolgrammar: 1 UnsupportedSchemaError format." in second
 
 
@@ -173,14 +174,30 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     maskbench = bench("maskbench")
     arguments = ["maskbench", "--peers", "", "--clock", "cpu", "--data", str(data), "--json", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
-    try:
-        assert maskbench.main() == 0
-    finally:
-        importlib.import_module("gc").unfreeze()
-    text = bench("report").masks(json.loads(out.read_text(encoding="utf-8")))
+    assert maskbench.main() == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0
+    text = bench("report").masks(found)
     assert text.startswith("3 schemas, properties in any order; microseconds, processor time of the thread;")
     verdict = next(line for line in text.splitlines() if line.startswith("| toolgrammar "))
-    assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \|", verdict)
+    assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \| \d+ \|", verdict)
+
+
+def test_an_engine_without_an_answer_is_stopped_and_begins_anew(bench: Any) -> None:
+    """A schema that takes longer than the deadline counts as refused; the next one finds a new process."""
+    pytest.importorskip("mistral_common")
+    worker = bench("maskbench").Worker("toolgrammar", ("any",), "cpu", deadline=60)
+    first = worker.process.pid
+    worker.deadline = 0
+    assert worker.run({"type": "integer"}, [(True, [0])] * 100_000).refused == "no answer in 0 s"
+    worker.deadline = 60
+    assert worker.run({"type": "integer"}, []).refused is None
+    assert worker.process.pid != first
+    worker.process.kill()
+    worker.process.join()
+    assert worker.run({"type": "integer"}, []).refused == "crash"
+    worker.end()
+    assert worker.process.exitcode == 0
 
 
 def test_cases_are_valid_and_as_large_as_they_say(bench: Any) -> None:

@@ -21,7 +21,7 @@ from ..messages import Message
 from ..params import GenerateParams, JsonMode, ToolInterface
 from .drive import Released, Turn, alone, together
 from .json_answers import check_text, converted, judge, summed, with_instructions
-from .planner import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of
+from .planner import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
 from .protocol import Backend, BatchBackend
 from .reasoning import has_begun, markers_of
 
@@ -264,18 +264,10 @@ class Model:
             InvalidArgumentsError: the answer was not valid, also when the model was asked again: of a model that was
                 not constrained, or by a validator of the Pydantic class that its JSON Schema does not show.
         """
-        params = resolve_params(params, overrides)
-        if params.tools is not None:
-            raise ModelError(
-                "generate_json gives a value, not calls", hint="use generate(..., tools=..., response_schema=...)"
-            )
-        mode = params.json_mode or JsonMode()
-        if schema is not None:
-            mode = replace(mode, schema=schema)
+        asked, mode = json_params(resolve_params(params, overrides), schema)
         found: list[Any] = []
 
         def work() -> Work:
-            asked = replace(params, json_mode=mode)
             value, _ = yield from self._ask_json(conversation_of(prompt), asked, mode, convert=True)
             found.append(value)
 

@@ -119,6 +119,22 @@ class Planner:
         return self._grammars.get(key, make)
 
 
+def json_params(params: GenerateParams, schema: Any) -> tuple[GenerateParams, JsonMode]:
+    """The parameters that ask for a value of a schema (None: that of ``params.json_mode``), and their JSON mode.
+
+    Raises:
+        ModelError: they ask for calls too.
+    """
+    if params.tools is not None:
+        raise ModelError(
+            "generate_json gives a value, not calls", hint="use generate(..., tools=..., response_schema=...)"
+        )
+    mode = params.json_mode or JsonMode()
+    if schema is not None:
+        mode = replace(mode, schema=schema)
+    return replace(params, json_mode=mode), mode
+
+
 def resolve_params(params: GenerateParams | None, overrides: dict[str, Any]) -> GenerateParams:
     """The parameters with the overrides put in.
 

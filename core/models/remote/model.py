@@ -6,7 +6,6 @@ import json
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import (
@@ -18,10 +17,10 @@ from ...errors import (
 )
 from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
 from ...messages import ImagePart, Message, TextPart
-from ...params import GenerateParams, JsonMode, ToolInterface
+from ...params import GenerateParams, ToolInterface
 from ..json_answers import converted, summed
 from ..model import MAX_RETRIES, Capabilities, Model, _finished
-from ..planner import Planner, Prompt, conversation_of, resolve_params
+from ..planner import Planner, Prompt, conversation_of, json_params, resolve_params
 from .address import KINDS, headers_of, parse_address
 from .instructions import schema_text, what_is_wrong, with_system
 from .portal import PORTAL, StoppedError, stopper
@@ -195,15 +194,7 @@ class RemoteModel(Model):
         self, prompt: Prompt, schema: Any = None, params: GenerateParams | None = None, **overrides: Any
     ) -> Any:
         """`Model.generate_json`."""
-        resolved = resolve_params(params, overrides)
-        if resolved.tools is not None:
-            raise ModelError(
-                "generate_json gives a value, not calls", hint="use generate(..., tools=..., response_schema=...)"
-            )
-        mode = resolved.json_mode or JsonMode()
-        if schema is not None:
-            mode = replace(mode, schema=schema)
-        asked = replace(resolved, json_mode=mode)
+        asked, mode = json_params(resolve_params(params, overrides), schema)
         result: list[Generation] = []
         with closing(self._events(conversation_of(prompt), asked, result, convert=True)) as events:
             for _ in events:
