@@ -7,8 +7,7 @@ text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surr
 escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
 ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
 
-Compiled where that is possible (Cython in pure-Python mode), as a row is derived whenever a text goes where none went
-before.
+Compiled where that is possible (Cython in pure-Python mode): a row is derived whenever a text goes where none was.
 """
 
 from __future__ import annotations
@@ -51,10 +50,11 @@ _KIND = cython.declare(cython.int, 5)
 _ABOUT = cython.declare(cython.int, 6)
 _LIKE = cython.declare(cython.int, 7)
 
-#: More characters than any token has.
-_MANY = cython.declare(cython.int, 2**30)
+# For hashing; declared, since Cython computes with other numbers of more than 31 bits as objects.
+_PRIME = cython.declare(cython.ulonglong, 0x9E3779B1)
+_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
-
+_MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
 
 
@@ -69,9 +69,9 @@ def _enlarged(old: array, size: int) -> array:
 @cython.inline
 @cython.exceptval(check=False)
 def _mixed(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong:
-    """A hash of two numbers of 32 bits, the first of them maybe a hash itself."""
-    mixed: cython.ulonglong = ((one * 0x9E3779B1) ^ (other & 0xFFFFFFFF)) * 0x85EBCA6B & 0xFFFFFFFFFFFF
-    return (mixed ^ (mixed >> 17)) & 0xFFFFFFFF
+    """A hash of two numbers of 32 bits."""
+    mixed: cython.ulonglong = ((one * _PRIME) ^ (other & _BITS)) * _PRIME
+    return (mixed ^ (mixed >> 17)) & _BITS
 
 
 @cython.cclass

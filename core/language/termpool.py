@@ -45,6 +45,8 @@ FEW = cython.declare(cython.int, 16)
 # The 64-bit FNV-1a hash: offset basis and prime.
 FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
 FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
+# Declared: else Cython computes with a number of more than 31 bits as an object.
+BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 def _sized(old, code: str, size: int) -> array:
@@ -149,7 +151,7 @@ class TermPool:
         mixed: cython.ulonglong = _mixed(FNV_BASIS, kind)
         for i in range(at, at + n):
             mixed = _mixed(mixed, self.flat[i])
-        short: cython.uint = mixed & 0xFFFFFFFF
+        short: cython.uint = mixed & BITS_32
         size: cython.uint = len(self.table)
         slot: cython.uint = short & (size - 1)
         found: cython.int = self.table[slot] - 1
@@ -404,7 +406,7 @@ class TermPool:
             for k in range(depth, len(word)):
                 mixed = _mixed(mixed, ord(word[k]))
             mixed = _mixed(mixed, -1)
-        short: cython.uint = mixed & 0xFFFFFFFF
+        short: cython.uint = mixed & BITS_32
         size: cython.uint = len(self.table)
         slot: cython.uint = short & (size - 1)
         found: cython.int = self.table[slot] - 1
