@@ -53,6 +53,7 @@ class Grammar:
         "_program",
         "_program_in_use",
         "_shares",
+        "_sure",
         "schema",
         "specials",
         "unenforced",
@@ -64,12 +65,14 @@ class Grammar:
         key: tuple[Hashable, ...] | Callable[[], tuple[Hashable, ...]],
         unenforced: Sequence[ToolGrammarError] = (),
         parts: Sequence[Grammar] = (),
+        sure: Callable[[], bool] | None = None,
     ) -> None:
         self._build = build
         self._known_key = key
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
+        self._sure: Callable[[], bool] | bool | None = sure
         self._shares: bool = any(part._shares for part in parts)
         self.specials: frozenset[str] = frozenset().union(*[part.specials for part in parts])
         self.schema: Any = None
@@ -125,7 +128,12 @@ class Grammar:
                 whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats, registry
             ),
         )
-        grammar = cls(compiled.build, lambda: ("schema", compiled.key), compiled.problems)
+        grammar = cls(
+            compiled.build,
+            lambda: ("schema", compiled.key),
+            compiled.problems,
+            sure=lambda: compiled.is_surely_satisfiable,
+        )
         grammar.schema = schema
         return grammar
 
@@ -150,12 +158,12 @@ class Grammar:
     def literal(cls, text: str | bytes) -> Grammar:
         """Exactly ``text``."""
         data = text.encode() if isinstance(text, str) else bytes(text)
-        return cls(lambda nodes: nodes.literal(data), ("literal", data))
+        return cls(lambda nodes: nodes.literal(data), ("literal", data), sure=lambda: True)
 
     @classmethod
     def special(cls, name: str) -> Grammar:
         """The control token called ``name`` in the vocabulary; text that spells the name does not count."""
-        grammar = cls(lambda nodes: nodes.special(name), ("special", name))
+        grammar = cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True)
         grammar.specials = frozenset((name,))
         return grammar
 
@@ -194,7 +202,10 @@ class Grammar:
     def sequence(cls, *parts: Grammar) -> Grammar:
         """The parts, one after the other."""
         return cls(
-            lambda nodes: nodes.sequence([part._node(nodes) for part in parts]), ("sequence", *parts), parts=parts
+            lambda nodes: nodes.sequence([part._node(nodes) for part in parts]),
+            ("sequence", *parts),
+            parts=parts,
+            sure=lambda: all(part._is_sure for part in parts),
         )
 
     @classmethod
@@ -217,8 +228,10 @@ class Grammar:
         def build(nodes: Nodes) -> int:
             def case(word: bytes, part: Grammar) -> int:
                 found = nodes.known.get(part)
-                # Each part is built when a text has come to it.
-                return nodes.lazy(("case", grammar, word), lambda: part._node(nodes)) if found is None else found
+                if found is None:  # each part is built when a text has come to it
+                    known = nodes.EPSILON if part._is_sure else None
+                    found = nodes.lazy(("case", grammar, word), lambda: part._node(nodes), as_empty_as=known)
+                return found
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
@@ -269,10 +282,17 @@ class Grammar:
         of an agent, whose sets change from request to request, that is far quicker; for a grammar that is bound
         once, a store of its own is released sooner.
         """
-        grammar = Grammar(self._build, self._known_key, parts=(self,))
+        grammar = Grammar(self._build, self._known_key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema
         grammar._is_part = grammar._shares = True
         return grammar
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether it has a text, as far as that shows at once (False: perhaps not)."""
+        if callable(self._sure):
+            self._sure = self._sure()
+        return self._sure is True
 
     def _node(self, nodes: Nodes) -> int:
         """The root node in a store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ..errors import Place, UnsupportedSchemaError
@@ -52,10 +53,14 @@ class Assertions:
         self.document = document
         self.unenforced = unenforced
         self.formats = formats
-        self.terms = Terms()
         self._objects: dict[Located, ObjectPart] = {}
         self._arrays: dict[Located, ArrayPart] = {}
         self._constants: dict[int, tuple[Any, Formula]] = {}
+
+    @cached_property
+    def terms(self) -> Terms:
+        """A store of its own for the patterns that names are held against; most documents have none."""
+        return Terms()
 
     def asserts(self, located: Located, keyword: str) -> bool:
         """Whether a subschema has a keyword that its dialect knows and that is not left out."""

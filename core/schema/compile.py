@@ -14,6 +14,7 @@ from .lower import Lowering
 from .normalise import Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located
+from .satisfiable import is_surely_satisfiable
 from .scan import DynamicReferences, problems
 from .sound import is_surely_sound
 
@@ -52,6 +53,12 @@ class CompiledSchema:
             self.document, self.unenforced, options.formats, open_objects=options.additional_properties
         )
         return Lowering(normaliser, options, nodes)
+
+    @cached_property
+    def is_surely_satisfiable(self) -> bool:
+        """Whether some text is valid, as far as that shows at once (False: perhaps not)."""
+        plain = self.options.spelling is None and self.options.arguments is None
+        return plain and is_surely_satisfiable(self.document.schema)
 
     @cached_property
     def member_kinds(self) -> Callable[[str], frozenset[str]]:

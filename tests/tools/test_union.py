@@ -10,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ToolCall, ToolGrammarError, UnknownToolError, Vocabulary
+from toolgrammar.core.language.nodes import Nodes
+from toolgrammar.core.schema.compile import CompiledSchema
+from toolgrammar.core.schema.lower import Lowering
 from toolgrammar.tools import Tool, ToolSet, get_format
 from toolgrammar.tools.formats import WireFormat
 from toolgrammar.tools.formats.json_calls import JsonCalls
 
 FORMATS = ("hermes", "qwen3-coder", "pythonic", "mistral-v13", "json", "gemma-4")
+
+#: A vocabulary in which each byte is a token.
+BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 
 
 def plain(name: str) -> WireFormat:
@@ -138,14 +144,37 @@ def test_a_thousand_tools(name: str) -> None:
     tools = ToolSet([tool(f"tool_{index}", **{f"n{index}": {"type": "integer"}}) for index in range(1000)])
     wire = plain(name)
     grammar = tools.grammar(wire, tool_choice="required")
-    vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
-    constraint = grammar.bind(vocabulary)
+    constraint = grammar.bind(BYTES)
     before = constraint.counters()["states"]  # the store may serve other tests too: only what is added counts
     assert constraint.matcher().allowed_tokens()
     for index in (7, 77, 777):
         assert grammar.matches(wire.render("", [ToolCall("c", f"tool_{index}", {f"n{index}": 1})]))
         assert not grammar.matches(wire.render("", [ToolCall("c", f"tool_{index}", {"n1": 1})]))
     assert constraint.counters()["states"] - before < 2_000
+
+
+def test_only_the_tool_that_is_called_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the names part, tools that surely can be called are not looked into; those that perhaps cannot are."""
+    lowered: list[str] = []
+    lowering = CompiledSchema._lowering
+
+    def counted(self: CompiledSchema, nodes: Nodes) -> Lowering:
+        lowered.append(next(iter(self.document.schema["properties"])))
+        return lowering(self, nodes)
+
+    monkeypatch.setattr(CompiledSchema, "_lowering", counted)
+    tools = [tool(f"tool_{index}", **{f"sure{index}": {"type": "integer"}}) for index in range(50)]
+    tools.append(tool("tool_x", x={"type": "string", "pattern": "^a$", "minLength": 2}))  # no string at all
+    grammar = ToolSet(tools).grammar(plain("hermes"), tool_choice="required")
+    matcher = grammar.bind(BYTES).matcher()
+    for byte in b'<tool_call>\n{"name": "tool_':
+        assert matcher.accept(byte)
+    allowed = {chr(token) for token in matcher.allowed_tokens()}
+    assert allowed == set("0123456789")
+    assert lowered == ["x"]
+    for byte in b'7", "arguments": {"sure7"':
+        assert matcher.accept(byte)
+    assert lowered == ["x", "sure7"]
 
 
 def test_cases_and_distinct_parts() -> None:
