@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple, Union
+from weakref import proxy
 
 from ..errors import InvalidSchemaError, LimitError, Place
 from .assertions import Assertions
@@ -87,7 +88,8 @@ class Normaliser(Assertions):
         self.rough = 0
         self._overlaps: dict[Located, list[frozenset[int]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
-        self._contradictions = Contradictions(self)
+        # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
+        self._contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
