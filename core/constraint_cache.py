@@ -299,6 +299,10 @@ def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
         add(b"map %d;" % len(value))
         return _spell([each for pair in value.items() for each in pair], add)
     elif hasattr(value, "__dataclass_fields__"):
+        from .schema import CompiledSchema
+
+        if isinstance(value, CompiledSchema):
+            return _spell(value.key, add)
         add(type(value).__name__.encode() + b";")
         return _spell([getattr(value, each.name) for each in fields(value)], add)
     else:

@@ -48,7 +48,7 @@ class Grammar:
         "_digest",
         "_hash",
         "_is_part",
-        "_known_key",
+        "_key",
         "_lock",
         "_program",
         "_program_in_use",
@@ -62,13 +62,13 @@ class Grammar:
     def __init__(
         self,
         build: Callable[[Nodes], int],
-        key: tuple[Hashable, ...] | Callable[[], tuple[Hashable, ...]],
+        key: tuple[Hashable, ...],
         unenforced: Sequence[ToolGrammarError] = (),
         parts: Sequence[Grammar] = (),
         sure: Callable[[], bool] | None = None,
     ) -> None:
         self._build = build
-        self._known_key = key
+        self._key = key  # what it follows from
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
@@ -130,7 +130,7 @@ class Grammar:
         )
         grammar = cls(
             compiled.build,
-            lambda: ("schema", compiled.key),
+            ("schema", compiled),
             compiled.problems,
             sure=lambda: compiled.is_surely_satisfiable,
         )
@@ -282,7 +282,7 @@ class Grammar:
         of an agent, whose sets change from request to request, that is far quicker; for a grammar that is bound
         once, a store of its own is released sooner.
         """
-        grammar = Grammar(self._build, self._known_key, parts=(self,), sure=lambda: self._is_sure)
+        grammar = Grammar(self._build, self._key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema
         grammar._is_part = grammar._shares = True
         return grammar
@@ -310,13 +310,6 @@ class Grammar:
         return Grammar.choice(self, other)
 
     # -- identity ----------------------------------------------------------------------------------------------
-
-    @property
-    def _key(self) -> tuple[Hashable, ...]:
-        """What it follows from; of a schema that is a text, which is not made before somebody asks."""
-        if callable(self._known_key):
-            self._known_key = self._known_key()
-        return self._known_key
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Grammar) and hash(self) == hash(other) and self._key == other._key)

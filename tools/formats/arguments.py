@@ -37,7 +37,7 @@ def spelled_arguments(
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise with_tool(error, tool.name) from error
-    grammar = Grammar(compiled.build, ("schema", compiled.key), compiled.problems)
+    grammar = Grammar(compiled.build, ("schema", compiled), compiled.problems)
     grammar.specials = _control_tokens(spelling, arguments)
     return grammar
 
