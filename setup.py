@@ -8,6 +8,7 @@ environment, the wheel is pure Python.
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +19,16 @@ from setuptools.command.build_ext import build_ext
 
 HOUSE = ("core", "tools", "adapters")
 COMPILED = (
-    "core/automaton/kernel.py",
+    "core/arrays.py",
+    "core/automaton/trie.py",
+    "core/automaton/atoms.py",
+    "core/automaton/states.py",
+    "core/automaton/table.py",
+    "core/automaton/loops.py",
+    "core/automaton/survey.py",
+    "core/automaton/walk.py",
+    "core/automaton/tables.py",
+    "core/automaton/masks.py",
     "core/automaton/rowtable.py",
     "core/automaton/forbid.py",
     "core/automaton/matcher.py",
@@ -29,6 +39,9 @@ COMPILED = (
     "core/language/termtable.py",
     "core/language/nodetable.py",
 )
+
+#: Modules of numbers that compiled ones have as constants of C.
+CONSTANTS = ("core/automaton/layout.py",)
 
 #: Nobody steps through generated C: symbols for a debugger take a quarter of the time and most of the space.
 LEAN = [] if sys.platform == "win32" else ["-g0"]
@@ -62,13 +75,29 @@ def compiler_works() -> bool:
     return True
 
 
+def constants(path: str) -> str:
+    """What a module of numbers declares in C: each a literal, of the smallest type that has it."""
+    lines = [f"# Written by setup.py from {path}.", "", "cdef extern from *:"]
+    for name, value in runpy.run_path(path).items():
+        if isinstance(value, int) and not name.startswith("_"):
+            kind, suffix = ("int", "") if abs(value) < 2**31 else ("long long", "LL")
+            if value >= 2**63:
+                kind, suffix = "unsigned long long", "ULL"
+            lines.append(f'    const {kind} {name} "({value}{suffix})"')
+    return "\n".join(lines) + "\n"
+
+
 def declarations() -> str:
     """A folder in which Cython finds what modules declare for one another (``.pxd``) under their import names."""
     folder = Path("build", "declarations")
-    for path in [*Path("core").rglob("*.pxd"), *Path("core").rglob("__init__.py")]:
+    found = {path: path.read_text(encoding="utf-8") for path in Path("core").rglob("*.pxd")}
+    found |= dict.fromkeys(Path("core").rglob("__init__.py"), "")
+    found |= {Path(path).with_suffix(".pxd"): constants(path) for path in CONSTANTS}
+    for path, text in found.items():
         copy = folder / "toolgrammar" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        if not copy.is_file() or copy.read_text(encoding="utf-8") != text:  # what did not change is not compiled again
+            copy.write_text(text, encoding="utf-8")
     return str(folder)
 
 

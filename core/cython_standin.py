@@ -55,10 +55,12 @@ def load_interpreted(package: str, *names: str) -> None:
 
     Args:
         package: its name; it is being imported.
-        names: its compiled modules, each after those that it imports.
+        names: its compiled modules, each after those that it imports; those that are loaded already stay.
     """
     folder = Path(str(sys.modules[package].__file__)).parent
     for name in names:
+        if f"{package}.{name}" in sys.modules:
+            continue
         spec = importlib.util.spec_from_file_location(f"{package}.{name}", folder / f"{name}.py")
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

@@ -180,7 +180,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.language.shortest", "MAX_SEARCHED"),
         ("core.language.kinds", "MAX_NODES"),
         ("core.language.kinds", "SHARED_ROOM"),
-        ("core.automaton.kernel", "MAX_THREADS"),
+        ("core.automaton.states", "MAX_THREADS"),
         ("core.language.anchors", "_MAX_BRANCHES"),
         ("core.decoding.loop", "DEFAULT_BUDGET"),
         ("core.models.gguf", "DEFAULT_WINDOW"),

@@ -16,6 +16,7 @@ HOUSE = ("core", "tools", "adapters")
 
 # A module may import its own layer and those of a lower rank. The longest prefix decides.
 RANKS = {
+    "core.arrays": 0,
     "core.cython_standin": 0,
     "core.errors": 0,
     "core.messages": 0,

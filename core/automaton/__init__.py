@@ -1,7 +1,8 @@
 """Automata and masks: which tokens may come next.
 
 `Program` derives a grammar's automaton lazily; `Constraint` binds it to a vocabulary; `Matcher` follows one text.
-The hot part is ``kernel.py``, compiled by Cython where a compiler was there at install time (`COMPILED` says so).
+The hot part (from ``trie.py`` to ``masks.py``) is compiled by Cython where a compiler was there at install time
+(`COMPILED` says so).
 
 Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schemas or tools.
 """
@@ -13,11 +14,13 @@ import logging
 from .. import cython_standin as _standin
 
 if _standin.INTERPRETED:
-    _standin.load_interpreted(__name__, "rowtable", "kernel", "forbid", "matcher")
+    _standin.load_interpreted("toolgrammar.core", "arrays")
+    _standin.load_interpreted(__name__, "trie", "atoms", "states", "table", "loops", "survey", "walk")
+    _standin.load_interpreted(__name__, "tables", "masks", "rowtable", "forbid", "matcher")
 
 from .batch import MaskTable, apply_mask, fill_masks
 from .constraint import Constraint
-from .kernel import COMPILED
+from .masks import COMPILED
 from .matcher import Matcher
 from .program import Program
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import GrammarError
 from ..vocabulary import Vocabulary
-from .kernel import Masks
+from .masks import Masks
 from .matcher import Engine, Matcher
 from .prepared import prepared
 from .program import Program, Store

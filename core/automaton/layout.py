@@ -1,6 +1,24 @@
-"""How row states are written down: what `rowtable` keeps and the kernel reads."""
+"""How positions in a text are written down: numbers that modules compiled apart must agree on.
+
+In those they are constants of C: when they are built, ``setup.py`` declares what is said here.
+"""
 
 from __future__ import annotations
+
+#: The position of an atom is one integer of 64 bits; the bits from here on say what it is.
+TAG = 60
+
+#: The tags: a state of `toolgrammar.core.automaton.rows.Rows`; an offset into the pool of literals (they are laid down
+#: whole, not as states), where what is no byte ends one; a JSON string with a count of characters that is computed, not
+#: unrolled; a control token; and a place where what follows depends on the text so far (see `Automaton.resolve`).
+ROW, LITERAL, COUNTED, SPECIAL, DYNAMIC = range(5)
+POOL_END = 256
+
+#: No upper bound on the characters of a counted string.
+UNBOUNDED = 0xFFFFFFFF
+
+#: In the automaton of the free JSON string: between two characters, and behind the closing quote.
+LOCAL_BODY, LOCAL_DONE = 1, 127
 
 #: In a row: no valid text goes on so.
 DEAD = -1
@@ -16,3 +34,7 @@ OPEN, RAW, QUOTED = 1, 2, 3
 #: (else 0) and the bounds (most -1: none).
 FACTS = 8
 ROW_AT, MAY_END, CLASS, LEAST, MOST = range(5)
+
+#: Groups of bytes (see `trie`), each a bit: parts of characters beyond ASCII, those of U+2028 and U+2029, and all that
+#: no state may be asked for.
+HIGH, SEPARATOR, OTHER = 1 << 61, 1 << 62, 1 << 63

@@ -15,7 +15,7 @@ import numpy as np
 from ..language.kinds import CONTROL
 from ..language.lookback import Written
 from ..vocabulary import Vocabulary
-from .kernel import COMPILED, Masks
+from .masks import COMPILED, Masks
 from .prepared import prepared
 from .program import Store
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: How many bytes one call of `Matcher.forced_bytes` looks ahead at most.
 FORCED_LIMIT = 4096
 
-#: Whether this module is compiled, and the kernel: only then is what is known looked up without a lock.
+#: Whether this module is compiled, and `masks`: only then is what is known looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
 FINISHED = cython.declare(cython.longlong, -2)
@@ -277,7 +277,7 @@ class Matcher:
 
     @cython.cfunc
     def _settle(self, out, doubts: list) -> object:
-        """Take out of a mask the tokens that the text so far forbids (see `kernel.Masks.fill`)."""
+        """Take out of a mask the tokens that the text so far forbids (see `masks.Masks.fill`)."""
         masks = self._engine._masks
         advance = self._engine._program.advance
         written = self._text_so_far()

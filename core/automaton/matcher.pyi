@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..vocabulary import Vocabulary
 from .constraint import Constraint
-from .kernel import Masks
+from .masks import Masks
 from .program import Store
 
 class Engine:

@@ -19,10 +19,13 @@ import numpy as np
 from ..disk_cache import cache_folder, read_arrays, write_arrays
 from ..language.nodes import Nodes
 from ..vocabulary import Vocabulary
-from .kernel import Counts, Masks, Table, Trie, load_counts, load_table
 from .layout import OPEN, QUOTED, RAW
+from .masks import Masks
 from .program import Program
 from .rows import free_key
+from .survey import Counts, load_counts
+from .table import Table, load_table
+from .trie import Trie
 
 #: The version of what is kept, and of how it is kept.
 FORMAT = 1

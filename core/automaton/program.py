@@ -30,10 +30,10 @@ from ..language.kinds import (
 from ..language.lookback import Written
 from ..language.nodes import Nodes
 from ..language.terms import Terms
-from .kernel import Automaton
-from .layout import DEAD, DONE
+from .layout import DEAD, DONE, LOCAL_DONE
 from .rows import Rows
 from .seed import Seed
+from .states import Automaton
 
 #: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes
 #: and remembered DYNAMIC places take in them on average (measured; keys, arguments and derivatives included).
@@ -50,8 +50,6 @@ MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512
 #: of how many states a store knows the places, and what they become.
 MAX_CLOSED, LONGEST_DATA, MAX_PLACES = 256, 4_096, 4_096
 
-_LOCAL_DONE = 127
-
 
 def _local_rows() -> tuple[array[int], list[bytes]]:
     """The automaton of the free JSON string, with local state 0 before the opening quote and 1 between characters,
@@ -66,7 +64,7 @@ def _local_rows() -> tuple[array[int], list[bytes]]:
             if target not in number and target not in (DEAD, DONE):
                 number[target] = len(number)
                 queue.append(target)
-            table.append(_LOCAL_DONE if target == DONE else DEAD if target == DEAD else number[target])
+            table.append(LOCAL_DONE if target == DONE else DEAD if target == DEAD else number[target])
     closing = [rows.shortest(state)[:-1] for state in queue]
     return table, closing
 

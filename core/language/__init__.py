@@ -13,6 +13,7 @@ from __future__ import annotations
 from .. import cython_standin as _standin
 
 if _standin.INTERPRETED:
+    _standin.load_interpreted("toolgrammar.core", "arrays")
     _standin.load_interpreted(__name__, "termpool", "termtable", "nodetable", "nodes", "lookback")
 
 from .charset import CharSet

@@ -52,7 +52,9 @@ for grammar in grammars:
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
 forms = {{sys.modules["toolgrammar.core." + name].__file__.endswith(".py")
-         for name in ("automaton.kernel", "automaton.rowtable", "automaton.forbid", "automaton.matcher",
+         for name in ("arrays", "automaton.trie", "automaton.atoms", "automaton.states", "automaton.table",
+                      "automaton.loops", "automaton.survey", "automaton.walk", "automaton.tables", "automaton.masks",
+                      "automaton.rowtable", "automaton.forbid", "automaton.matcher",
                       "language.lookback", "language.nodes", "language.nodetable",
                       "language.termpool", "language.termtable", "schema.sound")}}
 assert forms == {{not COMPILED}}

@@ -16,8 +16,8 @@ import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.automaton import prepared as module
-from toolgrammar.core.automaton.kernel import Trie
 from toolgrammar.core.automaton.prepared import LEAST_TOKENS, prepared
+from toolgrammar.core.automaton.trie import Trie
 from toolgrammar.core.disk_cache import read_arrays, write_arrays
 
 SCHEMA = {

@@ -1,0 +1,31 @@
+# cython: language_level=3
+"""Arrays of numbers that grow, for what is compiled: memory that C reads where it is."""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from . import cython_standin as cython  # type: ignore[no-redef]
+
+#: To be repeated, which is the quickest way to an array of zeros.
+_ZERO = {code: array(code, [0]) for code in "BHIQhiq"}
+
+
+@cython.cfunc
+def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
+    """A copy of an array with room for ``size`` items, zero-filled; ``old`` None: nothing but zeros."""
+    new = _ZERO[code] * size
+    if old is not None:
+        new[: len(old)] = old
+    return new
+
+
+@cython.cfunc
+def copied(code: str, view: object) -> object:
+    """A view's items as an array."""
+    found = array(code)
+    found.frombytes(memoryview(view).tobytes())
+    return found

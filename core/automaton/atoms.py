@@ -1,0 +1,169 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Positions inside atomic languages, and one byte further: what a text is in the midst of.
+
+A position is one 64-bit integer, its top bits a tag (see `layout`). Compiled where that is possible; ``atoms.pxd``
+says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from . import layout
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _position(tag: cython.longlong, at: cython.longlong) -> cython.longlong:
+    return (tag << layout.TAG) | at
+
+
+@cython.cclass
+class Atoms:
+    """The positions in atomic languages, and where a byte leads from each; base of `Automaton`.
+
+    Args:
+        given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
+        local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
+    """
+
+    def __init__(self, given, local):
+        self.given = given
+        self.local = local
+        self.base_rows = given.shared_rows()
+        self.base_count = given.seeded()
+        self._read_rows(-1)
+        self.pool_array = grown(None, "h", 1024)
+        self.pool = self.pool_array
+        self.pool_used = 0
+        self.least = array("q", bytes(8 * 16))
+        self.most = array("q", bytes(8 * 16))
+        self.counted_used = 0
+        self.faults = 0
+
+    @cython.cfunc
+    def _read_rows(self, version: cython.int) -> object:
+        """Read rows and facts where they are now."""
+        rows, facts, room = self.given.arrays()
+        self.rows = rows
+        self.facts = facts
+        self.row_room = room
+        self.row_version = version
+        return None
+
+    def lay(self, data: bytes) -> int:
+        """Put a literal into the pool; returns its atom position."""
+        size: cython.int = len(data)
+        if self.pool_used + size + 1 > len(self.pool_array):
+            self.pool_array = grown(self.pool_array, "h", max(2 * len(self.pool_array), self.pool_used + size + 1))
+            self.pool = self.pool_array
+        at: cython.int = self.pool_used
+        i: cython.int
+        for i in range(size):
+            self.pool[at + i] = data[i]
+        self.pool[at + size] = layout.POOL_END
+        self.pool_used = at + size + 1
+        return _position(layout.LITERAL, at)
+
+    def count(self, least: int, most: int) -> int:
+        """Register a JSON string of so many characters (``most`` -1: no bound); returns its atom position."""
+        number: cython.int = self.counted_used
+        if number == len(self.least):
+            self.least = grown(array("q", self.least), "q", 2 * number)
+            self.most = grown(array("q", self.most), "q", 2 * number)
+        self.least[number] = least
+        self.most[number] = layout.UNBOUNDED if most < 0 else most
+        self.counted_used = number + 1
+        return _position(layout.COUNTED, cython.cast(cython.longlong, number) << 40)
+
+    @cython.cfunc
+    def _row_fault(self, state: cython.int) -> object:
+        self.faults += 1
+        version: cython.int = self.given.derive(state)
+        if version != self.row_version:
+            self._read_rows(version)
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def after(self, atom: cython.longlong, byte: cython.int) -> cython.longlong:
+        """The atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
+        tag: cython.longlong = atom >> layout.TAG
+        if tag == layout.ROW:
+            state: cython.int = cython.cast(cython.int, atom)
+            if state < self.base_count:
+                return self.base_rows[state * 256 + byte]
+            if state >= self.row_room or self.facts[layout.FACTS * state + layout.ROW_AT] < 0:
+                self._row_fault(state)
+            return self.rows[self.facts[layout.FACTS * state + layout.ROW_AT] + byte]
+        if tag == layout.LITERAL:
+            at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            if self.pool[at] != byte:
+                return layout.DEAD
+            return layout.DONE if self.pool[at + 1] == layout.POOL_END else atom + 1
+        if tag == layout.COUNTED:
+            here: cython.int = cython.cast(cython.int, atom & 0xFF)
+            then: cython.int = self.local[here * 256 + byte]
+            if then == -1:
+                return layout.DEAD
+            number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
+            written: cython.longlong = (atom >> 8) & 0xFFFFFFFF
+            if then == layout.LOCAL_DONE:
+                return layout.DONE if written >= self.least[number] else layout.DEAD
+            if here == layout.LOCAL_BODY:  # a character begins
+                if written >= self.most[number]:
+                    return layout.DEAD
+            if then == layout.LOCAL_BODY and here != 0:  # a character is complete
+                # Past the minimum of an unbounded string the count says nothing more: keep states few.
+                if self.most[number] != layout.UNBOUNDED or written < self.least[number]:
+                    written += 1
+            return _position(layout.COUNTED, (cython.cast(cython.longlong, number) << 40) | (written << 8) | then)
+        return layout.DEAD
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def may_end(self, atom: cython.longlong) -> cython.bint:
+        """Whether the atom may end at this position."""
+        return (atom >> layout.TAG) == layout.ROW and (
+            atom == layout.DONE or self.facts[layout.FACTS * cython.cast(cython.int, atom) + layout.MAY_END] != 0
+        )
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _only_byte(self, atom: cython.longlong) -> cython.int:
+        """The only byte that an atom can go on with, or -2."""
+        byte: cython.int
+        only: cython.int = -2
+        for byte in range(256):
+            if self.after(atom, byte) >= 0:
+                if only >= 0:
+                    return -2
+                only = byte
+        return only
+
+    def unpack(self, atom: cython.longlong) -> tuple:
+        """An atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
+        characters written, least)``, ``("special", number)`` or ``("dynamic", number)``."""
+        tag: cython.longlong = atom >> layout.TAG
+        at: cython.int
+        if tag == layout.ROW:
+            return ("row", atom)
+        if tag == layout.LITERAL:
+            at = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            end: cython.int = at
+            while self.pool[end] != layout.POOL_END:
+                end += 1
+            return ("literal", bytes([self.pool[i] for i in range(at, end)]))
+        if tag == layout.COUNTED:
+            number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
+            return ("counted", atom & 0xFF, (atom >> 8) & 0xFFFFFFFF, self.least[number])
+        return ("dynamic" if tag == layout.DYNAMIC else "special", atom & 0xFFFFFFFF)

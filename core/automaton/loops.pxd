@@ -1,0 +1,21 @@
+# What other compiled modules see of `loops` in C.
+
+from ..arrays cimport grown
+from . cimport layout
+from .atoms cimport Atoms
+from .trie cimport Trie
+
+cdef class Loops:
+    cdef Atoms atoms
+    cdef Trie trie
+    # of each row state that was asked for: the state that most bytes lead to, and the groups (see `GROUPS`) of those
+    # that do not; whether it is known what characters beyond ASCII do
+    cdef int[::1] usual
+    cdef unsigned long long[::1] leaves
+    cdef unsigned char[::1] is_wide
+
+    cdef int stays(self, int node, int state) except -1
+    cdef object _make_room(self, long long state)
+    cdef object _find_leaves(self, int state)
+    cdef object _find_wide(self, int state)
+    cdef int _leads(self, long long start, int low, int high, long long to) except -1

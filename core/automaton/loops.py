@@ -1,0 +1,170 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The loops of an automaton: row states that a text does not leave.
+
+Compiled where that is possible; ``loops.pxd`` says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from .trie import GROUPS
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from . import layout
+    from .atoms import Atoms
+    from .trie import Trie
+
+#: From how many trie nodes on a subtree is worth to find out in which groups of bytes a state stays where it is.
+SOME = cython.declare(cython.int, 16)
+#: From how many on it is worth to find out about characters beyond ASCII.
+LARGE = cython.declare(cython.int, 64)
+
+
+@cython.cclass
+class Loops:
+    """Where the bytes of a whole subtree of a trie lead from row states back to them, so that nothing below needs to be
+    looked at.
+
+    Args:
+        atoms: the automaton whose row states they are.
+        trie: the vocabulary's trie.
+    """
+
+    def __init__(self, atoms: Atoms, trie: Trie):
+        self.atoms = atoms
+        self.trie = trie
+        self.usual = grown(None, "i", 64)
+        self.leaves = grown(None, "Q", 64)
+        self.is_wide = grown(None, "B", 64)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def stays(self, node: cython.int, state: cython.int) -> cython.int:
+        """1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be looked
+        at. All their bytes lead from each state to the usual next one.
+
+        Such are the loops and the counts of a pattern; how it began does not matter.
+        """
+        trie: Trie = self.trie
+        below: cython.ulonglong = trie.below[node]
+        here: cython.int = state
+        _i: cython.int
+        for _i in range(trie.height[node]):
+            if here >= len(self.leaves):
+                self._make_room(here)
+            if self.leaves[here] == 0:
+                if trie.size[node] < SOME:
+                    return 0
+                self._find_leaves(here)
+            if below & self.leaves[here]:
+                break
+            if self.usual[here] == here:
+                return 1
+            here = self.usual[here]
+            if self.atoms.may_end(here):
+                return 0
+        else:
+            return 1
+        if below & self.leaves[here] & ~(layout.HIGH | layout.SEPARATOR):
+            return 0
+        if trie.size[node] < LARGE or self.is_wide[here]:
+            return 0
+        if here != state or self.usual[here] != here:
+            return 0
+        self._find_wide(state)
+        return 0 if below & self.leaves[state] else 1
+
+    @cython.cfunc
+    def _make_room(self, state: cython.longlong) -> object:
+        """Have room for what is known of a row state."""
+        room = max(2 * state, self.atoms.row_room)
+        if state >= len(self.leaves):
+            self.leaves = grown(array("Q", self.leaves), "Q", room)
+            self.usual = grown(array("i", self.usual), "i", room)
+            self.is_wide = grown(array("B", self.is_wide), "B", room)
+        return None
+
+    @cython.cfunc
+    def _find_leaves(self, state: cython.int) -> object:
+        """Note the row state that most bytes of ASCII lead to from a row state, and the groups of the others."""
+        groups: cython.ulonglong[::1] = GROUPS
+        left: cython.ulonglong = layout.HIGH | layout.SEPARATOR | layout.OTHER
+        usual: cython.longlong = 0
+        then: cython.longlong
+        ahead: cython.int = 0  # the majority vote of Boyer and Moore (1981)
+        byte: cython.int
+        for byte in range(128):
+            then = self.atoms.after(state, byte)
+            if then <= 0:
+                continue
+            if ahead == 0:
+                usual = then
+            ahead += 1 if then == usual else -1
+        for byte in range(128):
+            if usual == 0 or self.atoms.after(state, byte) != usual:
+                left |= groups[byte]
+        self.leaves[state] = left
+        self.usual[state] = cython.cast(cython.int, usual)
+        return None
+
+    @cython.cfunc
+    def _find_wide(self, state: cython.int) -> object:
+        """Find out whether every character beyond ASCII leads from a row state back to it: then it is not left by
+        them, neither are the states within a character. ECMAScript's dot leaves out U+2028 and U+2029: they do not
+        count, but are noted."""
+        atoms: Atoms = self.atoms
+        self.is_wide[state] = 1
+        two: cython.longlong = atoms.after(state, 0xC2)
+        three: cython.longlong = atoms.after(state, 0xE1)
+        four: cython.longlong = atoms.after(state, 0xF1)
+        if two <= 0 or three <= 0 or four <= 0 or atoms.may_end(state):
+            return None
+        if not (self._leads(two, 0x80, 0xBF, state) and self._leads(three, 0x80, 0xBF, two)):
+            return None
+        if not (self._leads(four, 0x80, 0xBF, three) and self._leads(state, 0xC2, 0xDF, two)):
+            return None
+        if not (self._leads(state, 0xE3, 0xEC, three) and self._leads(state, 0xEE, 0xEF, three)):
+            return None
+        if not (self._leads(state, 0xF1, 0xF3, four) and self._leads(atoms.after(state, 0xE0), 0xA0, 0xBF, two)):
+            return None
+        if not self._leads(atoms.after(state, 0xED), 0x80, 0x9F, two):
+            return None
+        if not self._leads(atoms.after(state, 0xF0), 0x90, 0xBF, three):
+            return None
+        if not self._leads(atoms.after(state, 0xF4), 0x80, 0x8F, three):
+            return None
+        most: cython.longlong = atoms.after(state, 0xE2)
+        left: cython.ulonglong = self.leaves[state] & ~layout.HIGH
+        if most == three:
+            left &= ~layout.SEPARATOR
+        else:
+            if not self._leads(most, 0x81, 0xBF, two):
+                return None
+            most = atoms.after(most, 0x80)
+            if not (self._leads(most, 0x80, 0xA7, state) and self._leads(most, 0xAA, 0xBF, state)):
+                return None
+        self._make_room(max(two, three, four))
+        for then in (state, two, three, four):
+            self.leaves[then] = left
+            self.usual[then] = then
+            self.is_wide[then] = 1
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leads(self, start: cython.longlong, low: cython.int, high: cython.int, to: cython.longlong) -> cython.int:
+        """1 if the bytes between two all lead from one row state to another."""
+        byte: cython.int
+        if start < 0:
+            return 0
+        for byte in range(low, high + 1):
+            if self.atoms.after(start, byte) != to:
+                return 0
+        return 1

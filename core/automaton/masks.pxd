@@ -1,0 +1,46 @@
+# What other compiled modules see of `masks` in C.
+
+from ..arrays cimport grown
+from . cimport layout
+from .states cimport Automaton
+from .table cimport Table
+from .tables cimport Tables
+from .trie cimport Trie
+from .walk cimport Walk
+
+cdef class Mask:
+    cdef list tables
+    cdef int[::1] ids
+    cdef int count
+    cdef object doubts
+    cdef bint is_settled
+    cdef bint is_scattered
+    cdef bint is_joined
+    cdef unsigned int[::1] joined
+    cdef long long tick
+    cdef long long size
+
+cdef class Masks:
+    cdef Automaton automaton
+    cdef Trie trie
+    cdef Walk walk
+    cdef Tables tables
+    cdef object finals
+    cdef object specials
+    cdef list memo
+    cdef long long clock
+    cdef long long held
+    cdef long long limit
+    cdef long long flushes
+    cdef int words
+    cdef dict places
+    cdef object target
+    cdef unsigned int[::1] view
+
+    cdef Mask _mask(self, int state)
+    cdef Mask _build_mask(self, int state)
+    cdef bint _is_scattered(self, Mask mask) noexcept
+    cdef object _evict(self)
+    cdef int _place(self, bytes data) except -2
+    cdef object _join(self, Mask mask)
+    cdef object _write(self, Mask mask, unsigned int[::1] out)

@@ -1,0 +1,326 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Masks: for each state of an automaton, the set of tokens that keep the output valid.
+
+``mask(atom rest)`` splits into the tokens that stay inside the atom, a set that does not depend on where the atom
+stands and is computed once (`tables`), and those that cross its end, found by walking ``rest`` from the trie nodes
+where the atom may end (`walk`). Compiled where that is possible; ``masks.pxd`` says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from . import layout
+    from .states import Automaton
+    from .table import Table
+    from .tables import Tables
+    from .trie import Trie
+    from .walk import Walk
+
+COMPILED: bool = bool(cython.compiled)
+
+#: From how many tokens on that are set one by one a mask is joined.
+SCATTERED = cython.declare(cython.int, 128)
+#: For how many beginnings of tokens, of at most so many bytes, `Masks.below` keeps the trie's node.
+MOST_PLACES = cython.declare(cython.int, 2048)
+LONGEST_PLACE = cython.declare(cython.int, 64)
+
+
+@cython.cclass
+class Mask:
+    """The allowed tokens of one state: the union of some tables and some single tokens.
+
+    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
+    ``named``: those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some
+    reach a place that only a repeated name could forbid. ``doubts`` holds these three for `Masks.fill`.
+
+    A mask that is scattered over many parts is ``joined`` when it is asked for again: from then on it is one copy.
+    """
+
+
+@cython.cclass
+class Masks:
+    """Masks of an automaton's states over a vocabulary, memoised under a memory bound.
+
+    Args:
+        automaton: the automaton.
+        trie: the vocabulary's trie.
+        finals: ids that are allowed where the text may end.
+        specials: token ids of the automaton's control tokens, by their number.
+        shared: tables that do not depend on the grammar, by the key that `Rows.shared` gives.
+        limit: bytes that memoised masks and tables may take.
+    """
+
+    def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
+        self.automaton = automaton
+        self.trie = trie
+        self.walk = Walk(automaton, trie)
+        self.tables = Tables(automaton, trie, self.walk, shared)
+        self.finals = tuple(finals)
+        self.specials = dict(specials)
+        self.memo = []
+        self.clock = 0
+        self.held = 0
+        self.limit = limit
+        self.flushes = 0
+        self.words = (trie.vocabulary + 31) // 32
+        self.places = {}
+        self.target = None
+
+    def set_special(self, number: int, token: int) -> None:
+        """Say which token id a control token of the automaton has; before any mask that needs it."""
+        self.specials[number] = token
+
+    @cython.cfunc
+    def _mask(self, state: cython.int) -> Mask:
+        while len(self.memo) <= state:
+            self.memo.append(None)
+        found = self.memo[state]
+        if found is None:
+            if self.held + self.tables.held > self.limit:
+                self._evict()
+            found = self._build_mask(state)
+            self.memo[state] = found
+            self.held += cython.cast(Mask, found).size
+        mask: Mask = found
+        self.clock += 1
+        mask.tick = self.clock
+        return mask
+
+    @cython.cfunc
+    def _build_mask(self, state: cython.int) -> Mask:
+        automaton: Automaton = self.automaton
+        walk: Walk = self.walk
+        mask: Mask = Mask.__new__(Mask)
+        mask.tables = []
+        walk.begin()
+        i: cython.int
+        atom: cython.longlong
+        rest: cython.int
+        table: Table
+        j: cython.int
+        for i in range(automaton.state_count[state]):
+            atom = automaton.thread_atom[automaton.state_at[state] + i]
+            rest = automaton.thread_rest[automaton.state_at[state] + i]
+            if (atom >> layout.TAG) == layout.SPECIAL:
+                token = self.specials.get(atom & 0xFFFFFFFF)
+                if token is not None:
+                    walk.emit(token)
+            elif (atom >> layout.TAG) == layout.LITERAL:
+                walk.walk(0, atom, rest)
+            else:
+                table = self.tables.table(atom)
+                if table.count:
+                    mask.tables.append(table)
+                for j in range(table.end_count, table.end_count + table.closing_count):
+                    walk.emit_one(table.parts[j])
+                walk.cross_table(table, rest)
+        if automaton.state_accepts[state]:
+            for token in self.finals:
+                walk.emit(token)
+        mask.count = walk.out_count
+        if walk.out_count:
+            mask.ids = walk.out_array[: walk.out_count]
+        mask.size = 250 + 4 * mask.count
+        mask.is_settled = not (walk.watched or walk.unsure or walk.named)
+        mask.doubts = None
+        mask.is_joined = False
+        mask.is_scattered = self._is_scattered(mask)
+        if not mask.is_settled:
+            mask.doubts = [tuple(sorted(walk.unsure)), tuple(sorted(walk.named - walk.unsure)), walk.watched, None]
+            mask.size += 40 * (len(walk.unsure) + len(walk.named))
+            walk.unsure = set()
+            walk.named = set()
+        return mask
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _is_scattered(self, mask: Mask) -> cython.bint:
+        """Whether a mask takes notably longer to write than one copy does."""
+        dense: cython.int = 0
+        single: cython.int = mask.count
+        for each in mask.tables:
+            if cython.cast(Table, each).is_dense:
+                dense += 1
+            else:
+                single += cython.cast(Table, each).count
+        return dense > 1 or single > SCATTERED
+
+    @cython.cfunc
+    def _evict(self) -> object:
+        """Forget the masks that were used least recently, half of them, and all tables that no mask holds."""
+        self.flushes += 1
+        ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
+        border = ticks[len(ticks) // 2] if ticks else 0
+        kept: dict = {}
+        self.held = 0
+        state: cython.int
+        for state in range(len(self.memo)):
+            each = self.memo[state]
+            if each is None:
+                continue
+            if cython.cast(Mask, each).tick <= border:
+                self.memo[state] = None
+                continue
+            self.held += cython.cast(Mask, each).size
+            for table in cython.cast(Mask, each).tables:
+                kept[id(table)] = table
+        self.tables.keep(kept)
+        return None
+
+    def below(self, data: bytes, out: cython.uint[::1]) -> list:
+        """The tokens of a mask that begin with ``data``, which is not empty."""
+        trie: Trie = self.trie
+        i: cython.int
+        token: cython.int
+        found: list = []
+        known = self.places.get(data)
+        if known is None:
+            known = self._place(data)
+            if len(data) <= LONGEST_PLACE:
+                if len(self.places) >= MOST_PLACES:
+                    self.places.clear()
+                self.places[data] = known
+        node: cython.int = known
+        if node < 0:
+            return found
+        for i in range(node, node + trie.size[node]):
+            token = trie.token[i]
+            while token >= 0:
+                if out[token >> 5] >> (token & 31) & 1:
+                    found.append(token)
+                token = trie.same[token]
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _place(self, data: bytes) -> cython.int:
+        """The trie node to which ``data`` leads, or -1."""
+        trie: Trie = self.trie
+        node: cython.int = trie.child[data[0]]
+        i: cython.int
+        end: cython.int
+        byte: cython.int
+        if node < 0:
+            return -1
+        for byte in data[1:]:
+            i = node + 1
+            end = node + trie.size[node]
+            while i < end and trie.byte[i] != byte:
+                i += trie.size[i]
+            if i >= end:
+                return -1
+            node = i
+        return node
+
+    def is_settled(self, state: cython.int) -> bool:
+        """Whether the mask of a state is known, and depends on nothing else."""
+        found = self.memo[state] if state < len(self.memo) else None
+        return found is not None and cython.cast(Mask, found).is_settled
+
+    def fill_known(self, state: cython.int, out) -> bool:
+        """`fill` for a mask that is known and settled; False, and nothing written, if it is not.
+
+        Compiled, this runs without giving up the interpreter's lock, so it needs no other.
+        """
+        if state >= len(self.memo):
+            return False
+        found = self.memo[state]
+        if found is None:
+            return False
+        mask: Mask = cython.cast(Mask, found)
+        if not mask.is_settled or (mask.is_scattered and not mask.is_joined):
+            return False
+        self.clock += 1
+        mask.tick = self.clock
+        if out is not self.target:  # most callers give the same array each time
+            self.view = out
+            self.target = out
+        self._write(mask, self.view)
+        return True
+
+    def fill(self, state: cython.int, out: cython.uint[::1]) -> object:
+        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
+
+        Returns:
+            ``[unsure, named, watched, None]``: the tokens of the mask that only an exact step can decide, those that
+            hold a whole name, and whether names are watched for (see `Mask`). It is the same list each time, and its
+            last item is the caller's, to keep what follows from the others. None unless a token can reach a DYNAMIC
+            place.
+        """
+        is_new: cython.bint = state >= len(self.memo) or self.memo[state] is None
+        mask: Mask = self._mask(state)
+        if mask.is_scattered and not mask.is_joined and not is_new:
+            self._join(mask)
+        self._write(mask, out)
+        return mask.doubts
+
+    @cython.cfunc
+    def _join(self, mask: Mask) -> object:
+        """Keep a mask as what is written for it."""
+        joined: cython.uint[::1] = grown(None, "I", self.words)
+        self._write(mask, joined)
+        mask.joined = joined
+        mask.is_joined = True
+        mask.size += 4 * self.words
+        self.held += 4 * self.words
+        return None
+
+    @cython.cfunc
+    def _write(self, mask: Mask, out: cython.uint[::1]) -> object:
+        table: Table
+        source: cython.uint[::1]
+        i: cython.int
+        first: cython.bint = True
+        words: cython.int = self.words
+        if mask.is_joined:
+            source = mask.joined
+            for i in range(words):
+                out[i] = source[i]
+            for i in range(words, len(out)):
+                out[i] = 0
+            return None
+        for each in mask.tables:
+            table = cython.cast(Table, each)
+            if table.is_dense:
+                source = table.dense
+                if first:
+                    for i in range(words):
+                        out[i] = source[i]
+                else:
+                    for i in range(words):
+                        out[i] |= source[i]
+                first = False
+        if first:
+            for i in range(words):
+                out[i] = 0
+        for i in range(words, len(out)):
+            out[i] = 0
+        for each in mask.tables:
+            table = cython.cast(Table, each)
+            if not table.is_dense:
+                for i in range(table.count):
+                    out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
+        for i in range(mask.count):
+            out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
+        return None
+
+    def byte_count(self) -> int:
+        """Bytes that masks, tables and scratch space take, those aside that the vocabulary keeps for all grammars."""
+        walk: Walk = self.walk
+        tables: Tables = self.tables
+        scratch = 4 * len(walk.out_array) + 4 * len(tables.end_array) + 8 * len(walk.stack)
+        held = self.held + tables.held
+        return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
+
+    def counters(self) -> dict:
+        """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""
+        tables: Tables = self.tables
+        visited = self.walk.visited + tables.visited + tables.survey.visited
+        held = self.held + tables.held
+        return {"tables": tables.built, "visited": visited, "flushes": self.flushes, "bytes": held}

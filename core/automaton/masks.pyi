@@ -1,0 +1,29 @@
+# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .states import Automaton
+from .trie import Trie
+
+COMPILED: bool
+
+class Masks:
+    def __init__(
+        self,
+        automaton: Automaton,
+        trie: Trie,
+        finals: Iterable[int],
+        specials: Mapping[int, int],
+        shared: MutableMapping[Any, Any],
+        limit: int,
+    ) -> None: ...
+    def byte_count(self) -> int: ...
+    def set_special(self, number: int, token: int) -> None: ...
+    def below(self, data: bytes, out: npt.NDArray[np.uint32]) -> list[int]: ...
+    def is_settled(self, state: int) -> bool: ...
+    def fill_known(self, state: int, out: npt.NDArray[np.uint32]) -> bool: ...
+    def fill(self, state: int, out: npt.NDArray[np.uint32]) -> list[Any] | None: ...
+    def counters(self) -> dict[str, int]: ...

@@ -1,0 +1,480 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The states of an automaton that is built while texts are written: sets of threads, and the heads of grammar nodes.
+
+Compiled where that is possible; ``states.pxd`` says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from ..errors import LimitError
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from . import layout
+    from .atoms import Atoms
+
+#: How many threads a state may have; a power of two.
+MAX_THREADS = 2_048
+
+# The 64-bit FNV-1a hash: offset basis and prime.
+FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
+FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
+
+
+@cython.cclass
+class Automaton(Atoms):
+    """A lazily built automaton over bytes (and control tokens).
+
+    Args:
+        source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
+            ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives the position at which an atomic
+            node begins.
+        given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
+        local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
+    """
+
+    def __init__(self, source, given, local):
+        Atoms.__init__(self, given, local)
+        self.source = source
+        self.nodes = source.nodes
+        self.node_room = 0
+        self.head_at_array = self.head_count_array = self.node_null_array = self.node_atom_array = None
+        self._grow_nodes(256)
+        self.found_array = self.nodes.head_pool
+        self.found = self.found_array
+        self.head_atom_array = grown(None, "q", 1024)
+        self.head_atom = self.head_atom_array
+        self.head_rest_array = grown(None, "i", 1024)
+        self.head_rest = self.head_rest_array
+        self.head_used = 1  # where heads begin is never 0: that stands for not known
+        self.thread_atom_array = grown(None, "q", 256)
+        self.thread_atom = self.thread_atom_array
+        self.thread_rest_array = grown(None, "i", 256)
+        self.thread_rest = self.thread_rest_array
+        self.thread_used = 0
+        self.state_at_array = grown(None, "i", 64)
+        self.state_at = self.state_at_array
+        self.state_count_array = grown(None, "i", 64)
+        self.state_count = self.state_count_array
+        self.state_accepts_array = grown(None, "B", 64)
+        self.state_accepts = self.state_accepts_array
+        self.state_used = 0
+        self.table = grown(None, "i", 256)
+        self.now_atom = grown(None, "q", 64)
+        self.now_rest = grown(None, "i", 64)
+        self.next_atom = grown(None, "q", 64)
+        self.next_rest = grown(None, "i", 64)
+        self.now_count = 0
+        self.next_count = 0
+        self.now_accepts = False
+        self.next_accepts = False
+        self.is_open = False
+
+    @cython.cfunc
+    def _grow_nodes(self, needed: cython.int) -> object:
+        if needed > self.node_room:
+            room: cython.int = max(needed, 2 * self.node_room)
+            self.head_at_array = grown(self.head_at_array, "i", room)
+            self.head_at = self.head_at_array
+            self.head_count_array = grown(self.head_count_array, "i", room)
+            self.head_count = self.head_count_array
+            self.node_null_array = grown(self.node_null_array, "B", room)
+            self.node_null = self.node_null_array
+            self.node_atom_array = grown(self.node_atom_array, "q", room)
+            self.node_atom = self.node_atom_array
+            self.node_room = room
+        return None
+
+    @cython.cfunc
+    def need_heads(self, node: cython.int) -> object:
+        """Make sure that the heads of a node are known."""
+        if node < self.node_room and self.head_at[node] > 0:
+            return None
+        self.faults += 1
+        at: cython.int = self.nodes.lay_heads(node)
+        nullable: cython.bint = self.nodes.nullable(node)
+        if self.nodes.head_pool is not self.found_array:
+            self.found_array = self.nodes.head_pool
+            self.found = self.found_array
+        size: cython.int = self.found[at]
+        self._grow_nodes(node + 1)
+        start: cython.int = self.head_used
+        if start + size > len(self.head_atom_array):
+            room = max(2 * len(self.head_atom_array), start + size)
+            self.head_atom_array = grown(self.head_atom_array, "q", room)
+            self.head_atom = self.head_atom_array
+            self.head_rest_array = grown(self.head_rest_array, "i", room)
+            self.head_rest = self.head_rest_array
+        i: cython.int
+        atom: cython.longlong
+        is_open: cython.bint = False
+        for i in range(size):
+            atom = self._atom_of(self.found[at + 1 + 2 * i])
+            is_open |= (atom >> layout.TAG) == layout.DYNAMIC
+            self.head_atom[start + i] = atom
+            self.head_rest[start + i] = self.found[at + 2 + 2 * i]
+        self.head_at[node] = start
+        self.head_count[node] = size
+        self.node_null[node] = (1 if nullable else 0) | (2 if is_open else 0)
+        self.head_used = start + size
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _atom_of(self, node: cython.int) -> cython.longlong:
+        """The position at which an atomic node begins."""
+        if node >= self.node_room:
+            self._grow_nodes(node + 1)
+        if self.node_atom[node] == 0:
+            self.node_atom[node] = self.source.atom(node) + 1
+        return self.node_atom[node] - 1
+
+    @cython.cfunc
+    def _push(self, atom: cython.longlong, rest: cython.int) -> object:
+        """Add a thread to the next set, once."""
+        i: cython.int
+        n: cython.int = self.next_count
+        if (atom >> layout.TAG) == layout.DYNAMIC:
+            self.is_open = True
+        if n <= 16:
+            for i in range(n):
+                if self.next_atom[i] == atom and self.next_rest[i] == rest:
+                    return None
+        if n == len(self.next_atom):
+            if n >= MAX_THREADS:
+                raise LimitError(
+                    f"a text can be read in more than {MAX_THREADS:,} ways at once",
+                    hint="give each alternative of anyOf, oneOf and not a property with its own const",
+                )
+            self.next_atom = grown(array("q", self.next_atom), "q", 2 * n)
+            self.next_rest = grown(array("i", self.next_rest), "i", 2 * n)
+        self.next_atom[n] = atom
+        self.next_rest[n] = rest
+        self.next_count = n + 1
+        return None
+
+    @cython.cfunc
+    def _enter_node(self, node: cython.int) -> object:
+        """Add all heads of a node to the next set."""
+        i: cython.int
+        self.need_heads(node)
+        if self.node_null[node] & 1:
+            self.next_accepts = True
+        start: cython.int = self.head_at[node]
+        for i in range(start, start + self.head_count[node]):
+            self._push(self.head_atom[i], self.head_rest[i])
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _sort(self) -> cython.void:
+        """Sort the next set (shell sort: sets are small) and drop duplicates, so that equal sets look equal."""
+        n: cython.int = self.next_count
+        gap: cython.int = n // 2
+        i: cython.int
+        j: cython.int
+        atom: cython.longlong
+        rest: cython.int
+        while gap > 0:
+            for i in range(gap, n):
+                atom = self.next_atom[i]
+                rest = self.next_rest[i]
+                j = i
+                while j >= gap and (
+                    self.next_atom[j - gap] > atom
+                    or (self.next_atom[j - gap] == atom and self.next_rest[j - gap] > rest)
+                ):
+                    self.next_atom[j] = self.next_atom[j - gap]
+                    self.next_rest[j] = self.next_rest[j - gap]
+                    j -= gap
+                self.next_atom[j] = atom
+                self.next_rest[j] = rest
+            gap //= 2
+        if n > 1:
+            j = 1
+            for i in range(1, n):
+                if self.next_atom[i] != self.next_atom[j - 1] or self.next_rest[i] != self.next_rest[j - 1]:
+                    self.next_atom[j] = self.next_atom[i]
+                    self.next_rest[j] = self.next_rest[i]
+                    j += 1
+            self.next_count = j
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _intern(self) -> cython.int:
+        """The state of the next set."""
+        self._sort()
+        n: cython.int = self.next_count
+        i: cython.int
+        mixed: cython.ulonglong = FNV_BASIS + n + (1 if self.next_accepts else 0)
+        for i in range(n):
+            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_atom[i])) * FNV_PRIME
+            if not cython.compiled:
+                mixed &= 0xFFFFFFFFFFFFFFFF
+            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_rest[i])) * FNV_PRIME
+            if not cython.compiled:
+                mixed &= 0xFFFFFFFFFFFFFFFF
+            mixed ^= mixed >> 29
+        size: cython.ulonglong = len(self.table)
+        slot: cython.ulonglong = mixed & (size - 1)
+        found: cython.int
+        while True:
+            found = self.table[slot] - 1
+            if found < 0:
+                break
+            if self.state_count[found] == n and self.state_accepts[found] == (1 if self.next_accepts else 0):
+                at: cython.int = self.state_at[found]
+                same: cython.bint = True
+                for i in range(n):
+                    if self.thread_atom[at + i] != self.next_atom[i] or self.thread_rest[at + i] != self.next_rest[i]:
+                        same = False
+                        break
+                if same:
+                    return found
+            slot = (slot + 1) & (size - 1)
+        state: cython.int = self.state_used
+        if state == len(self.state_at_array):
+            self.state_at_array = grown(self.state_at_array, "i", 2 * state)
+            self.state_at = self.state_at_array
+            self.state_count_array = grown(self.state_count_array, "i", 2 * state)
+            self.state_count = self.state_count_array
+            self.state_accepts_array = grown(self.state_accepts_array, "B", 2 * state)
+            self.state_accepts = self.state_accepts_array
+        if self.thread_used + n > len(self.thread_atom_array):
+            room = max(2 * len(self.thread_atom_array), self.thread_used + n)
+            self.thread_atom_array = grown(self.thread_atom_array, "q", room)
+            self.thread_atom = self.thread_atom_array
+            self.thread_rest_array = grown(self.thread_rest_array, "i", room)
+            self.thread_rest = self.thread_rest_array
+        for i in range(n):
+            self.thread_atom[self.thread_used + i] = self.next_atom[i]
+            self.thread_rest[self.thread_used + i] = self.next_rest[i]
+        self.state_at[state] = self.thread_used
+        self.state_count[state] = n
+        self.state_accepts[state] = 1 if self.next_accepts else 0
+        self.thread_used += n
+        self.state_used = state + 1
+        self.table[slot] = state + 1
+        if 2 * self.state_used > len(self.table):
+            self._rehash()
+        return state
+
+    @cython.cfunc
+    def _rehash(self) -> object:
+        size: cython.ulonglong = 2 * len(self.table)
+        table: cython.int[::1] = grown(None, "i", size)
+        state: cython.int
+        i: cython.int
+        for state in range(self.state_used):
+            n: cython.int = self.state_count[state]
+            at: cython.int = self.state_at[state]
+            mixed: cython.ulonglong = FNV_BASIS + n + self.state_accepts[state]
+            for i in range(n):
+                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_atom[at + i])) * FNV_PRIME
+                if not cython.compiled:
+                    mixed &= 0xFFFFFFFFFFFFFFFF
+                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_rest[at + i])) * FNV_PRIME
+                if not cython.compiled:
+                    mixed &= 0xFFFFFFFFFFFFFFFF
+                mixed ^= mixed >> 29
+            slot: cython.ulonglong = mixed & (size - 1)
+            while table[slot] != 0:
+                slot = (slot + 1) & (size - 1)
+            table[slot] = state + 1
+        self.table = table
+        return None
+
+    @cython.cfunc
+    def _load(self, state: cython.int) -> object:
+        """Copy a state's threads into the current set."""
+        n: cython.int = self.state_count[state]
+        at: cython.int = self.state_at[state]
+        if n > len(self.now_atom):
+            self.now_atom = grown(None, "q", 2 * n)
+            self.now_rest = grown(None, "i", 2 * n)
+        i: cython.int
+        for i in range(n):
+            self.now_atom[i] = self.thread_atom[at + i]
+            self.now_rest[i] = self.thread_rest[at + i]
+        self.now_count = n
+        return None
+
+    @cython.cfunc
+    def _swap(self) -> object:
+        """The next set becomes the current one."""
+        self.now_atom, self.next_atom = self.next_atom, self.now_atom
+        self.now_rest, self.next_rest = self.next_rest, self.now_rest
+        self.now_count = self.next_count
+        self.now_accepts = self.next_accepts
+        return None
+
+    @cython.cfunc
+    def _advance(self, byte: cython.int) -> object:
+        """The next set from the current one, after a byte."""
+        i: cython.int
+        atom: cython.longlong
+        self.next_count = 0
+        self.next_accepts = False
+        for i in range(self.now_count):
+            atom = self.after(self.now_atom[i], byte)
+            if atom < 0:
+                continue
+            if atom != layout.DONE:
+                self._push(atom, self.now_rest[i])
+            if self.may_end(atom):
+                self._enter_node(self.now_rest[i])
+        if self.next_count > 16:
+            self._sort()
+        return None
+
+    def start(self, node: int) -> int:
+        """The state before any text of ``node``; it may be open (see `resolve`)."""
+        self.next_count = 0
+        self.next_accepts = False
+        self._enter_node(node)
+        return self._intern()
+
+    def advance(self, state: cython.int, data: bytes) -> int:
+        """The state after ``data``, or -1 if no text goes on so, or ``-2 - n`` if after byte ``n`` of it the state is
+        *open*: it has a DYNAMIC thread. `step` takes that byte, and `resolve` closes the state."""
+        i: cython.int
+        size: cython.int = len(data)
+        if size == 0:
+            return state
+        self._load(state)
+        for i in range(size):
+            self.is_open = False
+            self._advance(data[i])
+            if self.next_count == 0 and not self.next_accepts:
+                return -1
+            if self.is_open:
+                return -2 - i
+            if i + 1 < size:
+                self._swap()
+        return self._intern()
+
+    def step(self, state: cython.int, byte: cython.int) -> int:
+        """The state after one byte, which may be open, or -1."""
+        self._load(state)
+        self._advance(byte)
+        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+
+    def resolve(self, state: cython.int, replaced: dict) -> int:
+        """An open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``; -1 if
+        nothing is left. The new state may be open again.
+
+        This is the one place where the text so far takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010,
+        "Semantics and algorithms for data-dependent grammars"); states stay independent of it.
+        """
+        i: cython.int
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = self.state_accepts[state] != 0
+        for i in range(self.now_count):
+            if (self.now_atom[i] >> layout.TAG) == layout.DYNAMIC:
+                self._enter_node(replaced[self.now_atom[i], self.now_rest[i]])
+            else:
+                self._push(self.now_atom[i], self.now_rest[i])
+        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+
+    def open_threads(self, state: cython.int) -> list:
+        """The DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
+        at: cython.int = self.state_at[state]
+        i: cython.int
+        found = []
+        for i in range(at, at + self.state_count[state]):
+            if (self.thread_atom[i] >> layout.TAG) == layout.DYNAMIC:
+                found.append((self.thread_atom[i], self.thread_rest[i]))
+        return found
+
+    def advance_special(self, state: cython.int, number: cython.int) -> int:
+        """The state after control token ``number``, or -1."""
+        i: cython.int
+        wanted: cython.longlong = (cython.cast(cython.longlong, layout.SPECIAL) << layout.TAG) | number
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = False
+        found: cython.bint = False
+        for i in range(self.now_count):
+            if self.now_atom[i] == wanted:
+                found = True
+                self._enter_node(self.now_rest[i])
+        return self._intern() if found else -1
+
+    def accepts(self, state: cython.int) -> bool:
+        """Whether the text may end here."""
+        return self.state_accepts[state] != 0
+
+    def thread_count(self, state: cython.int) -> int:
+        """How many threads a state has; 0 means that nothing can follow."""
+        return self.state_count[state]
+
+    def threads(self, state: cython.int) -> list:
+        """The threads of a state as ``(atom, rest)`` pairs."""
+        at: cython.int = self.state_at[state]
+        return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
+
+    def forced(self, state: cython.int, limit: cython.int) -> bytes:
+        """The bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
+        out = bytearray()
+        i: cython.int
+        byte: cython.int
+        choice: cython.int
+        atom: cython.longlong
+        self._load(state)
+        self.now_accepts = self.state_accepts[state] != 0
+        while len(out) < limit and not self.now_accepts and self.now_count > 0:
+            choice = -1
+            for i in range(self.now_count):
+                atom = self.now_atom[i]
+                if (atom >> layout.TAG) == layout.LITERAL:
+                    byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+                elif (atom >> layout.TAG) == layout.SPECIAL or (atom >> layout.TAG) == layout.DYNAMIC:
+                    byte = -2
+                else:
+                    byte = self._only_byte(atom)
+                if byte < 0 or (choice >= 0 and byte != choice):
+                    choice = -2
+                    break
+                choice = byte
+            if choice < 0:
+                break
+            self._advance(choice)
+            self._swap()
+            out.append(choice)
+        return bytes(out)
+
+    def state_bytes(self) -> int:
+        """Bytes that states and their threads take."""
+        return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + 4 * len(self.table)
+
+    def counters(self) -> dict:
+        """Deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
+        size = sum(
+            each.itemsize * len(each)
+            for each in (
+                self.pool_array,
+                self.head_atom_array,
+                self.head_rest_array,
+                self.head_at_array,
+                self.head_count_array,
+                self.thread_atom_array,
+                self.thread_rest_array,
+                self.state_at_array,
+                self.state_count_array,
+            )
+        )
+        return {
+            "states": self.state_used,
+            "rows": len(self.given) - self.base_count,
+            "threads": self.thread_used,
+            "faults": self.faults,
+            "bytes": size + self.given.byte_count(),
+        }

@@ -1,0 +1,374 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The characters of a vocabulary's tokens: how many they have, and where tokens leave a class of characters.
+
+Compiled where that is possible; ``survey.pxd`` says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import copied, grown
+    from . import layout
+    from .atoms import Atoms
+    from .loops import Loops
+    from .trie import Trie
+
+#: For how many classes of characters one vocabulary keeps what was found.
+MOST_RUNS = cython.declare(cython.int, 24)
+#: How often a class of characters is met before its `Runs` are taken, where a walk would do as well; of how many
+#: classes that is counted.
+OFTEN = cython.declare(cython.int, 8)
+MOST_MET = cython.declare(cython.int, 256)
+
+
+@cython.cclass
+class Counts:
+    """Tokens that stay inside a JSON string (from between two characters on), by their number of characters, and the
+    trie nodes of closing quotes with the number of characters before them.
+
+    The tokens of at most ``n`` characters are the first ``until[n]``.
+    """
+
+    def saved(self) -> tuple:
+        """Arrays from which `load_counts` makes the same counts again."""
+        numbers = array("i", [self.tokens, self.ends, self.longest])
+        tokens = copied("i", self.token), copied("i", self.token_chars)
+        return (*tokens, copied("i", self.end), copied("i", self.end_chars), numbers)
+
+
+def load_counts(saved: tuple) -> Counts:
+    """The counts that `Counts.saved` was asked of."""
+    counts: Counts = Counts.__new__(Counts)
+    counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
+    counts.tokens, counts.ends, counts.longest = numbers
+    _sort_counts(counts)
+    return counts
+
+
+@cython.cfunc
+def _sort_counts(counts: Counts) -> object:
+    """Bring the tokens in the order of their characters (a counting sort, stable)."""
+    until: cython.int[::1] = array("i", [0]) * (counts.longest + 2)
+    tokens: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
+    chars: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
+    i: cython.int
+    at: cython.int
+    for i in range(counts.tokens):
+        until[counts.token_chars[i] + 1] += 1
+    for i in range(1, counts.longest + 2):
+        until[i] += until[i - 1]
+    for i in range(counts.tokens):
+        at = until[counts.token_chars[i]]
+        until[counts.token_chars[i]] += 1
+        tokens[at] = counts.token[i]
+        chars[at] = counts.token_chars[i]
+    counts.token, counts.token_chars, counts.until = tokens, chars, until
+    return None
+
+
+@cython.cclass
+class Marks:
+    """Where a vocabulary leaves a class of characters in a JSON string, by a quote, a backslash or another character.
+
+    ``plain`` has a bit for each token of characters of the class alone, read from between two characters. ``node`` are
+    the trie nodes on the way out, or behind, in pre-order; ``after`` says for each where in that list its subtree is
+    over.
+    """
+
+
+@cython.cclass
+class Runs:
+    """`Counts` for strings of one class of characters, to be asked for any subtree.
+
+    ``token_node`` and ``end_node`` are in pre-order. ``between`` says for each trie node how many characters were
+    read if it lies between two characters of a string of the class (its bytes read from there on), else -1.
+    """
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> cython.int:
+    """The index of the first of ``size`` ascending nodes that is not before ``node``."""
+    low: cython.int = 0
+    high: cython.int = size
+    middle: cython.int
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cython.cclass
+class Survey:
+    """What is found out once for a vocabulary about the characters of its tokens.
+
+    Args:
+        automaton: an automaton; what is found does not depend on it, but its row states say which classes there are.
+        trie: the vocabulary's trie.
+        loops: the automaton's.
+        shared: what is known of the vocabulary, for all automata.
+    """
+
+    def __init__(self, automaton: Atoms, trie: Trie, loops: Loops, shared):
+        self.automaton = automaton
+        self.trie = trie
+        self.loops = loops
+        self.shared = shared
+        self.taken = []
+        self.visited = 0
+
+    @cython.cfunc
+    def counts(self) -> Counts:
+        """How many characters each token has inside a JSON string; taken once for the vocabulary."""
+        found = self.shared.get("counts")
+        if found is not None:
+            return found
+        trie: Trie = self.trie
+        automaton: Atoms = self.automaton
+        counts: Counts = Counts.__new__(Counts)
+        counts.longest = 0
+        rooms = [grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 2, trie.nodes, trie.nodes)]
+        tokens: cython.int[::1] = rooms[0]
+        token_chars: cython.int[::1] = rooms[1]
+        ends: cython.int[::1] = rooms[2]
+        end_chars: cython.int[::1] = rooms[3]
+        token_count: cython.int = 0
+        end_count: cython.int = 0
+        state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        state[0] = layout.LOCAL_BODY
+        i: cython.int = 1
+        depth: cython.int
+        here: cython.int
+        then: cython.int
+        token: cython.int
+        while i < trie.nodes:
+            depth = trie.depth[i]
+            here = state[depth - 1]
+            then = automaton.local[here * 256 + trie.byte[i]]
+            if then == -1:
+                i += trie.size[i]
+                continue
+            chars[depth] = chars[depth - 1] + (1 if here == layout.LOCAL_BODY and then != layout.LOCAL_DONE else 0)
+            if chars[depth] > counts.longest:
+                counts.longest = chars[depth]
+            if then == layout.LOCAL_DONE:
+                ends[end_count] = i
+                end_chars[end_count] = chars[depth]
+                end_count += 1
+                i += trie.size[i]
+                continue
+            token = trie.token[i]
+            while token >= 0:
+                tokens[token_count] = token
+                token_chars[token_count] = chars[depth]
+                token_count += 1
+                token = trie.same[token]
+            state[depth] = then
+            i += 1
+        counts.tokens = token_count
+        counts.ends = end_count
+        # One item more than there are, since a buffer may not be empty.
+        counts.token, counts.token_chars = [each[: token_count + 1] for each in rooms[:2]]
+        counts.end, counts.end_chars = [each[: end_count + 1] for each in rooms[2:]]
+        _sort_counts(counts)
+        self.shared["counts"] = counts
+        return counts
+
+    @cython.cfunc
+    def runs(self, number: cython.int) -> Runs:
+        """The `Runs` of a class of characters; taken once for the vocabulary."""
+        while len(self.taken) <= number:
+            self.taken.append(None)
+        found = self.taken[number]
+        if found is None:
+            key, star = self.automaton.given.character_class(number)
+            known = self.shared.setdefault("runs", {})
+            found = known.get(key)
+            if found is None:
+                found = self._take_runs(star)
+                if len(known) >= MOST_RUNS:
+                    del known[next(iter(known))]
+                known[key] = found
+            self.taken[number] = found
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def has_runs(self, state: cython.int) -> cython.int:
+        """1 if from a row state on so many characters of one class follow, and its `Runs` are known, or worth to be
+        taken: there is no other way to be quick, or the class was often met."""
+        automaton: Atoms = self.automaton
+        number: cython.int = automaton.facts[layout.FACTS * state + layout.CLASS] - 1
+        if number < 0:
+            return 0
+        if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
+            return 1
+        key, _ = automaton.given.character_class(number)
+        if key in self.shared.setdefault("runs", {}):
+            return 1
+        met: dict = self.shared.setdefault("met", {})
+        if len(met) > MOST_MET:
+            met.clear()
+        met[key] = met.get(key, 0) + 1
+        return 1 if met[key] > OFTEN else 0
+
+    @cython.cfunc
+    def _take_runs(self, star: cython.int) -> Runs:
+        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
+        trie: Trie = self.trie
+        automaton: Atoms = self.automaton
+        runs: Runs = Runs.__new__(Runs)
+        runs.longest = 0
+        rooms = [grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 3, trie.nodes, trie.nodes)]
+        token_nodes: cython.int[::1] = rooms[0]
+        tokens: cython.int[::1] = rooms[1]
+        token_chars: cython.int[::1] = rooms[2]
+        ends: cython.int[::1] = rooms[3]
+        end_chars: cython.int[::1] = rooms[4]
+        token_count: cython.int = 0
+        end_count: cython.int = 0
+        between: cython.short[::1] = array("h", [-1]) * trie.nodes
+        chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        i: cython.int = 1
+        depth: cython.int
+        here: cython.longlong
+        then: cython.longlong
+        token: cython.int
+        between[0] = 0
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        stack[0] = star
+        while i < trie.nodes:
+            self.visited += 1
+            depth = trie.depth[i]
+            here = stack[depth - 1]
+            then = automaton.after(here, trie.byte[i])
+            if then < 0:
+                i += trie.size[i]
+                continue
+            if then == layout.DONE:
+                ends[end_count] = i
+                end_chars[end_count] = chars[depth - 1]
+                end_count += 1
+                i += trie.size[i]
+                continue
+            chars[depth] = chars[depth - 1] + (1 if here == star else 0)
+            if chars[depth] > runs.longest:
+                runs.longest = chars[depth]
+            if then == star:
+                between[i] = chars[depth]
+            token = trie.token[i]
+            while token >= 0:
+                token_nodes[token_count] = i
+                tokens[token_count] = token
+                token_chars[token_count] = chars[depth]
+                token_count += 1
+                token = trie.same[token]
+            stack[depth] = then
+            i += 1
+        runs.tokens = token_count
+        runs.ends = end_count
+        # One item more than there are, since a buffer may not be empty.
+        runs.token_node, runs.token, runs.token_chars = [each[: token_count + 1] for each in rooms[:3]]
+        runs.end_node, runs.end_chars = [each[: end_count + 1] for each in rooms[3:]]
+        runs.between = between
+        return runs
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def is_counted(self, state: cython.int) -> cython.int:
+        """1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them, since
+        some are beyond ASCII."""
+        automaton: Atoms = self.automaton
+        if state >= automaton.row_room or automaton.facts[layout.FACTS * state + layout.CLASS] == 0:
+            return 0
+        if automaton.facts[layout.FACTS * state + layout.MOST] < 0:
+            return 0
+        return 1 if automaton.after(state, 0xC3) > 0 or automaton.after(state, 0xE4) > 0 else 0
+
+    @cython.cfunc
+    def marks(self, number: cython.int) -> Marks:
+        """The `Marks` of a class of characters; taken once for the vocabulary."""
+        key, star = self.automaton.given.character_class(number)
+        known = self.shared.setdefault("marks", {})
+        found = known.get(key)
+        if found is None:
+            found = self._take_marks(star)
+            if len(known) >= MOST_RUNS:
+                del known[next(iter(known))]
+            known[key] = found
+        return found
+
+    @cython.cfunc
+    def _take_marks(self, star: cython.longlong) -> Marks:
+        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
+        trie: Trie = self.trie
+        automaton: Atoms = self.automaton
+        marks: Marks = Marks.__new__(Marks)
+        plain: cython.uint[::1] = grown(None, "I", (trie.vocabulary + 31) // 32)
+        state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        wanted: cython.uchar[::1] = grown(None, "B", trie.nodes)
+        state[0] = layout.LOCAL_BODY
+        stack[0] = star
+        marks.count = 0
+        i: cython.int = 1
+        parent: cython.int
+        here: cython.int
+        then: cython.longlong
+        token: cython.int
+        while i < trie.nodes:
+            here = automaton.local[state[trie.depth[i] - 1] * 256 + trie.byte[i]]
+            if here == -1:
+                i += trie.size[i]
+                continue
+            then = automaton.after(stack[trie.depth[i] - 1], trie.byte[i])
+            if trie.byte[i] == 0x22 or trie.byte[i] == 0x5C or then < 0:
+                parent = i
+                while parent > 0 and not wanted[parent]:
+                    wanted[parent] = 1
+                    parent = trie.parent[parent]
+                for parent in range(i + 1, i + trie.size[i]):
+                    wanted[parent] = 1
+                i += trie.size[i]
+                continue
+            stack[trie.depth[i]] = then
+            token = trie.token[i]
+            while token >= 0:
+                plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                marks.count += 1
+                token = trie.same[token]
+            state[trie.depth[i]] = here
+            if then == star and trie.size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
+                for parent in range(trie.first[i + 1], trie.first[i + trie.size[i]]):
+                    token = trie.order[parent]
+                    plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                    marks.count += 1
+                i += trie.size[i]
+                continue
+            i += 1
+        marks.nodes = 0
+        for i in range(trie.nodes):
+            marks.nodes += wanted[i]
+        marks.node = grown(None, "i", marks.nodes + 1)
+        marks.after = grown(None, "i", marks.nodes + 1)
+        parent = 0
+        for i in range(trie.nodes):
+            if wanted[i]:
+                marks.node[parent] = i
+                parent += 1
+        marks.node[parent] = marks.after[parent] = trie.nodes
+        for i in range(marks.nodes):
+            marks.after[i] = first_from(marks.node, marks.nodes, marks.node[i] + trie.size[marks.node[i]])
+        marks.plain = plain
+        return marks

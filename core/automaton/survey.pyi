@@ -1,0 +1,8 @@
+# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+from array import array
+from collections.abc import Sequence
+
+class Counts:
+    def saved(self) -> tuple[array[int], ...]: ...
+
+def load_counts(saved: Sequence[array[int]]) -> Counts: ...

@@ -1,0 +1,21 @@
+# What other compiled modules see of `table` in C.
+
+from ..arrays cimport copied
+from .trie cimport Trie
+
+cdef class Table:
+    cdef unsigned int[::1] dense
+    cdef int[::1] ids
+    cdef int count
+    cdef bint is_dense
+    cdef int[::1] parts
+    cdef int end_count
+    cdef int closing_count
+    cdef int exit_count
+    cdef long long size
+
+cdef Table new_table()
+
+cdef object set_parts(Trie trie, Table table, int[::1] ends, int[::1] closing, int[::1] at)
+
+cdef unsigned int[::1] copied_bits(unsigned int[::1] bits, int words)

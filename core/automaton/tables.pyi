@@ -1,0 +1,3 @@
+# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+
+class Tables: ...

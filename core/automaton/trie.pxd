@@ -1,0 +1,25 @@
+# What other compiled modules see of `trie` in C.
+
+from ..arrays cimport copied, grown
+from . cimport layout
+
+cdef class Trie:
+    cdef unsigned char[::1] byte
+    cdef unsigned short[::1] depth
+    cdef int[::1] size
+    cdef int[::1] token
+    cdef int[::1] same
+    cdef int[::1] child
+    cdef int[::1] parent
+    cdef int[::1] order
+    cdef int[::1] first
+    cdef unsigned long long[::1] below
+    cdef unsigned short[::1] height
+    cdef int nodes
+    cdef int vocabulary
+    cdef int longest
+
+    cdef object _sort(self, object tokens)
+    cdef object _link(self)
+    cdef void _raise(self, int parent, int node, unsigned long long own) noexcept
+    cdef int _lacks(self, int node, int before) noexcept

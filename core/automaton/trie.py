@@ -1,0 +1,201 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""A vocabulary as a byte trie. Compiled where that is possible; ``trie.pxd`` says what others see of it in C."""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import copied, grown
+    from . import layout
+
+
+def _byte_groups() -> array:
+    """For each byte the group it is in, as a bit: a letter, the digits, a punctuation mark, ..."""
+    members = [bytes((byte,)) for byte in range(0x61, 0x7B)]
+    members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
+    members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]
+    members.append(bytes(range(0x80, 256)))
+    groups = array("Q", [layout.OTHER]) * 256
+    for number, group in enumerate(members):
+        for byte in group:
+            groups[byte] = 1 << number
+    return groups
+
+
+#: For each byte the group it is in, as a bit.
+GROUPS = _byte_groups()
+
+
+@cython.cclass
+class Trie:
+    """A vocabulary as a byte trie in flat pre-order arrays.
+
+    Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
+    Empty tokens are left out: no mask ever allows them. ``order`` lists all tokens in pre-order; those of the nodes
+    ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` says which groups of bytes a subtree has beneath its root
+    (see `GROUPS`), where bytes that UTF-8 does not allow are in the group OTHER; ``height``, how many levels.
+
+    Args:
+        tokens: the bytes of each token id, None for ids that are not text.
+        saved: what `saved` of a trie of the same tokens gave; None: they are sorted here.
+
+    Raises:
+        ValueError: ``saved`` is not that.
+    """
+
+    def __init__(self, tokens, saved=None):
+        self.vocabulary = len(tokens)
+        self.same = array("i", [-1]) * max(1, len(tokens))
+        self.child = array("i", [-1]) * 256
+        if saved is None:
+            self._sort(tokens)
+        else:
+            self.byte, self.depth, self.token, self.same = saved
+            self.nodes = len(self.byte)
+            if not len(self.depth) == len(self.token) == self.nodes or len(self.same) != max(1, len(tokens)):
+                raise ValueError("this is the trie of another vocabulary")
+        self._link()
+
+    @cython.cfunc
+    def _sort(self, tokens) -> object:
+        """Bytes, depths and tokens in pre-order."""
+        order = sorted([number for number, data in enumerate(tokens) if data], key=tokens.__getitem__)
+        pieces = [tokens[number] for number in order]
+        # All in one piece, which is read faster than so many objects; a byte more, since a buffer may not be empty.
+        text: cython.uchar[::1] = bytearray(b"".join(pieces) + b"-")
+        room: cython.int = len(text)
+        rooms = [grown(None, code, room) for code in "BHi"]
+        self.byte, self.depth, self.token = rooms
+        path: cython.int[::1] = array("i", [0]) * (2 + max([len(data) for data in pieces], default=0))
+        self.token[0] = -1
+        nodes: cython.int = 1
+        open_depth: cython.int = 0
+        before: cython.int = 0
+        at: cython.int = 0
+        number: cython.int
+        common: cython.int
+        length: cython.int
+        i: cython.int
+        for number, data in zip(order, pieces):  # noqa: B905 (they are equally many)
+            length = len(data)
+            common = 0
+            while common < open_depth and common < length and text[at + common] == text[before + common]:
+                common += 1
+            for i in range(common, length):
+                self.byte[nodes] = text[at + i]
+                self.depth[nodes] = i + 1
+                self.token[nodes] = -1
+                path[i + 1] = nodes
+                nodes += 1
+            open_depth = length
+            i = path[length]
+            if self.token[i] < 0:
+                self.token[i] = number
+            else:  # the same bytes again: chain
+                self.same[number] = self.same[self.token[i]]
+                self.same[self.token[i]] = number
+            before = at
+            at += length
+        # The rooms were as large as all tokens together: give back what shared beginnings saved.
+        self.byte, self.depth, self.token = [each[:nodes] for each in rooms]
+        self.nodes = nodes
+        return None
+
+    @cython.cfunc
+    def _link(self) -> object:
+        """Subtree sizes, parents, the root's children, the order of the tokens, and groups, from the depths."""
+        nodes: cython.int = self.nodes
+        here: cython.int = 0
+        depth: cython.int
+        i: cython.int
+        self.longest = 0
+        for i in range(nodes):
+            if self.depth[i] > self.longest:
+                self.longest = self.depth[i]
+        self.size = grown(None, "i", nodes)
+        self.parent = grown(None, "i", nodes)
+        self.order = grown(None, "i", self.vocabulary + 1)
+        self.first = grown(None, "i", nodes + 1)
+        self.below = grown(None, "Q", nodes)
+        self.height = grown(None, "H", nodes)
+        groups: cython.ulonglong[::1] = GROUPS
+        # Of the path to the present node: the nodes, their own groups, and how many bytes their characters lack.
+        path: cython.int[::1] = grown(None, "i", self.longest + 1)
+        own: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
+        lack: cython.int[::1] = grown(None, "i", self.longest + 1)
+        tokens: cython.int = 0
+        token: cython.int
+        for i in range(1, nodes):
+            depth = self.depth[i]
+            if not 1 <= depth <= here + 1 or not -1 <= self.token[i] < self.vocabulary:
+                raise ValueError("this is not a trie in pre-order")
+            while here >= depth:
+                self.size[path[here]] = i - path[here]
+                self._raise(path[here - 1], path[here], own[here])
+                here -= 1
+            self.parent[i] = path[here]
+            lack[depth] = self._lacks(i, lack[here])
+            own[depth] = groups[self.byte[i]] if lack[depth] >= 0 else layout.OTHER
+            if depth > 2 and lack[depth] == 0 and (self.byte[i] == 0xA8 or self.byte[i] == 0xA9):
+                if self.byte[path[here]] == 0x80 and self.byte[path[here - 1]] == 0xE2:
+                    own[depth] |= layout.SEPARATOR
+            path[depth] = i
+            here = depth
+            if depth == 1:
+                self.child[self.byte[i]] = i
+            self.first[i] = tokens
+            token = self.token[i]
+            while token >= 0:
+                if tokens == self.vocabulary or token >= self.vocabulary:
+                    raise ValueError("these are not the tokens of a vocabulary")
+                self.order[tokens] = token
+                tokens += 1
+                token = self.same[token]
+        self.first[nodes] = tokens
+        while here >= 0:
+            self.size[path[here]] = nodes - path[here]
+            if here > 0:
+                self._raise(path[here - 1], path[here], own[here])
+            here -= 1
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
+        """A parent learns what is below its child, whose own byte is in group ``own``."""
+        self.below[parent] |= self.below[node] | own
+        if self.height[parent] < self.height[node] + 1:
+            self.height[parent] = self.height[node] + 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _lacks(self, node: cython.int, before: cython.int) -> cython.int:
+        """How many bytes the character lacks that node's byte is part of, if it lacked so many before; -1: UTF-8 (RFC
+        3629) does not allow it, read from the root on."""
+        byte: cython.int = self.byte[node]
+        if before < 0:
+            return -1
+        if before == 0:
+            if byte < 0x80:
+                return 0
+            if byte < 0xC2 or byte > 0xF4:
+                return -1
+            return 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        lead: cython.int = self.byte[self.parent[node]]
+        low: cython.int = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high: cython.int = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        return before - 1 if low <= byte <= high else -1
+
+    def saved(self) -> tuple:
+        """Arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and chains."""
+        return array("B", bytes(self.byte)), copied("H", self.depth), copied("i", self.token), copied("i", self.same)
+
+    def byte_count(self) -> int:
+        """Bytes that the trie takes."""
+        return 29 * self.nodes + 4 * len(self.same) + 4 * len(self.order)

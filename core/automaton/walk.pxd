@@ -1,0 +1,38 @@
+# What other compiled modules see of `walk` in C.
+
+from ..arrays cimport grown
+from . cimport layout
+from .states cimport Automaton
+from .table cimport Table
+from .trie cimport Trie
+
+cdef class Walk:
+    cdef Automaton automaton
+    cdef Trie trie
+    # the tokens that were found
+    cdef int[::1] out
+    cdef object out_array
+    cdef int out_count
+    # positions on the path to the present node
+    cdef long long[::1] stack
+    # what reaches a DYNAMIC place (see `Mask`): how far the walk is behind some
+    cdef set unsure
+    cdef set named
+    cdef bint watched
+    cdef int crossed
+    cdef int grave
+    cdef dict statics
+    cdef long long visited
+
+    cdef object begin(self)
+    cdef object emit(self, int token)
+    cdef object emit_one(self, int token)
+    cdef object emit_all(self, int begin, int stop)
+    cdef object _cross(self, int node, int rest)
+    cdef tuple _static(self, long long atom, int rest)
+    cdef object _doubt(self, int node, int kind, bint whole)
+    cdef object _walk_dynamic(self, int node, long long atom, int rest)
+    cdef object walk(self, int node, long long atom, int rest)
+    cdef object _arrive(self, int node, long long atom, int rest)
+    cdef object cross_table(self, Table table, int rest)
+    cdef object _cross_table_dynamic(self, Table table, long long atom, int rest)

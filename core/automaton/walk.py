@@ -1,0 +1,247 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The walk through a vocabulary's trie along an automaton, across the ends of atoms and DYNAMIC places.
+
+Compiled where that is possible; ``walk.pxd`` says what others see of it in C.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from .. import cython_standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from . import layout
+    from .states import Automaton
+    from .table import Table
+    from .trie import Trie
+
+
+@cython.cclass
+class Walk:
+    """Finds the tokens that go on from a trie node with given grammar nodes.
+
+    Args:
+        automaton: the automaton.
+        trie: the vocabulary's trie.
+    """
+
+    def __init__(self, automaton: Automaton, trie: Trie):
+        self.automaton = automaton
+        self.trie = trie
+        self.out_array = grown(None, "i", 4096)
+        self.out = self.out_array
+        self.stack = grown(None, "q", trie.longest + 2)
+        self.unsure = set()
+        self.named = set()
+        self.statics = {}
+        self.visited = 0
+        self.begin()
+
+    @cython.cfunc
+    def begin(self) -> object:
+        """Nothing was found yet."""
+        self.out_count = 0
+        self.watched = False
+        self.crossed = 0
+        self.grave = 0
+        return None
+
+    @cython.cfunc
+    def emit(self, token: cython.int) -> object:
+        """Emit a token, and those of the same bytes."""
+        while token >= 0:
+            self.emit_one(token)
+            token = self.trie.same[token]
+        return None
+
+    @cython.cfunc
+    def emit_one(self, token: cython.int) -> object:
+        """Emit one token."""
+        if self.crossed > 1:
+            (self.unsure if self.grave else self.named).add(token)
+        if self.out_count == len(self.out_array):
+            self.out_array = grown(self.out_array, "i", 2 * self.out_count)
+            self.out = self.out_array
+        self.out[self.out_count] = token
+        self.out_count += 1
+        return None
+
+    @cython.cfunc
+    def emit_all(self, begin: cython.int, stop: cython.int) -> object:
+        """Emit the tokens from index ``begin`` to ``stop`` in the trie's order."""
+        i: cython.int
+        if self.out_count + stop - begin > len(self.out_array):
+            self.out_array = grown(self.out_array, "i", 2 * (self.out_count + stop - begin))
+            self.out = self.out_array
+        for i in range(begin, stop):
+            self.out[self.out_count + i - begin] = self.trie.order[i]
+        self.out_count += stop - begin
+        return None
+
+    @cython.cfunc
+    def _cross(self, node: cython.int, rest: cython.int) -> object:
+        """Emit the tokens below trie ``node`` that go on with ``rest``."""
+        automaton: Automaton = self.automaton
+        if self.trie.size[node] == 1:
+            if not self.statics and not automaton.source.is_dynamic:
+                return None
+            automaton.need_heads(rest)
+            if not automaton.node_null[rest] & 2:
+                return None
+        automaton.need_heads(rest)
+        at: cython.int = automaton.head_at[rest]
+        i: cython.int
+        for i in range(at, at + automaton.head_count[rest]):
+            self.walk(node, automaton.head_atom[i], automaton.head_rest[i])
+        return None
+
+    @cython.cfunc
+    def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
+        """For a DYNAMIC place: the node of all that it could let follow, and its kind (`Kind` of nodes.py)."""
+        found = self.statics.get((atom, rest))
+        if found is None:
+            found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
+        return found
+
+    @cython.cfunc
+    def _doubt(self, node: cython.int, kind: cython.int, whole: cython.bint) -> object:
+        """Note the token that ends at a DYNAMIC place, if it may be forbidden and is not watched for."""
+        token: cython.int
+        # A whole name within one token cannot be watched for.
+        if self.crossed > 0 or kind == 3 or (kind == 1 and whole):
+            token = self.trie.token[node]
+            while token >= 0:
+                (self.unsure if self.grave or kind != 1 else self.named).add(token)
+                token = self.trie.same[token]
+        return None
+
+    @cython.cfunc
+    def _walk_dynamic(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Go on below trie ``node`` behind a DYNAMIC place, as if all that it could let follow did follow."""
+        beyond, kind = self._static(atom, rest)
+        self._doubt(node, kind, True)
+        grave: cython.int = 0 if kind == 1 else 1
+        self.crossed += 2
+        self.grave += grave
+        self._cross(node, beyond)
+        self.grave -= grave
+        self.crossed -= 2
+        return None
+
+    @cython.cfunc
+    def walk(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Emit the tokens below trie ``node`` that go on with ``atom rest``."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        tag: cython.longlong = atom >> layout.TAG
+        i: cython.int = node + 1
+        end: cython.int = node + trie.size[node]
+        if tag == layout.SPECIAL:
+            return None
+        if tag == layout.DYNAMIC:
+            return self._walk_dynamic(node, atom, rest)
+        if tag == layout.LITERAL:  # one path: no need to look at siblings
+            byte: cython.int = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            if node == 0:
+                i = trie.child[byte]
+                if i < 0:
+                    return None
+            else:
+                while i < end and trie.byte[i] < byte:
+                    i += trie.size[i]
+                if i >= end or trie.byte[i] != byte:
+                    return None
+            self._arrive(i, automaton.after(atom, byte), rest)
+            return None
+        base: cython.int = trie.depth[node]
+        depth: cython.int
+        then: cython.longlong
+        while i < end:
+            self.visited += 1
+            depth = trie.depth[i]
+            then = automaton.after(atom if depth == base + 1 else self.stack[depth - 1], trie.byte[i])
+            if then < 0:
+                i += trie.size[i]
+                continue
+            if trie.token[i] >= 0:
+                self.emit(trie.token[i])
+            if automaton.may_end(then):
+                self._cross(i, rest)
+                if then == layout.DONE:
+                    i += trie.size[i]
+                    continue
+            self.stack[depth] = then
+            i += 1
+        return None
+
+    @cython.cfunc
+    def _arrive(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """A walk has just read trie ``node`` and is at ``atom``: emit its token and go on below."""
+        if atom < 0:
+            return None
+        if self.trie.token[node] >= 0:
+            self.emit(self.trie.token[node])
+        if self.automaton.may_end(atom):
+            self._cross(node, rest)
+        if atom != layout.DONE and self.trie.size[node] > 1:
+            self.walk(node, atom, rest)
+        return None
+
+    @cython.cfunc
+    def cross_table(self, table: Table, rest: cython.int) -> object:
+        """Emit the tokens that cross the end of a table's atom into ``rest``."""
+        automaton: Automaton = self.automaton
+        if table.end_count == 0:
+            return None
+        automaton.need_heads(rest)
+        start: cython.int = automaton.head_at[rest]
+        h: cython.int
+        i: cython.int
+        k: cython.int
+        byte: cython.int
+        only: cython.int
+        groups: cython.int = table.exit_count
+        first: cython.int = table.end_count + table.closing_count
+        atom: cython.longlong
+        then: cython.longlong
+        for h in range(start, start + automaton.head_count[rest]):
+            atom = automaton.head_atom[h]
+            only = -1
+            if (atom >> layout.TAG) == layout.SPECIAL:
+                continue
+            if (atom >> layout.TAG) == layout.DYNAMIC:
+                self._cross_table_dynamic(table, atom, automaton.head_rest[h])
+                continue
+            if (atom >> layout.TAG) == layout.LITERAL:
+                only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            for k in range(first, first + groups):
+                byte = table.parts[k]
+                if only >= 0 and byte != only:
+                    continue
+                then = automaton.after(atom, byte)
+                if then < 0:
+                    continue
+                for i in range(table.parts[k + groups], table.parts[k + groups + 1]):
+                    self._arrive(table.parts[i], then, automaton.head_rest[h])
+        return None
+
+    @cython.cfunc
+    def _cross_table_dynamic(self, table: Table, atom: cython.longlong, rest: cython.int) -> object:
+        """`_cross_table` for a DYNAMIC place."""
+        beyond, kind = self._static(atom, rest)
+        i: cython.int
+        if self.crossed > 0 or kind == 3:
+            for i in range(table.end_count):
+                self._doubt(table.parts[i], kind, False)
+        weight: cython.int = 1 if kind == 1 else 2
+        if kind == 1:
+            self.watched = True
+        self.crossed += weight
+        self.grave += weight - 1
+        self.cross_table(table, beyond)
+        self.grave -= weight - 1
+        self.crossed -= weight
+        return None
