@@ -224,19 +224,20 @@ class Grammar:
         if not cases:
             raise GrammarError("a choice of nothing", hint="give Grammar.cases at least one part")
         words = {key.encode(): part for key, part in cases.items()}
+        key = ("cases", *cases.items())
+        name = _name(key)
 
         def build(nodes: Nodes) -> int:
             def case(word: bytes, part: Grammar) -> int:
                 found = nodes.known.get(part)
                 if found is None:  # each part is built when a text has come to it
                     known = nodes.EPSILON if part._is_sure else None
-                    found = nodes.lazy(("case", grammar, word), lambda: part._node(nodes), as_empty_as=known)
+                    found = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=known)
                 return found
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
-        grammar = cls(build, ("cases", *cases.items()), parts=tuple(cases.values()))
-        return grammar
+        return cls(build, key, parts=tuple(cases.values()))
 
     @classmethod
     def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -246,6 +247,8 @@ class Grammar:
             raise GrammarError(
                 f"between {min} and {most} of {len(parts)} parts", hint="0 <= min <= max <= their number"
             )
+        key = ("distinct", separator, min, most, *parts)
+        name = _name(key)
 
         def build(nodes: Nodes) -> int:
             built = [part._node(nodes) for part in parts]
@@ -261,12 +264,11 @@ class Grammar:
                         options.append(nodes.seq(lead, nodes.alt(more)))
                     return nodes.alt(options)
 
-                return nodes.lazy(("distinct", grammar, used), expand)
+                return nodes.lazy(("distinct", name, used), expand)
 
             return rest(frozenset())
 
-        grammar = cls(build, ("distinct", separator, min, most, *parts), parts=(*parts, separator))
-        return grammar
+        return cls(build, key, parts=(*parts, separator))
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -394,3 +396,8 @@ def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
     """Every text that contains one of the words."""
     terms = nodes.terms
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
+
+
+def _name(key: tuple[Hashable, ...]) -> Grammar:
+    """What equals a grammar of that key: for names of its nodes. The grammar in its own ``build`` would hold itself."""
+    return Grammar(lambda nodes: nodes.EPSILON, key)
