@@ -10,8 +10,9 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+from noise import NoiseBackend
 
-from toolgrammar.core import BudgetError, LimitError, Message, SchemaError, load_model
+from toolgrammar.core import BudgetError, LimitError, SchemaError, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import to_json_schema
 
@@ -69,62 +70,18 @@ class Case:
         return "done"
 
 
-class NoiseSession:
-    """A sequence without a model: logits that do not look at it."""
-
-    def __init__(self, logits: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        self._logits = logits
-        self.length = 0
-
-    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Append tokens; the logits are always the same."""
-        self.length += len(token_ids)
-        return self._logits.copy()
-
-    def crop(self, length: int) -> None:
-        """Forget tokens."""
-        self.length = length
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-
-class NoiseBackend:
-    """The embedded model's tokenizer and uniform choice, but for a liking of what ends strings, numbers and turns.
+@cache
+def noise() -> Model:
+    """The embedded model's tokenizer and uniform choice, but for a liking of what ends strings, numbers and turns; one
+    per process.
 
     Without that hardly any string would end before the budget does, and no tool would ever run.
     """
-
-    name = "noise"
-    tool_format = "hermes"
-    context_window = 1 << 20
-
-    def __init__(self) -> None:
-        self._like = load_model("embedded").backend
-        self.vocabulary = self._like.vocabulary
-        self._logits = np.zeros(self.vocabulary.size, dtype=np.float32)
-        for number, data in enumerate(self.vocabulary.tokens):
-            if data and data[0] in _CLOSING:
-                self._logits[number] = 4.0
-        for number in (*self.vocabulary.eos, self.vocabulary.tokens.index(_MARKER)):
-            self._logits[number] = math.log(self.vocabulary.size / 4)
-
-    def encode(self, text: str) -> list[int]:
-        """As the tokenizer writes it."""
-        return list(self._like.encode(text))
-
-    def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
-    ) -> list[int]:
-        """One token: there is nobody to read more."""
-        return [0]
-
-    def start(self) -> NoiseSession:
-        """A fresh sequence."""
-        return NoiseSession(self._logits)
-
-
-@cache
-def noise() -> Model:
-    """The model of noise; one per process."""
-    return Model(NoiseBackend())
+    like = load_model("embedded").backend
+    vocabulary = like.vocabulary
+    backend = NoiseBackend(vocabulary, like.encode, "noise")
+    logits = np.zeros(vocabulary.size, dtype=np.float32)
+    logits[[number for number, data in enumerate(vocabulary.tokens) if data and data[0] in _CLOSING]] = 4.0
+    logits[[*vocabulary.eos, vocabulary.tokens.index(_MARKER)]] = math.log(vocabulary.size / 4)
+    backend.logits = logits
+    return Model(backend)

@@ -34,11 +34,12 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+from noise import NoiseBackend
 from pool import spread
 from rich.console import Console
 from rich.table import Table
 
-from toolgrammar.core import Generation, Message, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, to_json_schema
 
@@ -81,67 +82,26 @@ class Outcome:
         self.examples = (self.examples + other.examples)[:10]
 
 
-class UniformSession:
-    """A sequence without a model: every token is as likely as any other, but for the favoured ones."""
-
-    def __init__(self, logits: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        self._logits = logits
-        self.length = 0
-
-    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Append tokens; the logits are always the same."""
-        self.length += len(token_ids)
-        return self._logits.copy()
-
-    def crop(self, length: int) -> None:
-        """Forget tokens."""
-        self.length = length
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-
-class UniformBackend:
-    """The embedded model's tokenizer, and no model: uniform choice over the mask.
+def uniform(like: Any, favour: float) -> NoiseBackend:
+    """A tokenizer, and no model: uniform choice over the mask.
 
     Args:
         like: whose tokenizer.
         favour: the share of choices that goes to the marker of a call where it may be written; 0 for its equal share.
     """
-
-    name = "uniform"
-    tool_format = "hermes"
-    context_window = 1 << 20
-
-    def __init__(self, like: Any, favour: float = 0.0) -> None:
-        self._like = like
-        self.vocabulary = like.vocabulary
-        self._logits = np.zeros(self.vocabulary.size, dtype=np.float32)
-        if favour:
-            odds = self.vocabulary.size * favour / (1 - favour)
-            self._logits[self.vocabulary.tokens.index(MARKER)] = math.log(odds)
-
-    def encode(self, text: str) -> list[int]:
-        """As the tokenizer writes it."""
-        ids: list[int] = self._like.encode(text)
-        return ids
-
-    def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
-    ) -> list[int]:
-        """One token: there is nobody to read more."""
-        return [0]
-
-    def start(self) -> UniformSession:
-        """A fresh sequence."""
-        return UniformSession(self._logits)
+    backend = NoiseBackend(like.vocabulary, like.encode, "uniform")
+    if favour:
+        logits = np.zeros(like.vocabulary.size, dtype=np.float32)
+        logits[like.vocabulary.tokens.index(MARKER)] = math.log(like.vocabulary.size * favour / (1 - favour))
+        backend.logits = logits
+    return backend
 
 
 @cache
 def model_for(name: str, choice: str) -> Model:
     """The model of that name; one per process."""
     if name == "uniform":
-        return Model(UniformBackend(model_for("embedded", "").backend, 0.05 if choice == "auto" else 0.0))
+        return Model(uniform(model_for("embedded", "").backend, 0.05 if choice == "auto" else 0.0))
     return embedded()
 
 

@@ -33,6 +33,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+from noise import Logits, NoiseBackend
 from pool import spread
 from rich.console import Console
 
@@ -41,7 +42,6 @@ from toolgrammar.core import (
     CallEnd,
     Finish,
     InvalidArgumentsError,
-    Message,
     TokenWritten,
     ToolCall,
     UnsupportedSchemaError,
@@ -99,59 +99,27 @@ class Turn:
     asked: frozenset[int]
 
 
-class NoiseSession:
-    """Logits from the seed and the number of bytes in the sequence."""
-
-    def __init__(self, backend: NoiseBackend) -> None:
-        self._backend = backend
-        self._sizes: list[int] = []
-
-    @property
-    def length(self) -> int:
-        """How many tokens the sequence has."""
-        return len(self._sizes)
-
-    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Append tokens."""
-        tokens = self._backend.vocabulary.tokens
-        self._sizes += [len(tokens[token_id] or b"") for token_id in token_ids]
-        return self._backend.logits(sum(self._sizes))
-
-    def crop(self, length: int) -> None:
-        """Forget tokens."""
-        del self._sizes[length:]
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-
-class NoiseBackend:
-    """The embedded model's tokenizer, and Gumbel noise.
+class GumbelBackend(NoiseBackend):
+    """A tokenizer, and Gumbel noise.
 
     Attributes:
         seed: of the noise.
         closing: added to what closes a string, an object or an array.
     """
 
-    name = "noise"
-    tool_format = "hermes"
-    context_window = 1 << 20
-
     def __init__(self, like: Any) -> None:
-        self._like = like
-        self.vocabulary = like.vocabulary
+        super().__init__(like.vocabulary, like.encode, "noise")
         self._closers = np.array([bool(token) and token[:1] in b'"}],' for token in self.vocabulary.tokens])
-        self._known: dict[int, np.ndarray[Any, np.dtype[np.float32]]] = {}
-        self.closing = 0.0
-        self.seed = 0
+        self._known: dict[int, Logits] = {}
+        self.logits = self._noise
+        self.reseed(0, 0.0)
 
     def reseed(self, seed: int, closing: float) -> None:
         """Another model."""
         self.seed, self.closing = seed, closing
         self._known.clear()
 
-    def logits(self, written: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """The logits after so many bytes."""
+    def _noise(self, written: int) -> Logits:
         found = self._known.get(written)
         if found is None:
             found = np.random.default_rng([self.seed, written]).gumbel(size=self.vocabulary.size).astype(np.float32)
@@ -159,26 +127,11 @@ class NoiseBackend:
             self._known[written] = found
         return found
 
-    def encode(self, text: str) -> list[int]:
-        """As the tokenizer writes it."""
-        ids: list[int] = self._like.encode(text)
-        return ids
-
-    def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
-    ) -> list[int]:
-        """One token: there is nobody to read more."""
-        return [0]
-
-    def start(self) -> NoiseSession:
-        """A fresh sequence."""
-        return NoiseSession(self)
-
 
 @cache
-def noise() -> tuple[Model, NoiseBackend]:
+def noise() -> tuple[Model, GumbelBackend]:
     """The model; one per process."""
-    backend = NoiseBackend(load_model("embedded").backend)
+    backend = GumbelBackend(load_model("embedded").backend)
     return Model(backend), backend
 
 

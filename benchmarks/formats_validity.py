@@ -24,59 +24,21 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
+from noise import NoiseBackend
 
-from toolgrammar.core import Message, ToolGrammarError, Vocabulary
+from toolgrammar.core import ToolGrammarError, Vocabulary
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, close_objects
 from toolgrammar.tools.formats import format_names, get_format
 
 
-class UniformSession:
-    """A sequence after which every token is as likely as any other."""
-
-    def __init__(self, size: int) -> None:
-        self.length = 0
-        self._logits = np.zeros(size, dtype=np.float32)
-
-    def extend(self, token_ids: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Append tokens."""
-        self.length += len(token_ids)
-        return self._logits
-
-    def crop(self, length: int) -> None:
-        """Forget tokens."""
-        self.length = length
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class UniformBackend:
+def uniform(tool_format: str) -> NoiseBackend:
     """A model of single bytes and the control tokens of a format."""
-
-    name = "uniform"
-    context_window = 1_000_000
-
-    def __init__(self, tool_format: str) -> None:
-        self.tool_format = tool_format
-        special = getattr(get_format(tool_format), "special", ())
-        tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
-        tokens += [None] * (len(special) + 1)
-        names = {name: 257 + index for index, name in enumerate(special)}
-        self.vocabulary = Vocabulary(tokens, eos=[256], special=names)
-
-    def encode(self, text: str) -> list[int]:
-        """Bytes."""
-        return list(text.encode())
-
-    def encode_prompt(self, messages: Sequence[Message], tools: Sequence[Any] = (), tool_prompt: str = "") -> list[int]:
-        """The model reads nothing."""
-        return [0]
-
-    def start(self) -> UniformSession:
-        """A fresh sequence."""
-        return UniformSession(self.vocabulary.size)
+    special = getattr(get_format(tool_format), "special", ())
+    tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
+    tokens += [None] * (len(special) + 1)
+    names = {name: 257 + index for index, name in enumerate(special)}
+    return NoiseBackend(Vocabulary(tokens, eos=[256], special=names), str.encode, "uniform", tool_format)
 
 
 @dataclass
@@ -117,7 +79,7 @@ def judge(tools: ToolSet, generation: Any) -> list[str]:
 def run(name: str, sets: Sequence[list[Any]], max_tokens: int) -> Outcome:
     """All tool sets in one format."""
     outcome = Outcome()
-    model = Model(UniformBackend(name))
+    model = Model(uniform(name))
     began = time.perf_counter()
     for seed, functions in enumerate(sets):
         tools = ToolSet.from_any(functions)

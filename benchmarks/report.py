@@ -14,11 +14,12 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from figure import Line, Panel, chart
+from results_io import table
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -28,18 +29,6 @@ BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
 MB = 2**20
 Result = Mapping[str, Any]
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; numbers get thousands separators, and fractions two digits."""
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for row in rows:
-        cells = [
-            f"{each:,.2f}" if isinstance(each, float) else f"{each:,}" if isinstance(each, int) else str(each)
-            for each in row
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def figures(value: float | None) -> str:
