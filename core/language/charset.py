@@ -98,6 +98,11 @@ class CharSet:
         """The smallest member; IndexError when there is none."""
         return self._bounds[0]
 
+    @property
+    def flips(self) -> tuple[int, ...]:
+        """The sorted code points at which membership flips, from outside to inside first."""
+        return self._bounds
+
     def union(self, *others: CharSet) -> CharSet:
         """The characters in this set or in one of the others."""
         pieces = list(self.ranges)

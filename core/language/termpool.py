@@ -298,6 +298,13 @@ class TermPool:
             found = self.sets[charset] = self._class(0)
         return found
 
+    def chars_of(self, flips: object) -> int:
+        """The same of a set that is given by the sorted code points at which membership flips."""
+        self.bound_count = 0
+        for code in flips:
+            self._bound(code)
+        return self._class(0)
+
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _bound(self, code: cython.int) -> cython.int:

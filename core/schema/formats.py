@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..language import syntax
 from ..language.charset import CharSet
 from ..language.ecma import parse
-from ..language.regex import lower, regex_term
+from ..language.recipe import cook, recipe
+from ..language.regex import regex_term
 from ..language.terms import Terms
 
 _DATE = (
@@ -148,9 +148,9 @@ REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
 
 
 @cache  # there are fifteen
-def _tree(name: str) -> syntax.Regex:
-    """The syntax tree of a format. It makes no assertions: it describes the whole string as it stands."""
-    return parse(_PATTERNS[name])
+def _recipe(name: str) -> bytes:
+    """The recipe of a format. Its pattern makes no assertions: it describes the whole string as it stands."""
+    return recipe(parse(_PATTERNS[name]))
 
 
 def format_term(terms: Terms, name: str) -> int:
@@ -162,7 +162,7 @@ def format_term(terms: Terms, name: str) -> int:
             between = terms.chars(CharSet.of("Tt"))
             found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
         else:
-            found = lower(terms, _tree(name))
+            found = cook(terms, _recipe(name))
             if name == "time":
                 found = terms.alt([found, _leap_second(terms)])
         terms.memo[key] = found
