@@ -36,6 +36,9 @@ _OF_ARRAYS = ARRAY_PART | {"contains", "minItems", "maxItems", "uniqueItems"}
 _OF_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
 _OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 
+#: What was not asked yet.
+_UNREAD = Conjunction()
+
 
 class Assertions:
     """Reads the assertions of a document's subschemas.
@@ -53,6 +56,7 @@ class Assertions:
         self.document = document
         self.unenforced = unenforced
         self.formats = formats
+        self._own: dict[Located, Conjunction | None] = {}
         self._objects: dict[Located, ObjectPart] = {}
         self._arrays: dict[Located, ArrayPart] = {}
         self._constants: dict[int, tuple[Any, Formula]] = {}
@@ -71,7 +75,13 @@ class Assertions:
         )
 
     def assertions(self, located: Located) -> Conjunction | None:
-        """What a schema itself asserts; None when nothing can satisfy it."""
+        """What a schema itself asserts; None when nothing can satisfy it. Made once."""
+        found = self._own.get(located, _UNREAD)
+        if found is _UNREAD:
+            found = self._own[located] = self._read(located)
+        return found
+
+    def _read(self, located: Located) -> Conjunction | None:
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return EVERY

@@ -61,6 +61,16 @@ class All:
     parts: tuple[Formula, ...]
 
 
+@hashed_once
+@dataclass(frozen=True)
+class Choice:
+    """One formula where a condition holds, another where it does not."""
+
+    condition: Formula
+    then: Formula
+    otherwise: Formula
+
+
 @dataclass(frozen=True, eq=False)
 class ObjectPart:
     """What one schema says of members by their names; ``additional`` None: nothing was said. Compared as itself.
@@ -196,7 +206,7 @@ class But:
 
 
 #: A signed subschema, formulas joined, or a fact in normal form.
-Formula = Union[Literal, Any_, All, But, Conjunction]
+Formula = Union[Literal, Any_, All, Choice, But, Conjunction]
 
 #: Formulas that must all hold.
 Goal = tuple[Formula, ...]

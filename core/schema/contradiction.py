@@ -9,8 +9,7 @@ option of several holds already, the others add nothing: an alternative that is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .assertions import Assertions
 from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, type_of
@@ -20,6 +19,7 @@ from .resolve import Located
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
 _COMPOUND = frozenset({"array", "object"})
+_OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
 
@@ -30,49 +30,166 @@ _OF_SCALARS = frozenset(
 )
 
 
+class Said(NamedTuple):
+    """What is known of a member's value, if it is there.
+
+    Attributes:
+        held: meanings of subschemas that hold.
+        denied: meanings of subschemas that do not.
+        allowed: it is one of these scalars; None: no list was given.
+        excluded: it is none of these.
+    """
+
+    held: frozenset[object] = frozenset()
+    denied: frozenset[object] = frozenset()
+    allowed: frozenset[object] | None = None
+    excluded: frozenset[object] = frozenset()
+
+    def meet(self, other: Said) -> Said:
+        """What is known when both are."""
+        if other is _NOTHING or self is other:
+            return self
+        if self is _NOTHING:
+            return other
+        allowed = self.allowed
+        if other.allowed is not None:
+            allowed = other.allowed if allowed is None else allowed & other.allowed
+        excluded = self.excluded | other.excluded
+        if allowed is not None:
+            allowed -= excluded
+        return Said(self.held | other.held, self.denied | other.denied, allowed, excluded)
+
+    @property
+    def is_false(self) -> bool:
+        """Whether no value is left: what holds is denied, or all that is listed."""
+        return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
+
+
+_NOTHING = Said()
+
+
 class Contradictions:
-    """Finds them, for one document."""
+    """Finds them, for one document.
+
+    Attributes:
+        meets: how often what is known of one member was met with more.
+    """
 
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
         self._known: dict[Formula, frozenset[object] | None] = {}
         self._meanings: dict[Located, object] = {}
+        self._facts: dict[Formula, Said] = {}
+        self.meets = 0
+
+    def exclude(self, left: Conjunction, right: Conjunction) -> bool:
+        """Whether no value satisfies both, seen from types and from what is said of members (False: perhaps not)."""
+        types = left.types & right.types
+        return not types or (types == _OBJECT and self.between(left.objects, right.objects))
 
     def between(self, left: Objects, right: Objects) -> bool:
-        """Whether no object satisfies both, seen from the values that they list for a required member (False:
-        perhaps not)."""
-        for name in dict.fromkeys((*_needed(left), *_needed(right))):
-            ours = _said(left, name)
-            if ours:
-                theirs = _said(right, name)
-                if theirs and self._exclude([*ours, *theirs]):
-                    return True
+        """Whether no object satisfies both, seen from what is said of a required member (False: perhaps not)."""
+        if left is EVERY.objects or right is EVERY.objects:
+            return False
+        ours, theirs = _needed(left), _needed(right)
+        if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours):
+            return True
+        for name in (*_names(right), *theirs):
+            if (name in ours or name in theirs) and self._of(left, name).meet(self._of(right, name)).is_false:
+                return True
         return False
 
-    def _exclude(self, formulas: list[Formula]) -> bool:
-        """Whether formulas exclude each other: one is the negation of another, or none of the values listed is left."""
-        held: set[object] = set()
-        denied: set[object] = set()
-        for formula in formulas:
-            if isinstance(formula, Literal):
-                (held if formula.positive else denied).add(self._meaning(formula.located))
-        if not held.isdisjoint(denied):
+    def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
+        """What is known of members so far is known where more must hold."""
+        known: dict[str, Said] | None = left.__dict__.get("_said")
+        if known and both is not left and both is not right:
+            known = both.__dict__["_said"] = dict(known)
+            for name in _names(right):
+                if name in known:
+                    known[name] = known[name].meet(self._of(right, name))
+
+    def holds(self, known: Conjunction, formula: Formula) -> bool:
+        """Whether every value of an alternative satisfies a formula, seen from facts that both state (False:
+        perhaps), where objects take members that nothing declares."""
+        if isinstance(formula, All):
+            return all(self.holds(known, part) for part in formula.parts)
+        if not isinstance(formula, Conjunction) or not known.types <= formula.types:
+            return False
+        if formula.values is not None or formula.not_values or formula.numbers != EVERY.numbers:
+            return False
+        if formula.strings != EVERY.strings or formula.arrays != EVERY.arrays:
+            return False
+        have, asked = known.objects, formula.objects
+        return "object" not in known.types or (
+            have.absent >= asked.absent
+            and have.least >= asked.least
+            and (asked.most is None or (have.most is not None and have.most <= asked.most))
+            and not asked.others
+            and _needed(have) >= _needed(asked)
+            and all(each in have.names for each in asked.names)
+            and all(
+                each in have.exists or (each.name is not None and self._implied(have, each.name, each.formula))
+                for each in asked.exists
+            )
+            and all(part in have.parts or self._says(have, part) for part in asked.parts)
+        )
+
+    def _says(self, objects: Objects, part: ObjectPart) -> bool:
+        if part.patterns or part.additional is not None:
+            return False
+        return all(self._implied(objects, name, formula) for name, formula in part.properties.items())
+
+    def _implied(self, objects: Objects, name: str, formula: Formula) -> bool:
+        """Whether a member's value satisfies a formula, if it is there."""
+        if isinstance(formula, All):
+            return all(self._implied(objects, name, part) for part in formula.parts)
+        if not isinstance(formula, Literal):
+            return formula in _formulas(objects, name)
+        said = self._of(objects, name)
+        if said is _NOTHING:
+            return False
+        if self._meaning(formula.located) in (said.held if formula.positive else said.denied):
             return True
-        allowed: frozenset[object] | None = None
-        excluded: list[frozenset[object]] = []
-        for formula in formulas:
-            if not isinstance(formula, Literal):
-                continue
-            listed = self._listed(formula)
-            if listed is None:
-                continue
-            if not formula.positive:
-                excluded.append(listed)
-            else:
-                allowed = listed if allowed is None else allowed & listed
-                if not allowed:
-                    return True
-        return allowed is not None and not allowed.difference(*excluded)
+        listed = self._listed(Literal(formula.located, False))  # if it asks for nothing else
+        if listed is None:
+            return False
+        if formula.positive:
+            return said.allowed is not None and said.allowed <= listed
+        return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
+
+    def _of(self, objects: Objects, name: str) -> Said:
+        """What is known of a member's value; found out once."""
+        if not objects.parts and not objects.exists:
+            return _NOTHING
+        known: dict[str, Said] = objects.__dict__.setdefault("_said", {})
+        found = known.get(name)
+        if found is None:
+            found = _NOTHING
+            for formula in _formulas(objects, name):
+                self.meets += 1
+                found = found.meet(self._fact(formula))
+            known[name] = found
+        return found
+
+    def _fact(self, formula: Formula) -> Said:
+        """What a formula says of the value for which it holds."""
+        found = self._facts.get(formula)
+        if found is None:
+            found = self._facts[formula] = self._read_fact(formula)
+        return found
+
+    def _read_fact(self, formula: Formula) -> Said:
+        if isinstance(formula, All):
+            found = _NOTHING
+            for part in formula.parts:
+                found = found.meet(self._fact(part))
+            return found
+        if not isinstance(formula, Literal):
+            return _NOTHING
+        meaning, listed = frozenset((self._meaning(formula.located),)), self._listed(formula)
+        if formula.positive:
+            return Said(held=meaning, allowed=listed)
+        return Said(denied=meaning, excluded=listed or frozenset())
 
     def _meaning(self, located: Located) -> object:
         """The same for subschemas that are known to mean the same."""
@@ -116,44 +233,28 @@ class Contradictions:
         return values if values and all(type_of(value) not in _COMPOUND for value in values) else None
 
 
-def holds_already(known: Conjunction, formula: Formula) -> bool:
-    """Whether every value of an alternative satisfies a formula, seen from facts that both state (False: perhaps)."""
-    if isinstance(formula, All):
-        return all(holds_already(known, part) for part in formula.parts)
-    if not isinstance(formula, Conjunction) or not known.types <= formula.types:
-        return False
-    if formula.values is not None or formula.not_values or formula.numbers != EVERY.numbers:
-        return False
-    if formula.strings != EVERY.strings or formula.arrays != EVERY.arrays:
-        return False
-    have, asked = known.objects, formula.objects
-    return "object" not in known.types or (
-        have.absent >= asked.absent
-        and have.least >= asked.least
-        and (asked.most is None or (have.most is not None and have.most <= asked.most))
-        and not asked.others
-        and all(name in have.required for name in asked.required)
-        and all(each in have.names for each in asked.names)
-        and all(each in have.exists for each in asked.exists)
-        and all(part in have.parts or _says(have, part) for part in asked.parts)
-    )
+def _needed(objects: Objects) -> frozenset[str]:
+    """Names of members that must be there; put together once."""
+    known = objects.__dict__
+    found: frozenset[str] | None = known.get("_needed")
+    if found is None:
+        names = {exists.name for exists in objects.exists if exists.name is not None}
+        found = known["_needed"] = frozenset(objects.required) | names
+    return found
 
 
-def _says(objects: Objects, part: ObjectPart) -> bool:
-    if part.patterns or part.additional is not None or part.names_properties:
-        return False
-    return all(formula in _said(objects, name) for name, formula in part.properties.items())
+def _names(objects: Objects) -> tuple[str, ...]:
+    """Names of members of which something is said; put together once."""
+    known = objects.__dict__
+    found: tuple[str, ...] | None = known.get("_names")
+    if found is None:
+        names = dict.fromkeys(name for part in objects.parts for name in part.properties)
+        names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
+        found = known["_names"] = tuple(names)
+    return found
 
 
-def _needed(objects: Objects) -> Iterator[str]:
-    """Names of members that must be there."""
-    yield from objects.required
-    for exists in objects.exists:
-        if exists.name is not None:
-            yield exists.name
-
-
-def _said(objects: Objects, name: str) -> list[Formula]:
+def _formulas(objects: Objects, name: str) -> list[Formula]:
     """What is asked of a member's value, as far as it is said by name."""
     found = [part.properties[name] for part in objects.parts if name in part.properties]
     found += [exists.formula for exists in objects.exists if exists.name == name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..language.regex import regex_term
@@ -12,24 +12,36 @@ from .strings import string_term
 if TYPE_CHECKING:
     from .normalise import Normaliser
 
-
-def disjoint(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> bool:
-    """Whether no value can satisfy an alternative of each, seen from types, listed values, bounds, lengths, names that
-    one requires and the other forbids, and the values of a required property. False: not known."""
-    return all(_disjoint(normaliser, left, right, 3) for left in lefts for right in rights)
+#: How many required members deep it is looked for what excludes.
+_DEPTH = 3
 
 
-def _disjoint(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
-    common = left.types & right.types
+def common(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
+    """The types of values that may satisfy an alternative of each, seen from types, listed values, bounds, lengths,
+    names that one requires and the other forbids, and the values of a required property. Of a type that is left out,
+    no value does."""
+    found: set[str] = set()
+    for left in lefts:
+        for right in rights:
+            found |= _common(normaliser, left, right, _DEPTH, found)
+    return frozenset(found)
+
+
+def _common(
+    normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
+) -> set[str]:
+    """The same for two alternatives; not of types that are known already."""
+    types = left.types & right.types
     values = right.values if left.values is None else left.values
     if values is not None:
         if left.values is not None and right.values is not None:
             values = in_both(left.values, right.values)
-        return not any(
-            type_of(value) in common and _may_be(normaliser, left, value) and _may_be(normaliser, right, value)
-            for value in values
-        )
-    return all(_KINDS[kind](normaliser, left, right, depth) for kind in common)
+        return {
+            kind
+            for kind, value in ((type_of(value), value) for value in values)
+            if kind in types and _may_be(normaliser, left, value) and _may_be(normaliser, right, value)
+        }
+    return {kind for kind in types if kind not in known and not _KINDS[kind](normaliser, left, right, depth)}
 
 
 def _may_be(normaliser: Normaliser, branch: Conjunction, value: object) -> bool:
@@ -74,7 +86,7 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
         if not ours and not theirs:
             continue
         lefts, rights = normaliser.branches(tuple(ours)), normaliser.branches(tuple(theirs))
-        if all(_disjoint(normaliser, a, b, depth - 1) for a in lefts for b in rights):
+        if not any(_common(normaliser, a, b, depth - 1) for a in lefts for b in rights):
             return True
     if max(one.least, two.least) == 0:
         return False

@@ -31,6 +31,7 @@ from .objects import ObjectLowering, spelled_name
 from .options import SchemaOptions
 from .outermost import Outermost
 from .plain import (
+    ALL_OF,
     ANY_OF,
     APPLICATORS,
     ONE_OF,
@@ -196,6 +197,9 @@ class Lowering:
                     break
                 seen.add(located.key)
                 located = document.enter(document.resolve(located))
+            elif words == ALL_OF and (only := _only(located)) is not None:
+                seen.add(located.key)
+                located = document.enter(only)
             elif seen:
                 return self.subschema(located)
             elif words <= PLAIN:
@@ -518,6 +522,13 @@ class Lowering:
             and (branch.values is None or any(same_value(value, each) for each in branch.values))
             for branch in self.branches(goal)
         )
+
+
+def _only(located: Located) -> Located | None:
+    """The one of the schemas in an ``allOf`` that asks for anything (None: there are others)."""
+    schemas = located.schema["allOf"]
+    asking = [index for index, each in enumerate(schemas) if each is False or (each is not True and asserted(each))]
+    return located.child("allOf", asking[0]) if len(asking) == 1 else None
 
 
 def _flat(goal: Iterable[Formula]) -> Goal:

@@ -14,13 +14,15 @@ from typing import NamedTuple, Union
 from weakref import proxy
 
 from ..errors import InvalidSchemaError, LimitError, Place
-from .assertions import Assertions
+from .assertions import Assertions, types_of
 from .conjunction import (
     EVERY,
     TRUE,
+    TYPES,
     All,
     Any_,
     But,
+    Choice,
     Conjunction,
     Formula,
     Goal,
@@ -29,9 +31,10 @@ from .conjunction import (
     meet,
     negated,
 )
-from .contradiction import Contradictions, holds_already
-from .disjoint import disjoint
+from .contradiction import Contradictions
+from .disjoint import common
 from .negation import has, negation
+from .plain import APPLICATORS, asserted
 from .resolve import Document, Located
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
@@ -86,7 +89,7 @@ class Normaliser(Assertions):
         self._open_objects = open_objects
         self.steps = 0
         self.rough = 0
-        self._overlaps: dict[Located, list[frozenset[int]]] = {}
+        self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
         # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
         self._contradictions = Contradictions(proxy(self))
@@ -125,12 +128,21 @@ class Normaliser(Assertions):
                     rest = (_Step(part, step.above, step.scopes), rest)
                 todo.append((conjunction, rest, seen))
             elif isinstance(formula, Any_):
-                decided = self._open_objects and not step.scopes
-                if decided and any(holds_already(conjunction, part) for part in formula.parts):
+                sees = self._open_objects and not step.scopes
+                if sees and any(self._contradictions.holds(conjunction, part) for part in formula.parts):
                     todo.append((conjunction, rest, seen))
                     continue
                 for part in reversed(formula.parts):
                     todo.append((conjunction, (_Step(part, step.above, step.scopes), rest), seen))
+            elif isinstance(formula, Choice):
+                sees = self._open_objects and not step.scopes
+                known = self._decided(conjunction, formula.condition) if sees else None
+                if known is not True:
+                    denied = formula.otherwise if known is False else All((_not(formula.condition), formula.otherwise))
+                    todo.append((conjunction, (_Step(denied, step.above, step.scopes), rest), seen))
+                if known is not False:
+                    held = formula.then if known else All((formula.condition, formula.then))
+                    todo.append((conjunction, (_Step(held, step.above, step.scopes), rest), seen))
             elif isinstance(formula, But):
                 scope = Scope(scopes, formula.located, formula.keyword)
                 scopes += 1
@@ -171,14 +183,34 @@ class Normaliser(Assertions):
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
         """What satisfies both; None when they are seen to exclude each other."""
+        types = left.types & right.types
+        if "object" in types and self._contradictions.between(left.objects, right.objects):
+            if len(types) == 1:
+                return None
+            left = replace(left, types=left.types - {"object"})
         both = meet(left, right)
-        objects = EVERY.objects
-        if both is None or left.objects is objects or right.objects is objects or "object" not in both.types:
-            return both
-        if not self._contradictions.between(left.objects, right.objects):
-            return both
-        types = both.types - {"object"}
-        return replace(both, types=types) if types else None
+        if both is not None:
+            self._contradictions.inherit(both.objects, left.objects, right.objects)
+        return both
+
+    def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
+        """Whether a condition holds of all values of an alternative, or of none; None: that is not seen.
+
+        What is decided need not be asked once more.
+        """
+        if isinstance(condition, Literal):
+            located = self.document.enter(condition.located)
+            schema = located.schema
+            if isinstance(schema, bool) or not condition.positive or not asserted(schema).isdisjoint(APPLICATORS):
+                return None
+            own = self.assertions(located)
+        else:
+            own = condition if isinstance(condition, Conjunction) else None
+        if own is None:
+            return None
+        if self._contradictions.exclude(known, own):
+            return False
+        return True if self._contradictions.holds(known, own) else None
 
     def _held(
         self,
@@ -230,16 +262,10 @@ class Normaliser(Assertions):
         if self.asserts(located, "not"):
             found.append(Literal(located.child("not"), False))
         if self.asserts(located, "if") and (scopes or schema.keys() & {"then", "else"}):
-            condition = Literal(located.child("if"))
-            found.append(
-                Any_(
-                    (
-                        All((condition, Literal(located.child("then")) if "then" in schema else TRUE)),
-                        All((negated(condition), Literal(located.child("else")) if "else" in schema else TRUE)),
-                    )
-                )
-            )
-        found += [Any_((_lacks(name), All((has(name), needed)))) for name, needed in self.dependencies(located)]
+            then = Literal(located.child("then")) if "then" in schema else TRUE
+            otherwise = Literal(located.child("else")) if "else" in schema else TRUE
+            found.append(Choice(Literal(located.child("if")), then, otherwise))
+        found += [Choice(has(name), needed, TRUE) for name, needed in self.dependencies(located)]
         if self.asserts(located, "oneOf"):
             found.append(self._one_of(located))
         if self.asserts(located, "anyOf"):
@@ -250,39 +276,62 @@ class Normaliser(Assertions):
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
         """For each option of a ``oneOf``, the others that are not provably disjoint from it."""
+        return [frozenset(others) for others in self._overlapping(located)]
+
+    def _overlapping(self, located: Located) -> list[dict[int, frozenset[str]]]:
+        """For each option of a ``oneOf``, the others of which it is not known that none of its values satisfies them,
+        and the types of those that may: among values of the types that the schema itself asks for."""
         found = self._overlaps.get(located)
         if found is None:
             options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+            found = [{} for _ in options]
             if len(options) == 1:
-                return [frozenset()]
-            sets: list[set[int]] = [set() for _ in options]
+                return found
+            kinds = _of_types(types_of(located.schema)[0]) if self.asserts(located, "type") else EVERY
             # While this is found out, any oneOf (this one may stand inside itself) is taken for a union, which it is
             # part of: what is disjoint from the union is disjoint from it.
             self.rough += 1
             try:
-                branches = [self.branches((option,)) for option in options]
+                branches = [self.branches((kinds, option)) for option in options]
                 for one, two in combinations(range(len(options)), 2):
-                    if not disjoint(self, branches[one], branches[two]):
-                        sets[one].add(two)
-                        sets[two].add(one)
+                    types = common(self, branches[one], branches[two])
+                    if types:
+                        found[one][two] = found[two][one] = types
             finally:
                 self.rough -= 1
-            found = self._overlaps[located] = [frozenset(each) for each in sets]
+            self._overlaps[located] = found
         return found
 
     def _one_of(self, located: Located) -> Formula:
         options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
         if self.rough:
             return Any_(tuple(options))
-        overlaps = self.overlaps(located)
         return Any_(
             tuple(
-                All((option, *(negated(options[other]) for other in sorted(others))))
-                for option, others in zip(options, overlaps, strict=True)
+                part
+                for option, others in zip(options, self._overlapping(located), strict=True)
+                for part in _alone(option, others, options)
             )
         )
 
 
-def _lacks(name: str) -> Formula:
-    """Everything but an object that has a member of this name."""
-    return Conjunction(objects=Objects(absent=frozenset((name,))))
+def _alone(option: Formula, overlaps: dict[int, frozenset[str]], options: list[Literal]) -> Iterator[Formula]:
+    """An option without what satisfies others too: type by type, since most exclude each other in all but a few."""
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for kind in TYPES:
+        groups.setdefault(tuple(other for other in sorted(overlaps) if kind in overlaps[other]), []).append(kind)
+    for others, kinds in groups.items():
+        typed = () if len(groups) == 1 else (_of_types(kinds),)
+        yield All((*typed, option, *(negated(options[other]) for other in others)))
+
+
+def _of_types(types: Collection[str]) -> Conjunction:
+    """All values of these types."""
+    return EVERY if len(types) == len(TYPES) else Conjunction(frozenset(types))
+
+
+def _not(condition: Formula) -> Formula:
+    """Where the condition of a choice does not hold."""
+    if isinstance(condition, Conjunction):  # that an object has members, as `has` says
+        return Conjunction(objects=Objects(absent=frozenset(condition.objects.required)))
+    return negated(condition)

@@ -41,7 +41,8 @@ _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum
 PLAIN = _TYPE | _OBJECTS | _ARRAYS | _STRINGS | _BOUNDS
 
 #: What schemas say that only list values, and those that only list schemas.
-PLAIN_LIST, ANY_OF, ONE_OF = frozenset({"type", "enum"}), frozenset({"anyOf"}), frozenset({"oneOf"})
+PLAIN_LIST = frozenset({"type", "enum"})
+ALL_OF, ANY_OF, ONE_OF = frozenset({"allOf"}), frozenset({"anyOf"}), frozenset({"oneOf"})
 
 
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
