@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..language.regex import regex_term
-from .conjunction import Conjunction, Formula, Literal, Objects, Strings, in_both, type_of
+from .conjunction import Conjunction, Formula, Goal, Literal, Objects, Strings, in_both, type_of
 from .strings import string_term
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
         return False
     for name in required:
         ours, theirs = _member(normaliser, left, name), _member(normaliser, right, name)
-        if not ours and not theirs:
-            continue
-        lefts, rights = normaliser.branches(tuple(ours)), normaliser.branches(tuple(theirs))
-        if not any(_common(normaliser, a, b, depth - 1) for a in lefts for b in rights):
+        if (ours or theirs) and _exclude(normaliser, ours, theirs, depth - 1):
             return True
     if max(one.least, two.least) == 0:
         return False
@@ -94,7 +91,18 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
     return terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)]))
 
 
-def _member(normaliser: Normaliser, branch: Conjunction, name: str) -> list[Formula]:
+def _exclude(normaliser: Normaliser, lefts: Goal, rights: Goal, depth: int) -> bool:
+    """Whether no value satisfies what is asked of one member here and there; found out once."""
+    key = lefts, rights, depth
+    found = normaliser.excluded.get(key)
+    if found is None:
+        ones, others = normaliser.branches(lefts), normaliser.branches(rights)
+        found = not any(_common(normaliser, one, other, depth) for one in ones for other in others)
+        normaliser.excluded[key] = found
+    return found
+
+
+def _member(normaliser: Normaliser, branch: Conjunction, name: str) -> Goal:
     """What is known to be asked of a member."""
     found: list[Formula] = []
     for part in branch.objects.parts:
@@ -103,7 +111,7 @@ def _member(normaliser: Normaliser, branch: Conjunction, name: str) -> list[Form
         if not named and part.additional is not None:
             named = [part.additional]
         found += named
-    return found
+    return tuple(found)
 
 
 def _names(normaliser: Normaliser, objects: Objects) -> int:

@@ -75,6 +75,8 @@ class Normaliser(Assertions):
     Attributes:
         steps: how many steps all expansions took so far.
         rough: above zero while ``oneOf`` is taken for a plain union.
+        excluded: what is asked of a member here and there, how deep it was looked into (see `common`), and whether no
+            value satisfies both.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Normaliser(Assertions):
         self._open_objects = open_objects
         self.steps = 0
         self.rough = 0
+        self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
         # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
@@ -183,6 +186,8 @@ class Normaliser(Assertions):
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
         """What satisfies both; None when they are seen to exclude each other."""
+        if left is EVERY:
+            return meet(left, right)
         types = left.types & right.types
         if "object" in types and self._contradictions.between(left.objects, right.objects):
             if len(types) == 1:
