@@ -217,6 +217,9 @@ FALSE = Any_(())
 #: What says nothing.
 EVERY = Conjunction()
 
+#: Types of which more is said than whether they are taken.
+_PARTED = frozenset({"number", "string", "array", "object"})
+
 
 def negated(formula: Formula) -> Formula:
     """The formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
@@ -252,19 +255,19 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
         _meet_arrays(left.arrays, right.arrays),
         _meet_objects(left.objects, right.objects),
     )
-    empty = {kind for kind in types if _is_empty(both, kind)}
-    if empty == types:
+    empty = [kind for kind in types if kind in _PARTED and _is_empty(both, kind)]
+    if len(empty) == len(types):
         return None
-    return replace(both, types=types - empty) if empty else both
+    return replace(both, types=types.difference(empty)) if empty else both
 
 
 def _is_empty(both: Conjunction, kind: str) -> bool:
     """Whether no value of a type can be left, at first sight."""
-    if kind == "number":
-        return both.numbers.is_empty
     if kind == "object":
         objects = both.objects
         return _crossed(objects) or not objects.absent.isdisjoint(objects.required)
+    if kind == "number":
+        return both.numbers is not _ANY_NUMBER and both.numbers.is_empty
     if kind == "string":
         return _crossed(both.strings)
     return kind == "array" and _crossed(both.arrays)

@@ -94,6 +94,7 @@ class Normaliser(Assertions):
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
+        self._others: dict[tuple[Located, bool], list[Formula]] = {}
         # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
         self._contradictions = Contradictions(proxy(self))
 
@@ -144,13 +145,15 @@ class Normaliser(Assertions):
                     denied = formula.otherwise if known is False else All((_not(formula.condition), formula.otherwise))
                     todo.append((conjunction, (_Step(denied, step.above, step.scopes), rest), seen))
                 if known is not False:
-                    held = formula.then if known else All((formula.condition, formula.then))
-                    todo.append((conjunction, (_Step(held, step.above, step.scopes), rest), seen))
+                    asked = formula.then if known else All((formula.condition, formula.then))
+                    todo.append((conjunction, (_Step(asked, step.above, step.scopes), rest), seen))
             elif isinstance(formula, But):
                 scope = Scope(scopes, formula.located, formula.keyword)
                 scopes += 1
                 seen = seen._replace(opened=(*seen.opened, scope))
-                todo.extend(self._held(conjunction, rest, seen, formula.located, step.above, (scope,)))
+                held = self._held(conjunction, rest, seen, formula.located, step.above, (scope,))
+                if held is not None:
+                    todo.append(held)
             elif isinstance(formula, Conjunction):
                 merged = self._meet(conjunction, formula)
                 if merged is not None:
@@ -181,7 +184,9 @@ class Normaliser(Assertions):
                     scopes += 1
                     seen = seen._replace(opened=(*seen.opened, scope))
                     inner = (*inner, scope)
-                todo.extend(self._held(conjunction, rest, seen, located, above, inner))
+                held = self._held(conjunction, rest, seen, located, above, inner)
+                if held is not None:
+                    todo.append(held)
         return done
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
@@ -225,15 +230,16 @@ class Normaliser(Assertions):
         located: Located,
         above: frozenset[object],
         scopes: tuple[Scope, ...],
-    ) -> Iterator[tuple[Conjunction, _Steps, Seen]]:
-        """How it goes on when a schema holds; not at all if that contradicts what is known."""
+    ) -> tuple[Conjunction, _Steps, Seen] | None:
+        """How it goes on when a schema holds; None if that contradicts what is known."""
         own = self.assertions(located)
         merged = None if own is None else self._meet(conjunction, own)
         if merged is None:
-            return
-        for part in reversed(self._applied(located, scopes)):
-            rest = (_Step(part, above, scopes), rest)
-        yield merged, rest, reported(self, located, seen, scopes) if scopes else seen
+            return None
+        if not APPLICATORS.isdisjoint(located.schema):
+            for part in reversed(self._applied(located, scopes)):
+                rest = (_Step(part, above, scopes), rest)
+        return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
     def _negation(self, located: Located) -> Formula:
         """The negation of a schema; made once."""
@@ -254,7 +260,16 @@ class Normaliser(Assertions):
     # -- a schema that must hold -------------------------------------------------------------------------------
 
     def _applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
-        """What a schema asks of the same value by way of other schemas."""
+        """What a schema asks of the same value by way of other schemas; made once, where no scope asks."""
+        if scopes:
+            return self._read_applied(located, scopes)
+        key = located, self.rough > 0
+        found = self._others.get(key)
+        if found is None:
+            found = self._others[key] = self._read_applied(located, ())
+        return found
+
+    def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         schema = located.schema
         found: list[Formula] = []
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):

@@ -286,7 +286,7 @@ class Document:
         schema = located.schema
         if (
             located.entered
-            or not isinstance(schema, Mapping)
+            or not isinstance(schema, (dict, Mapping))
             or located is self.root
             or located.key == self.root.key
             or not self.is_resource(schema)
