@@ -47,6 +47,9 @@ MAX_STEPS = 40_000
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
 MAX_TOTAL = 80_000
 
+#: How many references in a row are followed to see what the negation of a schema is.
+_MAX_LINKS = 8
+
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
@@ -155,6 +158,10 @@ class Normaliser(Assertions):
                 if held is not None:
                     todo.append(held)
             elif isinstance(formula, Conjunction):
+                sees = self._open_objects and not step.scopes
+                if sees and self._contradictions.holds(conjunction, formula):
+                    todo.append((conjunction, rest, seen))
+                    continue
                 merged = self._meet(conjunction, formula)
                 if merged is not None:
                     todo.append((merged, rest, seen))
@@ -326,23 +333,60 @@ class Normaliser(Assertions):
         options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
         if self.rough:
             return Any_(tuple(options))
-        return Any_(
-            tuple(
-                part
-                for option, others in zip(options, self._overlapping(located), strict=True)
-                for part in _alone(option, others, options)
-            )
-        )
+        overlapping = self._overlapping(located)
+        denied = self._all_denied(options) if all(len(others) == len(options) - 1 for others in overlapping) else None
+        parts: list[Formula] = []
+        for index, others in enumerate(overlapping):
+            for kinds, those in _kinds(others):
+                typed = () if len(kinds) == len(TYPES) else (_of_types(kinds),)
+                both: tuple[Formula, ...] = (*typed, options[index])
+                if denied is not None and len(those) == len(options) - 1:
+                    rest = denied[index]
+                    if rest is not None:
+                        parts.append(All((*both, rest)))
+                else:
+                    parts.append(All((*both, *(negated(options[other]) for other in those))))
+        return Any_(tuple(parts))
+
+    def _all_denied(self, options: list[Literal]) -> list[Conjunction | None] | None:
+        """For each option, that none of the others holds, as one fact (None: there is no such value); None: not all of
+        the negations are facts.
+
+        Each is put together of the facts before it and those after it, so that there are as many steps as options.
+        """
+        facts = [self._denied(option.located) for option in options]
+        before: list[Conjunction | None] = [EVERY]
+        after: list[Conjunction | None] = [EVERY]
+        for one, other in zip(facts, reversed(facts), strict=True):
+            if one is None or other is None:
+                return None
+            before.append(None if before[-1] is None else self._meet(before[-1], one))
+            after.append(None if after[-1] is None else self._meet(other, after[-1]))
+        found: list[Conjunction | None] = []
+        for left, right in zip(before[:-1], reversed(after[:-1]), strict=True):
+            found.append(None if left is None or right is None else self._meet(left, right))
+        return found
+
+    def _denied(self, located: Located) -> Conjunction | None:
+        """The negation of a schema, if it is a fact."""
+        for _ in range(_MAX_LINKS):
+            located = self.document.enter(located)
+            if isinstance(located.schema, bool):
+                return None
+            formula = self._negation(located)
+            if not isinstance(formula, Literal) or formula.positive:
+                return formula if isinstance(formula, Conjunction) else None
+            located = formula.located
+        return None
 
 
-def _alone(option: Formula, overlaps: dict[int, frozenset[str]], options: list[Literal]) -> Iterator[Formula]:
-    """An option without what satisfies others too: type by type, since most exclude each other in all but a few."""
+def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
+    """Which other options may hold as well, by the types of values: most exclude each other in all but a few."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for kind in TYPES:
         groups.setdefault(tuple(other for other in sorted(overlaps) if kind in overlaps[other]), []).append(kind)
     for others, kinds in groups.items():
-        typed = () if len(groups) == 1 else (_of_types(kinds),)
-        yield All((*typed, option, *(negated(options[other]) for other in others)))
+        yield kinds, others
 
 
 def _of_types(types: Collection[str]) -> Conjunction:

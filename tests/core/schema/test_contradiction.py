@@ -86,3 +86,76 @@ def test_an_option_that_holds_leaves_the_others_out() -> None:
     assert accepts(schema, '{"b":1,"c":1,"d":1,"e":1}')
     assert accepts(schema, '{"a":1,"f":1}')
     assert not accepts(schema, '{"a":1,"e":1}')
+
+
+def told_apart(many: int, *, typed: bool) -> dict[str, Any]:
+    """One of so many objects, told apart by a constant; the type stands beside them, or nowhere."""
+    options = [
+        {"required": ["kind"], "properties": {"kind": {"const": f"k{number}"}, "value": {"const": number}}}
+        for number in range(many)
+    ]
+    return {"oneOf": options, **({"type": "object"} if typed else {})}
+
+
+def test_options_that_differ_in_a_constant_are_not_multiplied_out() -> None:
+    """They exclude each other among objects, which is all that the schema takes: as many alternatives as options."""
+    assert len(branches(told_apart(20, typed=True))) == 20
+    assert accepts(told_apart(20, typed=True), '{"kind":"k7","value":7}')
+    assert not accepts(told_apart(20, typed=True), '{"kind":"k7","value":8}')
+
+
+def test_options_are_told_apart_type_by_type() -> None:
+    """Where other types are taken as well, which all options would take, objects still are not multiplied out."""
+    assert len(branches(told_apart(20, typed=False))) == 20
+    assert not accepts(told_apart(20, typed=False), "1")
+    assert accepts(told_apart(1, typed=False), "1")
+    assert accepts(told_apart(20, typed=False), '{"kind":"k7","value":7}')
+
+
+def steps(schema: Any) -> int:
+    """How many steps it takes to find the alternatives of a document."""
+    document = Document(schema)
+    normaliser = Normaliser(document)
+    normaliser.branches((Literal(document.root),))
+    return normaliser.steps
+
+
+def by_members(many: int) -> dict[str, Any]:
+    """Exactly one of so many members."""
+    names = [f"n{number}" for number in range(many)]
+    options = [{"properties": {name: {"type": "integer"}}, "required": [name]} for name in names]
+    return {"type": "object", "properties": dict.fromkeys(names, {}), "oneOf": options}
+
+
+def test_exactly_one_of_many_members_takes_steps_in_proportion() -> None:
+    """What denies all the other options is one fact each, and not as many facts as there are other options."""
+    assert steps(by_members(40)) <= 2.2 * steps(by_members(20))
+    assert accepts(by_members(20), '{"n3":1}')
+    assert accepts(by_members(20), '{"n3":1,"n4":"no integer"}')
+    assert not accepts(by_members(20), '{"n3":1,"n4":1}')
+    assert not accepts(by_members(20), "{}")
+
+
+def test_a_condition_that_is_decided_adds_nothing() -> None:
+    """Of many conditions on one constant, those that cannot hold leave no trace in an alternative."""
+    assert all(len(branch.objects.parts) <= 3 for branch in branches(by_kind("kind"))[: len(KINDS) // 2])
+
+
+def test_what_is_listed_implies_what_is_denied() -> None:
+    """A member of which only some values are left is none of the others, and says so by itself."""
+    listed = {"type": "object", "properties": {"kind": {"enum": ["a", "b"]}}, "required": ["kind"]}
+    denied = {"not": {"properties": {"kind": {"enum": ["c", "d"]}}, "required": ["kind"]}}
+    both = branches({"allOf": [listed, denied]})
+    assert [len(branch.objects.parts) for branch in both] == [len(branch.objects.parts) for branch in branches(listed)]
+
+
+def test_what_other_words_deny_is_kept() -> None:
+    """Values that are only partly denied are not taken for implied."""
+    schema = {
+        "type": "object",
+        "properties": {"kind": {"enum": ["a", "b"]}},
+        "not": {"properties": {"kind": {"enum": ["b", "c"]}}, "required": ["kind"]},
+    }
+    assert accepts(schema, '{"kind":"a"}')
+    assert accepts(schema, "{}")
+    assert not accepts(schema, '{"kind":"b"}')
