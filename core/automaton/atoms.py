@@ -115,7 +115,7 @@ class Atoms:
             if then == -1:
                 return layout.DEAD
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-            written: cython.longlong = (atom >> 8) & 0xFFFFFFFF
+            written: cython.longlong = (atom >> 8) & layout.UNBOUNDED
             if then == layout.LOCAL_DONE:
                 return layout.DONE if written >= self.least[number] else layout.DEAD
             if here == layout.LOCAL_BODY:  # a character begins

@@ -6,8 +6,6 @@ Compiled where that is possible; ``loops.pxd`` says what others see of it in C.
 
 from __future__ import annotations
 
-from array import array
-
 from .trie import GROUPS
 
 try:
@@ -16,13 +14,18 @@ except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
+    from ..arrays import copied, grown
     from . import layout
     from .atoms import Atoms
     from .trie import Trie
 
 #: From how many trie nodes on a subtree is worth to find out in which groups of bytes a state stays where it is.
 SOME = cython.declare(cython.int, 16)
+#: The groups that are not plain: the quote, the backslash, and all that is not printable ASCII.
+MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
+#: How many states are looked at, at most, to find out how soon a text could be over; and how many bytes ahead.
+MOST_REACHED = cython.declare(cython.int, 32)
+FURTHEST = cython.declare(cython.int, 8)
 #: From how many on it is worth to find out about characters beyond ASCII.
 LARGE = cython.declare(cython.int, 64)
 
@@ -43,14 +46,27 @@ class Loops:
         self.usual = grown(None, "i", 64)
         self.leaves = grown(None, "Q", 64)
         self.is_wide = grown(None, "B", 64)
+        self.safe = grown(None, "B", 64)
+        self.exits_at = grown(None, "i", 64)
+        self.exits_array = grown(None, "i", 256)
+        self.exits = self.exits_array
+        self.exits_used = 1  # where exits begin is never 0: that stands for not known
+        self.reached = grown(None, "i", MOST_REACHED)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def bytes_held(self) -> cython.longlong:
+        """Bytes that what was found out takes."""
+        return 18 * len(self.leaves) + 4 * len(self.exits_array)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def stays(self, node: cython.int, state: cython.int) -> cython.int:
         """1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be looked
-        at. All their bytes lead from each state to the usual next one.
+        at. All their bytes lead from each state to the usual next one, or they are too few to lead out of the text.
 
-        Such are the loops and the counts of a pattern; how it began does not matter.
+        Such are the loops and the counts of a pattern; how it began does not matter. If the text may end in the state,
+        it may end wherever they lead, else nowhere.
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]
@@ -68,10 +84,14 @@ class Loops:
             if self.usual[here] == here:
                 return 1
             here = self.usual[here]
-            if self.atoms.may_end(here):
+            if self.atoms.may_end(here) or self.atoms.may_end(state):
                 return 0
         else:
             return 1
+        if below & MARKS == 0:
+            if self.safe[state] == 0 and trie.size[node] >= SOME:
+                self._find_safe(state)
+            return 1 if trie.height[node] < self.safe[state] else 0
         if below & self.leaves[here] & ~(layout.HIGH | layout.SEPARATOR):
             return 0
         if trie.size[node] < LARGE or self.is_wide[here]:
@@ -82,13 +102,83 @@ class Loops:
         return 0 if below & self.leaves[state] else 1
 
     @cython.cfunc
+    def _find_safe(self, state: cython.int) -> object:
+        """Note how many plain bytes of ASCII it takes at least to lead from a row state out of its text, or to where it
+        may end: all states that they could lead to are looked at, level by level, as far as that is worth it."""
+        reached: cython.int[::1] = self.reached
+        count: cython.int = 1
+        done: cython.int = 0
+        level: cython.int = 0
+        stop: cython.int
+        at: cython.int
+        i: cython.int
+        then: cython.int
+        reached[0] = state
+        while level < FURTHEST and done < count < MOST_REACHED:
+            level += 1
+            stop = count
+            while done < stop:
+                then = reached[done]
+                done += 1
+                if then >= len(self.leaves):
+                    self._make_room(then)
+                if self.leaves[then] == 0:
+                    self._find_leaves(then)
+                if self.safe[then] == 1:
+                    self.safe[state] = level
+                    return None
+                if self.exits_at[then] == 0:
+                    self._find_exits(then)
+                for at in range(self.exits_at[then] + 1, self.exits_at[then] + 1 + self.exits[self.exits_at[then]]):
+                    then = self.exits[at]
+                    for i in range(count):
+                        if reached[i] == then:
+                            break
+                    else:
+                        if count < MOST_REACHED:
+                            reached[count] = then
+                            count += 1
+        # No state of those levels is left by a plain byte; if there is no other state, none ever is.
+        self.safe[state] = level + 1 if done < count or count == MOST_REACHED else 255
+        return None
+
+    @cython.cfunc
+    def _find_exits(self, state: cython.int) -> object:
+        """Note the row states to which plain bytes of ASCII lead from one: how many, and which."""
+        groups: cython.ulonglong[::1] = GROUPS
+        first: cython.int = self.exits_used
+        at: cython.int = first + 1
+        i: cython.int
+        byte: cython.int
+        then: cython.longlong
+        if first + 128 > len(self.exits_array):
+            self.exits_array = grown(self.exits_array, "i", 2 * first + 128)
+            self.exits = self.exits_array
+        for byte in range(128):
+            if groups[byte] & MARKS:
+                continue
+            then = self.atoms.after(state, byte)
+            for i in range(first + 1, at):
+                if self.exits[i] == then:
+                    break
+            else:
+                self.exits[at] = cython.cast(cython.int, then)
+                at += 1
+        self.exits[first] = at - first - 1
+        self.exits_at[state] = first
+        self.exits_used = at
+        return None
+
+    @cython.cfunc
     def _make_room(self, state: cython.longlong) -> object:
         """Have room for what is known of a row state."""
         room = max(2 * state, self.atoms.row_room)
         if state >= len(self.leaves):
-            self.leaves = grown(array("Q", self.leaves), "Q", room)
-            self.usual = grown(array("i", self.usual), "i", room)
-            self.is_wide = grown(array("B", self.is_wide), "B", room)
+            self.leaves = grown(copied("Q", self.leaves), "Q", room)
+            self.usual = grown(copied("i", self.usual), "i", room)
+            self.is_wide = grown(copied("B", self.is_wide), "B", room)
+            self.safe = grown(copied("B", self.safe), "B", room)
+            self.exits_at = grown(copied("i", self.exits_at), "i", room)
         return None
 
     @cython.cfunc
@@ -108,8 +198,13 @@ class Loops:
                 usual = then
             ahead += 1 if then == usual else -1
         for byte in range(128):
-            if usual == 0 or self.atoms.after(state, byte) != usual:
+            then = self.atoms.after(state, byte)
+            if usual == 0 or then != usual:
                 left |= groups[byte]
+            if groups[byte] & MARKS == 0 and (then <= 0 or self.atoms.may_end(then)):
+                self.safe[state] = 1
+        if self.atoms.may_end(state):
+            self.safe[state] = 1
         self.leaves[state] = left
         self.usual[state] = cython.cast(cython.int, usual)
         return None
@@ -155,6 +250,8 @@ class Loops:
             self.leaves[then] = left
             self.usual[then] = then
             self.is_wide[then] = 1
+        for then in (two, three, four):
+            self.safe[then] = 1
         return None
 
     @cython.cfunc

@@ -314,8 +314,8 @@ class Masks:
         """Bytes that masks, tables and scratch space take, those aside that the vocabulary keeps for all grammars."""
         walk: Walk = self.walk
         tables: Tables = self.tables
-        scratch = 4 * len(walk.out_array) + 4 * len(tables.end_array) + 8 * len(walk.stack)
-        held = self.held + tables.held
+        scratch = 4 * len(walk.out_array) + 4 * len(tables.end_array) + 8 * len(walk.stack) + 4 * len(tables.span)
+        held = self.held + tables.held + tables.loops.bytes_held()
         return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 
     def counters(self) -> dict:

@@ -1,6 +1,6 @@
 # What other compiled modules see of `tables` in C.
 
-from ..arrays cimport grown
+from ..arrays cimport copied, grown
 from . cimport layout
 from .atoms cimport Atoms
 from .loops cimport Loops
@@ -28,6 +28,9 @@ cdef class Tables:
     cdef int end_count
     cdef int[::1] closing
     cdef int closing_count
+    # spans of the trie's order whose tokens stay inside, two numbers each
+    cdef int[::1] span
+    cdef int span_count
     # scratch
     cdef long long[::1] stack
     cdef long long[::1] beside
@@ -35,8 +38,11 @@ cdef class Tables:
 
     cdef object keep(self, dict kept)
     cdef Table table(self, long long atom)
-    cdef Table _build_table(self, long long atom)
+    cdef Table _build_table(self, long long atom, object free)
+    cdef object _fill(self, Table table, int saved)
+    cdef object _fill_dense(self, Table table, Table base, int saved)
     cdef object _walk_rows(self, int state)
+    cdef object _note_span(self, int begin, int until)
     cdef long long _row_at(self, int state) except -9
     cdef object _end(self, int node, bint done)
     cdef object _set_ends(self, Table table, Table like)

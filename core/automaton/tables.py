@@ -14,7 +14,7 @@ except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
+    from ..arrays import copied, grown
     from . import layout
     from .atoms import Atoms
     from .loops import Loops
@@ -59,6 +59,8 @@ class Tables:
         self.closing_count = 0
         self.stack = grown(None, "q", trie.longest + 2)
         self.beside = grown(None, "q", trie.longest + 2)
+        self.span = grown(None, "i", 1024)
+        self.span_count = 0
         self.scratch = grown(None, "i", 256)
 
     @cython.cfunc
@@ -91,12 +93,12 @@ class Tables:
                 self.automaton.after(atom, 0)  # the row, and the class, are known from here on
                 if self.survey.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_table(atom)
-                elif free is not None and self._is_near(atom, free):
+                elif free is not None and self.table(free).is_dense and self._is_near(atom, free):
                     found = self._near_table(atom, free)
                 elif open_class >= 0:
                     found = self._open_table(atom, open_class)
             if found is None:
-                found = self._build_table(atom)
+                found = self._build_table(atom, free)
             if key is not None:
                 self.shared[key] = found
         if key is None:
@@ -105,12 +107,19 @@ class Tables:
         return found
 
     @cython.cfunc
-    def _build_table(self, atom: cython.longlong) -> Table:
-        """One walk of the whole trie, pruned at dead bytes."""
+    def _build_table(self, atom: cython.longlong, free: object) -> Table:
+        """One walk of the whole trie, pruned at dead bytes.
+
+        Args:
+            atom: the position.
+            free: that of the free string, if this is between two characters of a JSON string: what stays inside it
+                stays inside the free one.
+        """
         walk: Walk = self.walk
         trie: Trie = self.trie
         automaton: Atoms = self.automaton
         table: Table = new_table()
+        base: Table = new_table() if free is None else self.table(free)
         self.built += 1
         saved: cython.int = walk.out_count
         i: cython.int = 1
@@ -118,8 +127,12 @@ class Tables:
         depth: cython.int
         then: cython.longlong
         self.end_count = 0
+        self.span_count = 0
+        count: cython.int = 0
         if (atom >> layout.TAG) == layout.ROW:
             self._walk_rows(cython.cast(cython.int, atom))
+            for i in range(0, self.span_count, 2):
+                count += self.span[i + 1] - self.span[i]
             i = trie.nodes
         self.stack[0] = atom
         while i < trie.nodes:
@@ -135,6 +148,21 @@ class Tables:
             self.walk.emit_all(trie.first[i], trie.first[i + 1])
             self.stack[depth] = then
             i += 1
+        if base.is_dense and 2 * count > base.count:
+            self._fill_dense(table, base, saved)
+        else:
+            for i in range(0, self.span_count, 2):
+                walk.emit_all(self.span[i], self.span[i + 1])
+            self._fill(table, saved)
+        walk.out_count = saved
+        self._set_ends(table, table)
+        return table
+
+    @cython.cfunc
+    def _fill(self, table: Table, saved: cython.int) -> object:
+        """Give a table the tokens that were emitted from the ``saved``-th on."""
+        walk: Walk = self.walk
+        i: cython.int
         count: cython.int = walk.out_count - saved
         table.count = count
         table.is_dense = count > self.words
@@ -147,21 +175,43 @@ class Tables:
             if count:
                 table.ids = walk.out_array[saved : walk.out_count]
             table.size += 4 * count
-        walk.out_count = saved
-        self._set_ends(table, table)
-        return table
+        return None
+
+    @cython.cfunc
+    def _fill_dense(self, table: Table, base: Table, saved: cython.int) -> object:
+        """`_fill` for most tokens of the free string's table, ``base``: those between the spans are taken away."""
+        walk: Walk = self.walk
+        order: cython.int[::1] = self.trie.order
+        bits: cython.uint[::1] = copied_bits(base.dense, self.words)
+        i: cython.int
+        j: cython.int
+        at: cython.int = 0
+        until: cython.int
+        for i in range(0, self.span_count + 2, 2):
+            until = self.span[i] if i < self.span_count else self.trie.first[self.trie.nodes]
+            for j in range(at, until):
+                bits[order[j] >> 5] &= ~(cython.cast(cython.uint, 1) << (order[j] & 31))
+            if i < self.span_count:
+                at = self.span[i + 1]
+                table.count += at - until
+        for i in range(saved, walk.out_count):
+            bits[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
+        table.count += walk.out_count - saved
+        table.is_dense = True
+        table.dense = bits
+        table.size += 4 * self.words
+        return None
 
     @cython.cfunc
     def _walk_rows(self, state: cython.int) -> object:
-        """Emit the tokens that stay inside the text of a row state, and note where it may end."""
+        """Note the tokens that stay inside the text of a row state, as spans, and where it may end; emit those that
+        class runs give."""
         automaton: Atoms = self.automaton
-        walk: Walk = self.walk
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
         depths: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
         first: cython.int[::1] = trie.first
-        order: cython.int[::1] = trie.order
         base_rows: cython.int[::1] = automaton.base_rows
         stack: cython.longlong[::1] = self.stack
         at: cython.longlong
@@ -169,7 +219,11 @@ class Tables:
         j: cython.int
         stop: cython.int
         then: cython.int
+        is_end: cython.bint
         visited: cython.int = 0
+        # Of a span of tokens that lie together in the trie's order.
+        begin: cython.int = 0
+        until: cython.int = 0
         stack[0] = self._row_at(state)
         while i < trie.nodes:
             visited += 1
@@ -184,20 +238,17 @@ class Tables:
                     self._end(i, True)
                 i = stop
                 continue
-            if automaton.facts[layout.FACTS * then + layout.MAY_END]:
+            if first[i] != until:
+                self._note_span(begin, until)
+                begin = first[i]
+            until = first[i + 1]
+            is_end = automaton.facts[layout.FACTS * then + layout.MAY_END] != 0
+            if is_end:
                 self._end(i, False)
-            if walk.out_count + first[stop] - first[i] > len(walk.out_array):
-                walk.out_array = grown(walk.out_array, "i", 2 * (walk.out_count + first[stop] - first[i]))
-                walk.out = walk.out_array
-            for j in range(first[i], first[i + 1]):
-                walk.out[walk.out_count] = order[j]
-                walk.out_count += 1
             if stop > i + 1:
                 if self.loops.stays(i, then):
-                    for j in range(first[i + 1], first[stop]):
-                        walk.out[walk.out_count] = order[j]
-                        walk.out_count += 1
-                    if automaton.facts[layout.FACTS * then + layout.MAY_END]:
+                    until = first[stop]
+                    if is_end:
                         for j in range(i + 1, stop):
                             self._end(j, False)
                     i = stop
@@ -207,7 +258,20 @@ class Tables:
                     continue
                 stack[depths[i]] = self._row_at(then)
             i += 1
+        self._note_span(begin, until)
         self.visited += visited
+        return None
+
+    @cython.cfunc
+    def _note_span(self, begin: cython.int, until: cython.int) -> object:
+        """Note that the tokens from one index of the trie's order to another stay inside."""
+        if begin == until:
+            return None
+        if self.span_count == len(self.span):
+            self.span = grown(copied("i", self.span), "i", 2 * self.span_count)
+        self.span[self.span_count] = begin
+        self.span[self.span_count + 1] = until
+        self.span_count += 2
         return None
 
     @cython.cfunc
@@ -444,7 +508,7 @@ class Tables:
         counts: Counts = self.survey.counts()
         automaton: Atoms = self.automaton
         number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-        written: cython.longlong = (atom >> 8) & 0xFFFFFFFF
+        written: cython.longlong = (atom >> 8) & layout.UNBOUNDED
         needed: cython.longlong = automaton.least[number] - written
         left: cython.longlong = counts.longest
         if automaton.most[number] != layout.UNBOUNDED and automaton.most[number] - written < left:

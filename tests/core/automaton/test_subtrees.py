@@ -38,12 +38,15 @@ SCHEMAS = [
     *({"type": "string", "pattern": pattern, "maxLength": 5} for pattern in PATTERNS[:6]),
     {"type": "string", "not": {"pattern": "a-"}},
     {"type": "string", "not": {"enum": ["ab", "a-b", "é"]}},
+    {"type": "string", "pattern": "ab0", "not": {"pattern": "00b|b-a"}},
+    {"type": "string", "not": {"pattern": "a0-b"}, "maxLength": 6},
+    {"type": "string", "pattern": "^(?:[^-]+-+){0,2}[^-]+$", "maxLength": 7},
     {"type": "string", "minLength": 2, "maxLength": 7},
     {"type": "array", "items": {"type": "string", "pattern": "^[ab0]+$"}},
 ]
 GRAMMARS = [
     *(Grammar.from_json_schema(schema, whitespace="flexible") for schema in SCHEMAS),
-    *(Grammar.from_regex(pattern) for pattern in ("[ab]*", "(.|\\n)*é", "[^a]{1,4}0*", "(a|-)*b")),
+    *(Grammar.from_regex(pattern) for pattern in ("[ab]*", "(.|\\n)*é", "[^a]{1,4}0*", "(a|-)*b", "([ab0]{3})*")),
     Grammar.text(excluding=["ab-"]),
     Grammar.until("0") + Grammar.json(),
 ]
@@ -64,3 +67,25 @@ def test_masks_are_what_steps_accept(number):
             if not alive:
                 break
             matcher.accept(walk.choice(alive))
+
+
+def test_the_free_string_may_have_few_tokens():
+    """A vocabulary of which hardly any token stays inside a string has masks like others."""
+    vocabulary = Vocabulary([b'"', b"a", None], eos=[2])
+    matcher = Grammar.from_json_schema({"type": "string", "not": {"enum": ["b"]}}).bind(vocabulary).matcher()
+    assert matcher.accept(0)
+    assert matcher.allowed_tokens() == [0, 1]
+
+
+def test_too_few_bytes_to_lead_out_are_not_looked_at():
+    """Where a word of eight letters is forbidden, or needed, shorter ones need not be walked: one node in a few is."""
+    letters = [b"a", b"b", b"c", b"d"]
+    tokens = [b"".join(each) for size in range(1, 7) for each in product(letters, repeat=size)]
+    vocabulary = Vocabulary([*tokens, b'"', None], eos=[len(tokens) + 1])
+    schema = {"type": "string", "pattern": "abcdabcd", "not": {"pattern": "dcbadcba"}}
+    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
+    matcher = constraint.matcher()
+    assert matcher.accept(len(tokens))
+    before = constraint.counters()["mask_visited"]
+    assert matcher.allowed_tokens() == list(range(len(tokens)))
+    assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
