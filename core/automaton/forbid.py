@@ -30,6 +30,9 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
         masks: as `Matcher.fill_mask` writes them, ``[m, W]``; logits beyond ``32 * W`` are forbidden.
         rows: for each row of the logits, its row of the masks.
         pattern: the bits of minus infinity.
+
+    Raises:
+        IndexError: a row of the logits has none of the masks.
     """
     row: cython.Py_ssize_t
     word: cython.Py_ssize_t
@@ -42,6 +45,11 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
     size: cython.Py_ssize_t = logits.shape[1]
     words: cython.Py_ssize_t = min(masks.shape[1], (size + 31) // 32)
     count: cython.Py_ssize_t = logits.shape[0]
+    if rows.shape[0] < count:
+        raise IndexError("no row of the masks is said for some logits")
+    for row in range(count):
+        if rows[row] < 0 or rows[row] >= masks.shape[0]:
+            raise IndexError("no such row of the masks")
     with cython.nogil:
         for row in range(count):
             source = rows[row]

@@ -78,6 +78,7 @@ class Masks:
 
     @cython.cfunc
     def _mask(self, state: cython.int) -> Mask:
+        self.automaton.own(state)
         while len(self.memo) <= state:
             self.memo.append(None)
         found = self.memo[state]
@@ -220,7 +221,7 @@ class Masks:
 
     def is_settled(self, state: cython.int) -> bool:
         """Whether the mask of a state is known, and depends on nothing else."""
-        found = self.memo[state] if state < len(self.memo) else None
+        found = self.memo[state] if 0 <= state < len(self.memo) else None
         return found is not None and cython.cast(Mask, found).is_settled
 
     def fill_known(self, state: cython.int, out) -> bool:
@@ -228,7 +229,7 @@ class Masks:
 
         Compiled, this runs without giving up the interpreter's lock, so it needs no other.
         """
-        if state >= len(self.memo):
+        if state < 0 or state >= len(self.memo):
             return False
         found = self.memo[state]
         if found is None:
@@ -240,7 +241,8 @@ class Masks:
         mask.tick = self.clock
         if out is not self.target:  # most callers give the same array each time
             self.view = out
-            self.target = out
+            # What was there stays until all is written: freeing it might let another thread in.
+            self.target, _before = out, self.target
         self._write(mask, self.view)
         return True
 
@@ -253,7 +255,7 @@ class Masks:
             last item is the caller's, to keep what follows from the others. None unless a token can reach a DYNAMIC
             place.
         """
-        is_new: cython.bint = state >= len(self.memo) or self.memo[state] is None
+        is_new: cython.bint = not 0 <= state < len(self.memo) or self.memo[state] is None
         mask: Mask = self._mask(state)
         if mask.is_scattered and not mask.is_joined and not is_new:
             self._join(mask)
@@ -278,6 +280,8 @@ class Masks:
         i: cython.int
         first: cython.bint = True
         words: cython.int = self.words
+        if len(out) < words:
+            raise ValueError(f"a mask takes {words} words of 32 bits, not {len(out)}")
         if mask.is_joined:
             source = mask.joined
             for i in range(words):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -341,7 +341,7 @@ class Matcher:
         bits = np.unpackbits(out.view(np.uint8), bitorder="little")
         return [int(token) for token in np.flatnonzero(bits)]
 
-    def accept(self, token_id: int) -> bool:
+    def accept(self, token_id: SupportsIndex) -> bool:  # `int`, compiled, takes floats too
         """Advance by one token; False, and no change, if it is not allowed."""
         if type(token_id) is not int:
             token_id = index(token_id)
@@ -390,12 +390,13 @@ class Matcher:
         self._state = state
         return True
 
-    def rollback(self, count: int) -> None:
+    def rollback(self, count: SupportsIndex) -> None:
         """Undo the last ``count`` accepted tokens.
 
         Raises:
             ValueError: fewer tokens were accepted.
         """
+        count = index(count)
         if not 0 <= count <= len(self._history):
             raise ValueError(f"cannot undo {count} steps: {len(self._history)} were taken")
         if count:

@@ -132,9 +132,7 @@ class RowTable:
         self.facts_array = array("i")
         self.base_array = _ZERO  # a buffer may not be empty
         self.base = self.base_array
-        self.functions = []
-        self.function_numbers = {}
-        self.class_numbers = {}
+        self.functions, self.function_numbers, self.class_numbers = [], {}, {}
         self._grow_states()
         self._add(_COMPLETE, 0)
 
@@ -146,12 +144,8 @@ class RowTable:
         self.epsilon = terms.EPSILON
         self.any_one = terms.ANY
         self.everything = terms.ALL
-        self.table_array = array("i")
-        self.cut_array = array("i")
-        self.used = 0
-        self.version = 0
-        self.bound_room = self.bounds = self.cut_room = self.cuts = 0
-        return None
+        self.table_array, self.cut_array = array("i"), array("i")
+        self.used = self.version = self.bound_room = self.bounds = self.cut_room = self.cuts = 0
 
     def __len__(self) -> int:
         return self.count
@@ -167,11 +161,9 @@ class RowTable:
         other.facts, other.facts_array = self.facts, self.facts_array
         other.slots, other.mask = self.slots, self.mask
         other.base, other.base_array = self.table, self.table_array
-        other.functions = self.functions.copy()
+        other.functions, other.function_numbers = self.functions.copy(), self.function_numbers.copy()
         other.base_functions = len(self.functions)
-        other.function_numbers = self.function_numbers.copy()
         other.class_numbers = self.class_numbers.copy()
-        return None
 
     def arrays(self) -> tuple:
         """For the kernel, which reads them where they are: the rows, the facts of the states, and of how many states
@@ -215,7 +207,6 @@ class RowTable:
                 slot = (slot + 1) & self.mask
             self.slots[slot] = state + 1
         self.version += 1
-        return None
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -273,17 +264,28 @@ class RowTable:
         self.count = state + 1
         return state
 
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _own(self, state: cython.int) -> cython.int:
+        """A state that comes from outside, if it is one: what lies beyond the store must not be read."""
+        if state < 0 or state >= self.count:
+            raise IndexError("no such row state")
+        return state
+
     def state(self, kind: cython.int, about: cython.int) -> int:
         """The number of the state of a kind between two characters, or before the opening quote, and a term."""
+        if kind < _OPEN or kind > _QUOTED:
+            raise ValueError("no such kind of row states")
         return self._state(kind, about)
 
     def what(self, state: cython.int) -> tuple:
         """The kind of a state; and, between two characters or before the opening quote, the term that follows."""
+        self._own(state)
         return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]
 
     def nullable(self, state: cython.int) -> bool:
         """Whether the text may end in this state."""
-        return self.facts[_FACTS * state + _NULL] != 0
+        return self.facts[_FACTS * self._own(state) + _NULL] != 0
 
     def class_number(self, chars: cython.int) -> int:
         """The number of a class of characters here."""
@@ -291,6 +293,8 @@ class RowTable:
 
     def class_term(self, number: cython.int) -> int:
         """The class of characters of a number."""
+        if number < 0 or number >= len(self.class_numbers):
+            raise IndexError("no such class of characters")
         return list(self.class_numbers)[number]
 
     # -- functions ---------------------------------------------------------------------------------------------
@@ -357,7 +361,7 @@ class RowTable:
         Returns:
             The version of `arrays`; another than before if there are new ones.
         """
-        if state >= self.base_count and self.facts[_FACTS * state + _ROW] < 0:
+        if self._own(state) >= self.base_count and self.facts[_FACTS * state + _ROW] < 0:
             if self.used == len(self.table_array):
                 self.table_array = _enlarged(self.table_array, max(16 * 256, 2 * self.used))
                 self.table = self.table_array
@@ -370,7 +374,7 @@ class RowTable:
     def row(self, state: cython.int) -> list:
         """The 256 successors of a state. They are not kept: see `derive`."""
         found = _ZERO * 256
-        self._derive(state, found, 0)
+        self._derive(self._own(state), found, 0)
         return list(found)
 
     @cython.cfunc
@@ -415,7 +419,6 @@ class RowTable:
                 if i == 0 or about >= 0:
                     target = self._inside(kind, about, source, i, 6 * (kind - _UTF8 - 1))
                 row[at + 0x80 + i] = target
-        return None
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -503,7 +506,6 @@ class RowTable:
                 row[i] = _DEAD
             row[at + 0x22] = _DONE if self.store.nullable(term) else _DEAD
             row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
-        return None
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
@@ -545,7 +547,6 @@ class RowTable:
             if high < begin + size:
                 self._put(high - begin, _DEAD)
             row[at + lead] = self._made(_UTF8 + count)
-        return None
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -597,4 +598,3 @@ class RowTable:
         self._put(0xDC00, _DEAD)
         self._put_part(self.bound, self.bounds, 0xE000, 0x10000, 0)
         row[at + 0x75] = self._made(_HEX + 4)
-        return None

@@ -57,6 +57,7 @@ cdef class Automaton(Atoms):
     cdef void _sort(self) noexcept
     cdef int _intern(self) except -9
     cdef object _rehash(self)
+    cdef int own(self, int state) except -1
     cdef object _load(self, int state)
     cdef object _swap(self)
     cdef object _advance(self, int byte)

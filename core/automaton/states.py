@@ -108,10 +108,10 @@ class Automaton(Atoms):
         start: cython.int = self.head_used
         if start + size > len(self.head_atom_array):
             room = max(2 * len(self.head_atom_array), start + size)
-            self.head_atom_array = grown(self.head_atom_array, "q", room)
-            self.head_atom = self.head_atom_array
             self.head_rest_array = grown(self.head_rest_array, "i", room)
             self.head_rest = self.head_rest_array
+            self.head_atom_array = grown(self.head_atom_array, "q", room)
+            self.head_atom = self.head_atom_array
         i: cython.int
         atom: cython.longlong
         is_open: cython.bint = False
@@ -153,8 +153,8 @@ class Automaton(Atoms):
                     f"a text can be read in more than {MAX_THREADS:,} ways at once",
                     hint="give each alternative of anyOf, oneOf and not a property with its own const",
                 )
-            self.next_atom = grown(array("q", self.next_atom), "q", 2 * n)
             self.next_rest = grown(array("i", self.next_rest), "i", 2 * n)
+            self.next_atom = grown(array("q", self.next_atom), "q", 2 * n)
         self.next_atom[n] = atom
         self.next_rest[n] = rest
         self.next_count = n + 1
@@ -241,18 +241,18 @@ class Automaton(Atoms):
             slot = (slot + 1) & (size - 1)
         state: cython.int = self.state_used
         if state == len(self.state_at_array):
-            self.state_at_array = grown(self.state_at_array, "i", 2 * state)
-            self.state_at = self.state_at_array
             self.state_count_array = grown(self.state_count_array, "i", 2 * state)
             self.state_count = self.state_count_array
             self.state_accepts_array = grown(self.state_accepts_array, "B", 2 * state)
             self.state_accepts = self.state_accepts_array
+            self.state_at_array = grown(self.state_at_array, "i", 2 * state)  # last: its length stands for all of them
+            self.state_at = self.state_at_array
         if self.thread_used + n > len(self.thread_atom_array):
             room = max(2 * len(self.thread_atom_array), self.thread_used + n)
-            self.thread_atom_array = grown(self.thread_atom_array, "q", room)
-            self.thread_atom = self.thread_atom_array
             self.thread_rest_array = grown(self.thread_rest_array, "i", room)
             self.thread_rest = self.thread_rest_array
+            self.thread_atom_array = grown(self.thread_atom_array, "q", room)
+            self.thread_atom = self.thread_atom_array
         for i in range(n):
             self.thread_atom[self.thread_used + i] = self.next_atom[i]
             self.thread_rest[self.thread_used + i] = self.next_rest[i]
@@ -292,13 +292,21 @@ class Automaton(Atoms):
         return None
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def own(self, state: cython.int) -> cython.int:
+        """A state that comes from outside, if it is one: what lies beyond them must not be read."""
+        if state < 0 or state >= self.state_used:
+            raise IndexError("no such state")
+        return state
+
+    @cython.cfunc
     def _load(self, state: cython.int) -> object:
         """Copy a state's threads into the current set."""
-        n: cython.int = self.state_count[state]
+        n: cython.int = self.state_count[self.own(state)]
         at: cython.int = self.state_at[state]
         if n > len(self.now_atom):
-            self.now_atom = grown(None, "q", 2 * n)
             self.now_rest = grown(None, "i", 2 * n)
+            self.now_atom = grown(None, "q", 2 * n)
         i: cython.int
         for i in range(n):
             self.now_atom[i] = self.thread_atom[at + i]
@@ -362,6 +370,8 @@ class Automaton(Atoms):
 
     def step(self, state: cython.int, byte: cython.int) -> int:
         """The state after one byte, which may be open, or -1."""
+        if byte < 0 or byte > 0xFF:
+            raise ValueError("not a byte")
         self._load(state)
         self._advance(byte)
         return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
@@ -386,7 +396,7 @@ class Automaton(Atoms):
 
     def open_threads(self, state: cython.int) -> list:
         """The DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
-        at: cython.int = self.state_at[state]
+        at: cython.int = self.state_at[self.own(state)]
         i: cython.int
         found = []
         for i in range(at, at + self.state_count[state]):
@@ -410,15 +420,15 @@ class Automaton(Atoms):
 
     def accepts(self, state: cython.int) -> bool:
         """Whether the text may end here."""
-        return self.state_accepts[state] != 0
+        return self.state_accepts[self.own(state)] != 0
 
     def thread_count(self, state: cython.int) -> int:
         """How many threads a state has; 0 means that nothing can follow."""
-        return self.state_count[state]
+        return self.state_count[self.own(state)]
 
     def threads(self, state: cython.int) -> list:
         """The threads of a state as ``(atom, rest)`` pairs."""
-        at: cython.int = self.state_at[state]
+        at: cython.int = self.state_at[self.own(state)]
         return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
 
     def forced(self, state: cython.int, limit: cython.int) -> bytes:

@@ -16,6 +16,8 @@ import json
 import re
 from functools import lru_cache
 
+from .jsontext import json_bytes
+
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
@@ -59,7 +61,7 @@ def _decoded(spelled: bytes) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _spelled(name: str) -> bytes:
-    return json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json_bytes(name)
 
 
 @cython.cfunc

@@ -406,10 +406,10 @@ class NodeTable:
         node: cython.int = self._find(_ALT, start, count, 0, mixed)
         if node >= 0:
             return node
-        node = self._enter(_ALT, self._parts_used, count, 0, mixed)
         if self._parts_used + count > len(self._parts):
             self._parts_array = _wider(self._parts_array, 2 * self._parts_used + count)
             self._parts = self._parts_array
+        node = self._enter(_ALT, self._parts_used, count, 0, mixed)
         for i in range(count):
             self._parts[self._parts_used + i] = self._stack[start + i]
         self._parts_used += count
@@ -471,11 +471,12 @@ class NodeTable:
         first: cython.int = len(self._words)
         end: cython.int = first
         node: cython.int
+        name: bytes
         if first + len(names) > len(self._follows):
-            self._follows_array = _wider(self._follows_array, 2 * first + len(names))
-            self._follows = self._follows_array
             self._sums_array = _wider(self._sums_array, 2 * first + len(names) + 1)
             self._sums = self._sums_array
+            self._follows_array = _wider(self._follows_array, 2 * first + len(names))
+            self._follows = self._follows_array
         for name in names:
             node = known[name]
             self._check(node)
@@ -510,7 +511,10 @@ class NodeTable:
         """
         found = self._rules.get(key)
         if found is None:
-            instead: cython.int = -1 if as_empty_as is None else as_empty_as
+            instead: cython.int = -1
+            if as_empty_as is not None:
+                instead = as_empty_as
+                self._check(instead)
             found = self._rules[key] = self._new(_LAZY, len(self._things), instead, 0, 0)
             self._things.append(expand)
         return found

@@ -40,6 +40,9 @@ DEAD = cython.declare(cython.int, termkinds.DEAD)
 NONE = cython.declare(cython.int, termkinds.NONE)
 MANY = cython.declare(cython.int, termkinds.MANY)
 
+#: The remainder of a number, and one more digit, are an integer of 32 bits.
+MOST_RESIDUES = (2**31 - 1) // 10
+
 #: So many words are the same term as the same words elsewhere; more only as the same part of the same list.
 FEW = cython.declare(cython.int, 16)
 # The 64-bit FNV-1a hash: offset basis and prime.
@@ -187,14 +190,14 @@ class TermPool:
                 hint="simplify the pattern, or bound its repetitions",
             )
         if number == len(self.kind):
-            self.kind = _sized(self.kind, "B", 2 * number)
             self.traits = _sized(self.traits, "B", 2 * number)
             self.arg_at = _sized(self.arg_at, "i", 2 * number)
             self.arg_count = _sized(self.arg_count, "i", 2 * number)
             self.hashes = _sized(self.hashes, "I", 2 * number)
-            self.table = _sized(None, "i", 4 * number)
+            self.table = _sized(None, "i", 2 * len(self.table))  # always a power of two
             for i in range(number):
                 self._enter(i)
+            self.kind = _sized(self.kind, "B", 2 * number)  # last: its length stands for all of them
         if self.arg_used + n > len(self.args):
             self.args = _sized(self.args, "i", 2 * (self.arg_used + n))
         self.kind[number] = kind
@@ -310,8 +313,8 @@ class TermPool:
     def _bound(self, code: cython.int) -> cython.int:
         """One more code point at which membership in the set in ``bounds`` flips."""
         if self.bound_count == len(self.bounds):
-            self.bounds = _sized(self.bounds, "i", 2 * self.bound_count)
             self.spare = _sized(self.spare, "i", 2 * self.bound_count)
+            self.bounds = _sized(self.bounds, "i", 2 * self.bound_count)
         self.bounds[self.bound_count] = code
         self.bound_count += 1
         return 0
@@ -359,7 +362,9 @@ class TermPool:
         """The code points of a class of characters."""
         found = self.ranges_of.get(chars)
         if found is None:
-            at: cython.int = self.arg_at[self._own(chars)]
+            if self._own(chars) != EMPTY and self.kind[chars] != CHARS:
+                raise ValueError("not a class of characters")
+            at: cython.int = self.arg_at[chars]
             pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
             found = self.ranges_of[chars] = tuple(pairs)
         return found
@@ -543,6 +548,8 @@ class TermPool:
 
     def multiples(self, of: int, places: int) -> int:
         """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
+        if not 0 < of <= MOST_RESIDUES or places < 0:
+            raise ValueError("remainders would not fit")
         self.has_multiple = True
         return self._multiple(of, places, 0, -1)
 

@@ -327,8 +327,8 @@ class TermTable(TermPool):
             n -= 1
         if n == self.row_first or self.targets[n - 1] != target:
             if n == len(self.starts):
-                self.starts = _sized(self.starts, "i", 2 * n)
                 self.targets = _sized(self.targets, "i", 2 * n)
+                self.starts = _sized(self.starts, "i", 2 * n)
             self.starts[n] = start
             self.targets[n] = target
             n += 1
@@ -372,7 +372,7 @@ class TermTable(TermPool):
         rest: cython.int = EMPTY
         # The rows of the parts come first: while this one is made, no other is.
         if kind == DEFERRED:
-            source = self.builders[term](self)
+            source = self._own(self.builders[term](self))
             self._row(source)
         elif kind == SEQ or kind == REPEAT or kind == NOT:
             source = self._arg(term, 0)
@@ -413,8 +413,8 @@ class TermTable(TermPool):
                     self._put(self.starts[i], self._seq(self.targets[i], rest))
                 i += 1
         if len(self.row_at) < len(self.kind):
-            self.row_at = _sized(self.row_at, "i", len(self.kind))
             self.row_count = _sized(self.row_count, "i", len(self.kind))
+            self.row_at = _sized(self.row_at, "i", len(self.kind))
         self.row_count[term] = self.row_used - self.row_first
         self.row_at[term] = self.row_first
         return 0

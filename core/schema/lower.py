@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
+from ..language.jsontext import json_bytes
 from ..language.nodes import Nodes
 from ..language.questions import listing
 from .arrays import ArrayLowering, canonical
@@ -426,9 +427,7 @@ class Lowering:
         """The one spelling of a listed value."""
         if self.spelling is not None and (value is None or isinstance(value, bool)):
             return self.spelling.null if value is None else self.spelling.true if value else self.spelling.false
-        return json.dumps(
-            value, ensure_ascii=False, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False
-        ).encode("utf-8", "surrogatepass")
+        return json_bytes(value, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False)
 
     def _spaced(self, value: Any) -> int:
         """A listed value with any whitespace between its tokens."""

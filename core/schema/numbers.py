@@ -141,7 +141,7 @@ def _listed(what: NumberRange) -> list[Decimal] | None:
 
 def exact(value: float) -> Decimal:
     """The decimal that a JSON number means: what its shortest spelling says."""
-    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+    return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value))
 
 
 def is_short_integer(value: object) -> bool:

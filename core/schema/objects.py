@@ -7,6 +7,7 @@ from itertools import chain, combinations, pairwise
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from ..language.jsontext import escaped
 from ..language.kinds import AFTER_NAME, BEYOND
 from ..language.lookback import Written
 from .conjunction import FALSE, Formula, Goal, Literal, Objects
@@ -376,4 +377,4 @@ class ObjectLowering:
 
 def spelled_name(name: str) -> bytes:
     """A property name as JSON."""
-    return encode_basestring(name).encode("utf-8", "surrogatepass")
+    return escaped(encode_basestring(name)).encode()

@@ -202,6 +202,9 @@ class Document:
             given = referencing.Registry().with_resources(pairs)
         registry = _specifications().combine(given)
         resource = self.dialect.create_resource(self.schema)
+        keyword = "$id" if self.age else "id"
+        if isinstance(self.schema, Mapping) and not isinstance(self.schema.get(keyword, ""), str):
+            raise InvalidSchemaError(f"{keyword} is not a string", place=Place(pointer="", keyword=keyword))
         return registry.with_resource(self.address, resource).resolver_with_root(resource)
 
     def _resource(self, schema: Any) -> Any:
@@ -226,8 +229,8 @@ class Document:
             if known is None:
                 known = self._targets[ref] = self._point(ref, located)
             return known
-        resolver = located.resolver or self._resolver
         try:
+            resolver = located.resolver or self._resolver
             if keyword == "$recursiveRef":
                 resolved = referencing.jsonschema.lookup_recursive_ref(resolver)
             else:
@@ -242,6 +245,12 @@ class Document:
                 f"{keyword} {ref!r} leaves the document, and nothing is ever fetched",
                 hint="put the schema under $defs and refer to it with '#/$defs/...', or hand it in with registry=",
                 place=place,
+            ) from error
+        except (AttributeError, IndexError, TypeError, ValueError) as error:  # all that has an address is read for it
+            raise InvalidSchemaError(
+                f"{keyword} {ref!r} cannot be looked up: something in the document is not a schema",
+                hint="give a schema, or a mapping of schemas, wherever one belongs",
+                place=Place(pointer=located.pointer, keyword=keyword),
             ) from error
         found = Located(resolved.contents, ref, resolver=self._settled(resolved.resolver))
         # A resource that was found by its address is entered; a place inside of one may begin another.

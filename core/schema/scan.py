@@ -212,7 +212,7 @@ def _children(
             overlaps = normaliser.overlaps(located)
         except ToolGrammarError:
             overlaps = [frozenset()] * len(options)  # the problem inside an option is reported where it stands
-        except (AttributeError, TypeError, ValueError, KeyError):
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             overlaps = [frozenset()] * len(options)  # an option is malformed, which is reported too
         for index, option in enumerate(options):
             yield option, True

@@ -181,8 +181,6 @@ class _Pass:
                 return False
             flags |= here
         self.document.entries = self.entries
-        if not self.forks:
-            return True
         try:
             if self._excludes():
                 flags |= NEGATES

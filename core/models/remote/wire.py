@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,8 @@ from typing import Any
 
 from ...errors import ModelError
 from ...events import Usage
+from ...language.jsontext import escaped
 from ...messages import ImagePart, Message, Part, TextPart, ToolCall
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def json_text(value: Any) -> str:
@@ -26,8 +24,7 @@ def json_text(value: Any) -> str:
     Raises:
         ValueError: it is no JSON value (NaN, an infinity).
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def read_json(text: str) -> Any:

@@ -203,3 +203,12 @@ def test_wrong_use_of_a_table_is_a_clear_error(matchers: list[Matcher], vocabula
             table.apply(np.zeros(shape, np.float32), matchers)
     with pytest.raises(DecodingError, match="NumPy array or a torch tensor"):
         apply_mask(memoryview(np.zeros((1, 32), np.float32)), np.zeros((1, 1), np.uint32))
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0, -1], [0]])
+def test_every_row_of_logits_has_one_of_masks(rows: list[int]) -> None:
+    """A row of the masks that is not there, or not said, is an error: nothing beyond them is read."""
+    logits = np.zeros((2, 64), np.uint32)
+    with pytest.raises(IndexError):
+        forbid.forbid(logits, np.zeros((1, 2), np.uint32), np.array(rows, np.int32), 1)
+    assert not logits.any()

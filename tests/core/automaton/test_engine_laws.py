@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
+from toolgrammar.core.automaton.matcher import Engine
 
 ALPHABET = "ab,"
 LONGEST = 5
@@ -210,6 +211,52 @@ def test_empty_and_foreign_tokens_are_refused() -> None:
     for token in (12, -1, 16, 10**6):
         assert not matcher.accept(token)
     assert matcher.allowed_tokens() == [0, 1, 3, 4, 5, 8, 10, 13, 14]
+
+
+def test_only_integers_are_tokens_and_counts() -> None:
+    """A float is no token, and no number of steps."""
+    matcher = Grammar.from_regex("[ab]*").bind(VOCABULARY).matcher()
+    assert matcher.accept(np.int64(0)) and matcher.accept(0)
+    for call in (matcher.accept, matcher.rollback):
+        with pytest.raises(TypeError):
+            call(0.5)
+    matcher.rollback(np.int64(1))
+    matcher.rollback(1)
+
+
+def test_masks_are_not_written_where_there_is_no_room() -> None:
+    """What is too short for a mask, or no array at all, is an error, whether the mask is known or not."""
+    matcher = Grammar.from_regex("[ab]*").bind(VOCABULARY).matcher()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a mask takes 1 words"):
+            matcher.fill_mask(np.zeros(0, np.uint32))
+        with pytest.raises((ValueError, TypeError)):
+            matcher.fill_mask(None)  # type: ignore[arg-type]
+        assert matcher.allowed_tokens()
+
+
+@pytest.mark.parametrize("state", [-7, 10**6, 2**31 - 1])
+def test_a_state_of_nowhere_is_an_error(state: int) -> None:
+    """Every question about a state that the automaton does not have raises IndexError."""
+    store = Grammar.from_regex("[ab]*").program.store
+    automaton, masks = store.automaton, Engine(store, VOCABULARY, 2**20).masks
+    out = np.zeros(1, np.uint32)
+    for ask in (automaton.accepts, automaton.thread_count, automaton.threads, automaton.open_threads):
+        with pytest.raises(IndexError):
+            ask(state)
+    for call in (
+        lambda: automaton.advance(state, b"a"),
+        lambda: automaton.step(state, 97),
+        lambda: automaton.resolve(state, {}),
+        lambda: automaton.advance_special(state, 0),
+        lambda: automaton.forced(state, 9),
+        lambda: masks.fill(state, out),
+    ):
+        with pytest.raises(IndexError):
+            call()
+    assert not masks.fill_known(state, out) and not masks.is_settled(state)
+    with pytest.raises(ValueError, match="not a byte"):
+        automaton.step(0, 256)
 
 
 def test_mask_words_beyond_the_vocabulary_are_cleared() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.automaton.layout import DEAD, DONE, FACTS, ROW_AT
+from toolgrammar.core.automaton.layout import DEAD, DONE, FACTS, OPEN, ROW_AT
 from toolgrammar.core.automaton.rows import Rows
 from toolgrammar.core.automaton.seed import Seed
 from toolgrammar.core.language.regex import regex_term
@@ -138,3 +138,16 @@ def test_what_is_no_string(data: bytes) -> None:
     """Overlong and surrogate UTF-8, raw control characters, lone surrogate escapes and broken escapes are refused."""
     for schema in ({"type": "string"}, {"type": "string", "maxLength": 9}, {"type": "string", "pattern": "^[^z]*$"}):
         assert not Grammar.from_json_schema(schema).matches(data)
+
+
+@pytest.mark.parametrize("state", [-1, 10**6, 2**31 - 1])
+def test_a_row_of_nowhere_is_an_error(state: int) -> None:
+    """Every question about a row state that the store does not have raises IndexError."""
+    rows = Rows(Terms())
+    for ask in (rows.row, rows.derive, rows.what, rows.nullable, rows.class_term):
+        with pytest.raises(IndexError):
+            ask(state)
+    with pytest.raises(ValueError, match="no such kind"):
+        rows.state(14, 55)
+    with pytest.raises(IndexError):
+        rows.row(rows.state(OPEN, 10**6))

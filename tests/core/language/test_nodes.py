@@ -199,3 +199,13 @@ def test_a_full_store_leaves_no_trace_on_the_stack(shape: str, monkeypatch: pyte
                     nodes.heads(rest)
             assert not nodes.is_empty(text) and not nodes.nullable(text) and nodes.heads(text)
         assert known
+
+
+def test_a_node_of_nowhere_is_an_error() -> None:
+    """What a rule is as empty as must be a node, and words are bytes."""
+    nodes = Nodes()
+    for node in (-1, 10**6):
+        with pytest.raises(IndexError):
+            nodes.lazy(("rule", node), lambda: nodes.EMPTY, as_empty_as=node)
+    with pytest.raises((TypeError, AttributeError)):
+        nodes.heads(nodes.words({"a": nodes.special("x"), "b": nodes.special("y")}))  # type: ignore[dict-item]

@@ -327,3 +327,20 @@ def test_a_term_of_nowhere_is_an_error(term: int) -> None:
         terms.derivative(term, 97)
     with pytest.raises(IndexError):
         terms.repeat(term, 0, None)
+    with pytest.raises(IndexError):
+        terms.segments(terms.deferred("what is made later", lambda _: term))
+
+
+def test_what_does_not_fit_is_an_error() -> None:
+    """Ranges are those of classes of characters, and remainders are integers of 32 bits."""
+    terms = Terms()
+    assert terms.ranges(terms.EMPTY) == () and terms.ranges(terms.ANY)[0] == (0, 0xD7FF)
+    for term in (terms.EPSILON, terms.ALL, terms.literal("a"), terms.repeat(terms.ANY, 2, 3)):
+        with pytest.raises(ValueError, match="not a class"):
+            terms.ranges(term)
+    for of, places in ((0, 0), (-5, 2), (2**31 // 10 + 1, 0), (2**40, 0), (1, -1)):
+        with pytest.raises(ValueError, match="would not fit"):
+            terms.multiples(of, places)
+    largest = (2**31 - 1) // 10
+    assert terms.matches(terms.multiples(largest, 0), str(largest * 7_654_321))
+    assert not terms.matches(terms.multiples(largest, 0), str(largest * 7_654_321 + 1))

@@ -104,6 +104,48 @@ def test_reference_loops_are_named(schema: dict[str, Any]) -> None:
     assert caught.value.place.keyword == "$ref" and caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#name", "$defs": {"a": 3}},
+        {"$ref": "other", "$defs": {"a": "text"}},
+        {"properties": {"a": {"$id": "http://[", "$ref": "other"}}},
+        {"$id": 3, "$ref": "#name"},
+        {"$id": 3, "properties": {"a": {"$id": "http://a/b"}}},
+        {"oneOf": [{"maxItems": float("inf")}, {"minItems": 2}]},
+    ],
+    ids=str,
+)
+def test_what_is_malformed_beside_the_way_is_named(schema: dict[str, Any]) -> None:
+    """Addresses are looked for in all of a document: what is no schema there is an error of ours."""
+    with pytest.raises(InvalidSchemaError):
+        Grammar.from_json_schema(schema)
+
+
+def test_numbers_of_derived_classes() -> None:
+    """A float whose class prints it in a way of its own is that number."""
+
+    class Printed(float):
+        def __repr__(self) -> str:
+            return f"Printed({float(self)})"
+
+    grammar = Grammar.from_json_schema({"type": "number", "minimum": Printed(2.5)})
+    assert grammar.matches("2.5") and not grammar.matches("2.4")
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("whitespace", ["single", "flexible"])
+def test_lone_surrogates_are_escapes(order: Any, whitespace: Any) -> None:
+    """What UTF-8 cannot carry is written as an escape, in values and in names, and no such name is repeated."""
+    schema = {"properties": {"\ud800": {"enum": ["\udc00x", "b"]}, "c": {}}, "required": ["\ud800"], "type": "object"}
+    grammar = Grammar.from_json_schema(schema, property_order=order, whitespace=whitespace)
+    assert grammar.matches(rb'{"\ud800": "\udc00x"}') and grammar.matches(rb'{"\ud800": "b"}')
+    assert not grammar.matches('{"\ud800": "b"}'.encode("utf-8", "surrogatepass"))
+    assert not grammar.matches(rb'{"\ud800": "b", "\ud800": "b"}')
+    matcher = grammar.bind(BYTES).matcher()
+    assert json.loads(matcher.shortest_completion().decode()) == {"\ud800": "b"}
+
+
 def test_infinite_recursion_is_unsatisfiable() -> None:
     """An object that must hold itself can never be written."""
     with pytest.raises(UnsatisfiableSchemaError):

@@ -56,6 +56,7 @@ REFUSED: list[Any] = [
     {"$ref": "http://elsewhere/schema"},
     {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
     {"not": {"uniqueItems": True}},
+    {"contains": {"uniqueItems": True}, "maxContains": 3},
     {"oneOf": [{"uniqueItems": True}, {"minItems": 2}]},
     {"allOf": [{"anyOf": [{"minimum": 10 * each + one} for one in range(4)]} for each in range(8)]},
     {"anyOf": [{"properties": {str(each): {}}} for each in range(12)], "unevaluatedProperties": False},
