@@ -9,10 +9,11 @@ from .trie cimport Trie
 from .walk cimport Walk
 
 cdef class Mask:
-    cdef list tables
-    cdef int[::1] ids
+    cdef int first
+    cdef int tables
+    cdef int at
     cdef int count
-    cdef object doubts
+    cdef int doubts
     cdef bint is_settled
     cdef bint is_scattered
     cdef bint is_joined
@@ -28,6 +29,11 @@ cdef class Masks:
     cdef object finals
     cdef object specials
     cdef list memo
+    cdef list parts
+    cdef object id_array
+    cdef int[::1] ids
+    cdef int id_count
+    cdef list doubts
     cdef long long clock
     cdef long long held
     cdef long long limit

@@ -35,11 +35,14 @@ LONGEST_PLACE = cython.declare(cython.int, 64)
 class Mask:
     """The allowed tokens of one state: the union of some tables and some single tokens.
 
-    ``unsure`` are those among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
+    They lie in `Masks`, from ``first`` and ``at`` on, and so do its ``doubts`` (-1: it has none), for `Masks.fill`:
+    ``unsure`` are those tokens among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
     ``named``: those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some
-    reach a place that only a repeated name could forbid. ``doubts`` holds these three for `Masks.fill`.
+    reach a place that only a repeated name could forbid.
 
     A mask that is scattered over many parts is ``joined`` when it is asked for again: from then on it is one copy.
+
+    There are many masks, and none of them is an object for the garbage collector: they refer to numbers alone.
     """
 
 
@@ -64,6 +67,11 @@ class Masks:
         self.finals = tuple(finals)
         self.specials = dict(specials)
         self.memo = []
+        self.parts = []
+        self.id_array = grown(None, "i", 256)
+        self.ids = self.id_array
+        self.id_count = 0
+        self.doubts = [[(), (), True, None]]  # the first is that of all masks that are only watched
         self.clock = 0
         self.held = 0
         self.limit = limit
@@ -98,7 +106,7 @@ class Masks:
         automaton: Automaton = self.automaton
         walk: Walk = self.walk
         mask: Mask = Mask.__new__(Mask)
-        mask.tables = []
+        mask.first = len(self.parts)
         walk.begin()
         i: cython.int
         atom: cython.longlong
@@ -117,24 +125,34 @@ class Masks:
             else:
                 table = self.tables.table(atom)
                 if table.count:
-                    mask.tables.append(table)
+                    self.parts.append(table)
                 for j in range(table.end_count, table.end_count + table.closing_count):
                     walk.emit_one(table.parts[j])
                 walk.cross_table(table, rest)
         if automaton.state_accepts[state]:
             for token in self.finals:
                 walk.emit(token)
+        mask.tables = len(self.parts) - mask.first
+        mask.at = self.id_count
         mask.count = walk.out_count
-        if walk.out_count:
-            mask.ids = walk.out_array[: walk.out_count]
-        mask.size = 250 + 4 * mask.count
+        if self.id_count + mask.count > len(self.id_array):
+            self.id_array = grown(self.id_array, "i", 2 * (self.id_count + mask.count))
+            self.ids = self.id_array
+        for i in range(mask.count):
+            self.ids[self.id_count + i] = walk.out[i]
+        self.id_count += mask.count
+        mask.size = 150 + 6 * mask.count
         mask.is_settled = not (walk.watched or walk.unsure or walk.named)
-        mask.doubts = None
+        mask.doubts = -1
         mask.is_joined = False
         mask.is_scattered = self._is_scattered(mask)
-        if not mask.is_settled:
-            mask.doubts = [tuple(sorted(walk.unsure)), tuple(sorted(walk.named - walk.unsure)), walk.watched, None]
-            mask.size += 40 * (len(walk.unsure) + len(walk.named))
+        if not mask.is_settled and not walk.unsure and not walk.named:
+            mask.doubts = 0
+        elif not mask.is_settled:
+            mask.doubts = len(self.doubts)
+            named = tuple(sorted(walk.named - walk.unsure))
+            self.doubts.append([tuple(sorted(walk.unsure)), named, walk.watched, None])
+            mask.size += 200 + 40 * (len(walk.unsure) + len(walk.named))
             walk.unsure = set()
             walk.named = set()
         return mask
@@ -143,13 +161,15 @@ class Masks:
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
         """Whether a mask takes notably longer to write than one copy does."""
+        i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count
-        for each in mask.tables:
-            if cython.cast(Table, each).is_dense:
+        for i in range(mask.first, mask.first + mask.tables):
+            table: Table = cython.cast(Table, self.parts[i])
+            if table.is_dense:
                 dense += 1
             else:
-                single += cython.cast(Table, each).count
+                single += table.count
         return dense > 1 or single > SCATTERED
 
     @cython.cfunc
@@ -159,18 +179,43 @@ class Masks:
         ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
         border = ticks[len(ticks) // 2] if ticks else 0
         kept: dict = {}
-        self.held = 0
+        id_array = grown(None, "i", len(self.id_array))
+        ids: cython.int[::1] = id_array
+        parts: list = []
+        doubts: list = self.doubts[:1]
+        id_count: cython.int = 0
+        i: cython.int
         state: cython.int
+        mask: Mask
+        self.held = 0
+        # In one go, for others read masks without a lock (see `fill_known`): nothing is made here that could have the
+        # garbage collector run, and with it who knows what.
         for state in range(len(self.memo)):
             each = self.memo[state]
             if each is None:
                 continue
-            if cython.cast(Mask, each).tick <= border:
+            mask = cython.cast(Mask, each)
+            if mask.tick <= border:
                 self.memo[state] = None
                 continue
-            self.held += cython.cast(Mask, each).size
-            for table in cython.cast(Mask, each).tables:
-                kept[id(table)] = table
+            self.held += mask.size
+            for i in range(mask.count):
+                ids[id_count + i] = self.ids[mask.at + i]
+            mask.at = id_count
+            id_count += mask.count
+            for i in range(mask.first, mask.first + mask.tables):
+                parts.append(self.parts[i])
+            mask.first = len(parts) - mask.tables
+            if mask.doubts > 0:
+                doubts.append(self.doubts[mask.doubts])
+                mask.doubts = len(doubts) - 1
+        self.id_array = id_array
+        self.ids = ids
+        self.id_count = id_count
+        self.parts = parts
+        self.doubts = doubts
+        for table in parts:
+            kept[id(table)] = table
         self.tables.keep(kept)
         return None
 
@@ -260,7 +305,7 @@ class Masks:
         if mask.is_scattered and not mask.is_joined and not is_new:
             self._join(mask)
         self._write(mask, out)
-        return mask.doubts
+        return self.doubts[mask.doubts] if mask.doubts >= 0 else None
 
     @cython.cfunc
     def _join(self, mask: Mask) -> object:
@@ -278,6 +323,7 @@ class Masks:
         table: Table
         source: cython.uint[::1]
         i: cython.int
+        j: cython.int
         first: cython.bint = True
         words: cython.int = self.words
         if len(out) < words:
@@ -289,29 +335,29 @@ class Masks:
             for i in range(words, len(out)):
                 out[i] = 0
             return None
-        for each in mask.tables:
-            table = cython.cast(Table, each)
+        for i in range(mask.first, mask.first + mask.tables):
+            table = cython.cast(Table, self.parts[i])
             if table.is_dense:
                 source = table.dense
                 if first:
-                    for i in range(words):
-                        out[i] = source[i]
+                    for j in range(words):
+                        out[j] = source[j]
                 else:
-                    for i in range(words):
-                        out[i] |= source[i]
+                    for j in range(words):
+                        out[j] |= source[j]
                 first = False
         if first:
             for i in range(words):
                 out[i] = 0
         for i in range(words, len(out)):
             out[i] = 0
-        for each in mask.tables:
-            table = cython.cast(Table, each)
+        for i in range(mask.first, mask.first + mask.tables):
+            table = cython.cast(Table, self.parts[i])
             if not table.is_dense:
-                for i in range(table.count):
-                    out[table.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[i] & 31)
-        for i in range(mask.count):
-            out[mask.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (mask.ids[i] & 31)
+                for j in range(table.count):
+                    out[table.ids[j] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[j] & 31)
+        for i in range(mask.at, mask.at + mask.count):
+            out[self.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (self.ids[i] & 31)
         return None
 
     def byte_count(self) -> int:
