@@ -43,6 +43,9 @@ COMPILED = (
 #: Modules of numbers that compiled ones have as constants of C.
 CONSTANTS = ("core/automaton/layout.py",)
 
+#: What Cython writes for every module that has arrays: written and compiled once for all of them.
+SHARED = "toolgrammar.core._cython"
+
 #: Nobody steps through generated C: symbols for a debugger take a quarter of the time and most of the space.
 LEAN = [] if sys.platform == "win32" else ["-g0"]
 
@@ -118,7 +121,16 @@ def extensions() -> list[Any]:
         Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=LEAN)
         for path in sources
     ]
-    return list(cythonize(modules, build_dir="build/cython", language_level=3, include_path=[declarations()]))
+    modules.append(Extension(SHARED, ["core/_cython.c"], extra_compile_args=LEAN))
+    return list(
+        cythonize(
+            modules,
+            build_dir="build/cython",
+            language_level=3,
+            include_path=[declarations()],
+            shared_utility_qualified_name=SHARED,
+        )
+    )
 
 
 class AllOrNone(build_ext):
