@@ -96,6 +96,7 @@ class Lowering:
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
         self._known: dict[Goal, int] = {}
+        self._sure: dict[Formula, bool] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
         self._subschemas: dict[object, int] = {}
         self._kept: list[Located] = []
@@ -256,7 +257,10 @@ class Lowering:
         part = goal[0]
         if not isinstance(part, Literal) or not part.positive:
             return False
-        return is_surely_satisfiable(part.located.schema)
+        sure = self._sure.get(part)
+        if sure is None:
+            sure = self._sure[part] = is_surely_satisfiable(part.located.schema)
+        return sure
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """The alternatives of a goal; made once."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LimitError
 from ..language.questions import is_roomy, listing
 from ..language.regex import regex_term
-from .conjunction import FALSE, Formula, Goal, ObjectPart, Objects
+from .conjunction import FALSE, Exists, Formula, Goal, ObjectPart, Objects
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -21,8 +20,7 @@ MAX_REGIONS = 256
 MAX_NAMES = 64
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A declared property, and which of the shape's demands it may meet."""
 
     name: str
@@ -31,8 +29,7 @@ class Member:
     meets: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """Undeclared names that the same schemas speak of: their language (a term), and what their values must be.
 
     ``roomy``: every beginning of a name can go on to infinitely many names, so that names that were written already
@@ -45,8 +42,7 @@ class Region:
     roomy: bool
 
 
-@dataclass(frozen=True)
-class ObjectShape:
+class ObjectShape(NamedTuple):
     """Objects of a conjunction: declared members in order, regions of other members, what some member must satisfy,
     and how many members there are."""
 
@@ -64,6 +60,7 @@ class Shapes:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._known: dict[Objects, ObjectShape] = {}
+        self._besides: dict[frozenset[str], int] = {}
 
     def of(self, objects: Objects) -> ObjectShape:
         """What several schemas say of objects, merged; made once."""
@@ -92,31 +89,32 @@ class Shapes:
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
         said, spoken = self._said(parts, names)
+        asked: dict[str, list[Formula]] = {}
+        for exists in objects.exists:
+            if exists.name is not None:
+                asked.setdefault(exists.name, []).append(exists.formula)
+        matched: frozenset[str] = frozenset()
         members = []
         for name in names:
-            matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
+            if patterns:
+                matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
             if matched or objects.others:
                 goal, declared = self._goal(objects, matched, name)
             else:
                 goal = said[name]
                 declared = name in spoken
-            goal += [exists.formula for exists in objects.exists if exists.name == name]
+            if name in asked:
+                goal += asked[name]
             if (
                 (closed and not declared)
                 or name in objects.absent
-                or not all(self._matches(term, name) for term in named)
+                or (named and not all(self._matches(term, name) for term in named))
             ):
                 goal = [FALSE]
-            meets = tuple(
-                index
-                for index, exists in enumerate(open_demands)
-                if exists.pattern in matched
-                or (exists.beside is not None and not _speaks(exists.beside, matched, name))
-                or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
-            )
+            meets = self._met(open_demands, matched, name) if open_demands else ()
             members.append(Member(name, tuple(goal), name in required, meets))
         regions = []
-        for region in self._regions(objects, list(names), closed):
+        for region in self._regions(objects, names, patterns, closed):
             open_end = self.nodes.terms.is_cofinite(region.names)
             listed = None if open_end else listing(self.nodes.terms, region.names, MAX_NAMES)
             if listed is None:
@@ -126,10 +124,28 @@ class Shapes:
         formulas = tuple(exists.formula for exists in open_demands)
         return ObjectShape(tuple(members), tuple(regions), formulas, objects.least, objects.most)
 
+    def _met(self, demands: list[Exists], matched: frozenset[str], name: str) -> tuple[int, ...]:
+        """Which demands a member of this name, which matches these patterns, may meet."""
+        return tuple(
+            index
+            for index, exists in enumerate(demands)
+            if exists.pattern in matched
+            or (exists.beside is not None and not _speaks(exists.beside, matched, name))
+            or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
+        )
+
     def undeclared(self, names: list[str], goal: Goal) -> Region:
         """All names but these."""
-        terms = self.nodes.terms
-        return Region(terms.not_(terms.words(names)) if names else terms.ALL, goal, (), True)
+        return Region(self._beside(names), goal, (), True)
+
+    def _beside(self, names: Iterable[str]) -> int:
+        """All names but these, as a term; made once."""
+        known = frozenset(names)
+        found = self._besides.get(known)
+        if found is None:
+            terms = self.nodes.terms
+            found = self._besides[known] = terms.not_(terms.words(known)) if known else terms.ALL
+        return found
 
     @staticmethod
     def _patterns(objects: Objects) -> dict[str, None]:
@@ -178,13 +194,16 @@ class Shapes:
     def _matches(self, term: int, name: str) -> bool:
         return self.nodes.terms.matches(term, name)
 
-    def _regions(self, objects: Objects, names: list[str], closed: bool) -> Iterator[Region]:
+    def _regions(
+        self, objects: Objects, names: Iterable[str], patterns: list[tuple[str, int]], closed: bool
+    ) -> Iterator[Region]:
         """Split the undeclared names by what is said of them; regions that hold no name are dropped."""
         terms = self.nodes.terms
-        language = terms.not_(terms.words(names)) if names else terms.ALL
-        language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
+        language = self._beside(names)
+        if objects.names:
+            language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
         demands = [exists for exists in objects.exists if exists.name is None]
-        splitters: list[tuple[object, int]] = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
+        splitters: list[tuple[object, int]] = list(patterns)
         splitters += [
             (exists.failing, terms.not_(self.lowering.strings((exists.failing,))))
             for exists in demands
@@ -205,15 +224,15 @@ class Shapes:
                     hint="make the patterns of patternProperties exclude each other",
                 )
         for language, matched in split:
-            patterns = frozenset(key for key in matched if isinstance(key, str))
-            goal, declared = self._goal(objects, patterns, None)
+            those = frozenset(key for key in matched if isinstance(key, str))
+            goal, declared = self._goal(objects, those, None)
             if (closed and not declared) or self.lowering.is_false(goal):
                 continue
             meets = tuple(
                 index
                 for index, exists in enumerate(demands)
-                if exists.pattern in patterns
-                or (exists.beside is not None and not _speaks(exists.beside, patterns, None))
+                if exists.pattern in those
+                or (exists.beside is not None and not _speaks(exists.beside, those, None))
                 or (exists.failing is not None and exists.failing in matched)
             )
             yield Region(language, tuple(goal), meets, is_roomy(terms, language))
