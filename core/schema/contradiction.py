@@ -111,28 +111,30 @@ class Contradictions:
     def holds(self, known: Conjunction, formula: Formula) -> bool:
         """Whether every value of an alternative satisfies a formula, seen from facts that both state (False:
         perhaps), where objects take members that nothing declares."""
-        if isinstance(formula, All):
-            return all(self.holds(known, part) for part in formula.parts)
-        if not isinstance(formula, Conjunction) or not known.types <= formula.types:
+        if not isinstance(formula, Conjunction):
+            return isinstance(formula, All) and all(self.holds(known, part) for part in formula.parts)
+        if not known.types <= formula.types or formula.values is not None or formula.not_values:
             return False
-        if formula.values is not None or formula.not_values or formula.numbers != EVERY.numbers:
+        if formula.numbers is not EVERY.numbers or formula.strings is not EVERY.strings:
             return False
-        if formula.strings != EVERY.strings or formula.arrays != EVERY.arrays:
+        if formula.arrays is not EVERY.arrays:
             return False
         have, asked = known.objects, formula.objects
-        return "object" not in known.types or (
-            have.absent >= asked.absent
-            and have.least >= asked.least
-            and (asked.most is None or (have.most is not None and have.most <= asked.most))
-            and not asked.others
-            and _needed(have) >= _needed(asked)
-            and all(each in have.names for each in asked.names)
-            and all(
-                each in have.exists or (each.name is not None and self._implied(have, each.name, each.formula))
-                for each in asked.exists
-            )
-            and all(part in have.parts or self._says(have, part) for part in asked.parts)
-        )
+        if asked is EVERY.objects or "object" not in known.types:
+            return True
+        if not have.absent >= asked.absent or have.least < asked.least or not _needed(have) >= _needed(asked):
+            return False
+        if asked.others or (asked.most is not None and (have.most is None or have.most > asked.most)):
+            return False
+        for part in asked.parts:
+            if part not in have.parts and not self._says(have, part):
+                return False
+        for exists in asked.exists:
+            if exists not in have.exists and (
+                exists.name is None or not self._implied(have, exists.name, exists.formula)
+            ):
+                return False
+        return all(each in have.names for each in asked.names)
 
     def _says(self, objects: Objects, part: ObjectPart) -> bool:
         if part.patterns or part.additional is not None:

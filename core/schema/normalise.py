@@ -67,6 +67,9 @@ _UNSEEN = Seen()
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
 
+#: What is known on one way through the alternatives, what is still to be expanded, and what scopes were told.
+_Way = tuple[Conjunction, _Steps, Seen]
+
 
 class Normaliser(Assertions):
     """Brings the goals of a document to normal form. For one thread at a time.
@@ -114,87 +117,93 @@ class Normaliser(Assertions):
         steps: _Steps = None
         for formula in reversed(goal):
             steps = (_Step(formula, frozenset(), ()), steps)
-        todo: list[tuple[Conjunction, _Steps, Seen]] = [(EVERY, steps, _UNSEEN)]
+        todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
         taken = 0
-        scopes = 0
+        holds = self._contradictions.holds
         while todo:
             conjunction, steps, seen = todo.pop()
-            taken += 1
-            self.steps += 1
-            if taken > MAX_STEPS or len(done) > MAX_BRANCHES or self.steps > MAX_TOTAL:
-                raise self._too_many(goal)
-            if steps is None:
+            while steps is not None:
+                taken += 1
+                self.steps += 1
+                if taken > MAX_STEPS or self.steps > MAX_TOTAL:
+                    raise self._too_many(goal)
+                step, steps = steps
+                formula, above, scopes = step
+                sees = self._open_objects and not scopes  # what is known already may be left out
+                if isinstance(formula, Conjunction):
+                    if sees and holds(conjunction, formula):
+                        continue
+                    merged = self._meet(conjunction, formula)
+                    if merged is None:
+                        break
+                    conjunction = merged
+                elif isinstance(formula, All):
+                    for part in reversed(formula.parts):
+                        steps = (_Step(part, above, scopes), steps)
+                elif isinstance(formula, Any_):
+                    if sees and any(holds(conjunction, part) for part in formula.parts):
+                        continue
+                    for part in reversed(formula.parts):
+                        if isinstance(part, Conjunction):
+                            taken += 1
+                            self.steps += 1
+                            merged = self._meet(conjunction, part)
+                            if merged is not None:
+                                todo.append((merged, steps, seen))
+                        else:
+                            todo.append((conjunction, (_Step(part, above, scopes), steps), seen))
+                    break
+                elif isinstance(formula, Choice):
+                    known = self._decided(conjunction, formula.condition) if sees else None
+                    if known is None:
+                        denied = All((_not(formula.condition), formula.otherwise))
+                        todo.append((conjunction, (_Step(denied, above, scopes), steps), seen))
+                        steps = (_Step(formula.condition, above, scopes), (_Step(formula.then, above, scopes), steps))
+                    else:
+                        steps = (_Step(formula.then if known else formula.otherwise, above, scopes), steps)
+                else:
+                    way = self._entered((conjunction, steps, seen), step)
+                    if way is None:
+                        break
+                    conjunction, steps, seen = way
+            else:
                 finished = settled(conjunction, seen, self)
                 if finished is not None:
                     done.append(finished)
-                continue
-            step, rest = steps
-            formula = step.formula
-            if isinstance(formula, All):
-                for part in reversed(formula.parts):
-                    rest = (_Step(part, step.above, step.scopes), rest)
-                todo.append((conjunction, rest, seen))
-            elif isinstance(formula, Any_):
-                sees = self._open_objects and not step.scopes
-                if sees and any(self._contradictions.holds(conjunction, part) for part in formula.parts):
-                    todo.append((conjunction, rest, seen))
-                    continue
-                for part in reversed(formula.parts):
-                    todo.append((conjunction, (_Step(part, step.above, step.scopes), rest), seen))
-            elif isinstance(formula, Choice):
-                sees = self._open_objects and not step.scopes
-                known = self._decided(conjunction, formula.condition) if sees else None
-                if known is not True:
-                    denied = formula.otherwise if known is False else All((_not(formula.condition), formula.otherwise))
-                    todo.append((conjunction, (_Step(denied, step.above, step.scopes), rest), seen))
-                if known is not False:
-                    asked = formula.then if known else All((formula.condition, formula.then))
-                    todo.append((conjunction, (_Step(asked, step.above, step.scopes), rest), seen))
-            elif isinstance(formula, But):
-                scope = Scope(scopes, formula.located, formula.keyword)
-                scopes += 1
-                seen = seen._replace(opened=(*seen.opened, scope))
-                held = self._held(conjunction, rest, seen, formula.located, step.above, (scope,))
-                if held is not None:
-                    todo.append(held)
-            elif isinstance(formula, Conjunction):
-                sees = self._open_objects and not step.scopes
-                if sees and self._contradictions.holds(conjunction, formula):
-                    todo.append((conjunction, rest, seen))
-                    continue
-                merged = self._meet(conjunction, formula)
-                if merged is not None:
-                    todo.append((merged, rest, seen))
-            else:
-                located = formula.located
-                schema = located.schema
-                if isinstance(schema, bool):
-                    if schema == formula.positive:
-                        todo.append((conjunction, rest, seen))
-                    continue
-                located = self.document.enter(located)
-                key = (located.key, formula.positive)
-                refers = not _REFERENCES.isdisjoint(schema)  # a loop passes through the same reference again
-                if refers and key in step.above:
-                    raise InvalidSchemaError(
-                        "a schema refers to itself without describing anything",
-                        hint="break the loop of $ref",
-                        place=Place(pointer=located.pointer, keyword="$ref"),
-                    )
-                above = step.above | {key} if refers else step.above
-                if not formula.positive:
-                    todo.append((conjunction, (_Step(self._negation(located), above, ()), rest), seen))
-                    continue
-                inner = step.scopes
-                if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
-                    scope = Scope(scopes, located)
-                    scopes += 1
-                    seen = seen._replace(opened=(*seen.opened, scope))
-                    inner = (*inner, scope)
-                held = self._held(conjunction, rest, seen, located, above, inner)
-                if held is not None:
-                    todo.append(held)
+                if len(done) > MAX_BRANCHES:
+                    raise self._too_many(goal)
         return done
+
+    def _entered(self, way: _Way, step: _Step) -> _Way | None:
+        """How it goes on where a subschema must hold, or must not; None if that contradicts what is known."""
+        conjunction, rest, seen = way
+        formula, above, scopes = step
+        if isinstance(formula, But):
+            scope = Scope(len(seen.opened), formula.located, formula.keyword)
+            seen = seen._replace(opened=(*seen.opened, scope))
+            return self._held(conjunction, rest, seen, formula.located, above, (scope,))
+        assert isinstance(formula, Literal)
+        located = formula.located
+        schema = located.schema
+        if isinstance(schema, bool):
+            return way if schema == formula.positive else None
+        located = self.document.enter(located)
+        if not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
+            key = (located.key, formula.positive)
+            if key in above:
+                raise InvalidSchemaError(
+                    "a schema refers to itself without describing anything",
+                    hint="break the loop of $ref",
+                    place=Place(pointer=located.pointer, keyword="$ref"),
+                )
+            above |= {key}
+        if not formula.positive:
+            return conjunction, (_Step(self._negation(located), above, ()), rest), seen
+        if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
+            scope = Scope(len(seen.opened), located)
+            seen = seen._replace(opened=(*seen.opened, scope))
+            scopes = (*scopes, scope)
+        return self._held(conjunction, rest, seen, located, above, scopes)
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
         """What satisfies both; None when they are seen to exclude each other."""
@@ -237,7 +246,7 @@ class Normaliser(Assertions):
         located: Located,
         above: frozenset[object],
         scopes: tuple[Scope, ...],
-    ) -> tuple[Conjunction, _Steps, Seen] | None:
+    ) -> _Way | None:
         """How it goes on when a schema holds; None if that contradicts what is known."""
         own = self.assertions(located)
         merged = None if own is None else self._meet(conjunction, own)
