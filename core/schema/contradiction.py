@@ -9,6 +9,7 @@ option of several holds already, the others add nothing: an alternative that is 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .assertions import Assertions
@@ -98,6 +99,18 @@ class Contradictions:
             if (name in ours or name in theirs) and self._of(left, name).meet(self._of(right, name)).is_false:
                 return True
         return False
+
+    def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
+        """The members that must be there in every alternative of some objects, and list their values: all of these
+        values. Nothing, if other types are among the alternatives."""
+        found: dict[str, frozenset[object]] | None = None
+        for branch in branches:
+            if branch.types != _OBJECT:
+                return {}
+            listed = {name: self._of(branch.objects, name).allowed for name in _needed(branch.objects)}
+            here = {name: values for name, values in listed.items() if values is not None}
+            found = here if found is None else {name: found[name] | here[name] for name in found if name in here}
+        return found or {}
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
         """What is known of members so far is known where more must hold."""

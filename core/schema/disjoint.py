@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..language.regex import regex_term
@@ -25,6 +27,33 @@ def common(normaliser: Normaliser, lefts: Sequence[Conjunction], rights: Sequenc
         for right in rights:
             found |= _common(normaliser, left, right, _DEPTH, found)
     return frozenset(found)
+
+
+def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tuple[int, int]]:
+    """The pairs of some options that no constant tells apart, in order: those that share a value of the one required
+    member which most of them list the values of, and those that do not list them.
+
+    Args:
+        labels: of each option, its required members that list their values (see `Contradictions.labels`).
+    """
+    count = Counter(name for label in labels for name in label)
+    name = max(count, key=lambda each: count[each]) if count else ""
+    holders: dict[object, list[int]] = {}
+    others: list[int] = []
+    found: set[tuple[int, int]] = set()
+    for index, label in enumerate(labels):
+        if name in label:
+            for value in label[name]:
+                holders.setdefault(value, []).append(index)
+        else:
+            found.update((other, index) for other in others)
+            others.append(index)
+    for index, label in enumerate(labels):
+        if name in label:
+            found.update((min(index, other), max(index, other)) for other in others)
+    for held in holders.values():
+        found.update(combinations(held, 2))
+    yield from sorted(found)
 
 
 def _common(
@@ -74,10 +103,10 @@ def _arrays(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth
 
 def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, depth: int) -> bool:
     one, two = left.objects, right.objects
-    if two.absent.intersection(one.required) or one.absent.intersection(two.required):
+    if normaliser.contradictions.between(one, two):
         return True
     required = dict.fromkeys(one.required + two.required)
-    if any(name in left.objects.absent or name in right.objects.absent for name in required):
+    if not (one.absent.isdisjoint(required) and two.absent.isdisjoint(required)):
         return True
     if depth == 0:
         return False

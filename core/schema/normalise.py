@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import combinations
 from typing import NamedTuple, Union
 from weakref import proxy
 
@@ -32,7 +31,7 @@ from .conjunction import (
     negated,
 )
 from .contradiction import Contradictions
-from .disjoint import common
+from .disjoint import common, suspects
 from .negation import has, negation
 from .plain import APPLICATORS, asserted
 from .resolve import Document, Located
@@ -81,6 +80,8 @@ class Normaliser(Assertions):
     Attributes:
         steps: how many steps all expansions took so far.
         rough: above zero while ``oneOf`` is taken for a plain union.
+        compared: how many pairs of options were held against each other.
+        contradictions: finds them.
         excluded: what is asked of a member here and there, how deep it was looked into (see `common`), and whether no
             value satisfies both.
     """
@@ -97,12 +98,13 @@ class Normaliser(Assertions):
         self._open_objects = open_objects
         self.steps = 0
         self.rough = 0
+        self.compared = 0
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
         self._others: dict[tuple[Located, bool], list[Formula]] = {}
         # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
-        self._contradictions = Contradictions(proxy(self))
+        self.contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ class Normaliser(Assertions):
             steps = (_Step(formula, frozenset(), ()), steps)
         todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
         taken = 0
-        holds = self._contradictions.holds
+        holds = self.contradictions.holds
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
@@ -210,13 +212,13 @@ class Normaliser(Assertions):
         if left is EVERY:
             return meet(left, right)
         types = left.types & right.types
-        if "object" in types and self._contradictions.between(left.objects, right.objects):
+        if "object" in types and self.contradictions.between(left.objects, right.objects):
             if len(types) == 1:
                 return None
             left = replace(left, types=left.types - {"object"})
         both = meet(left, right)
         if both is not None:
-            self._contradictions.inherit(both.objects, left.objects, right.objects)
+            self.contradictions.inherit(both.objects, left.objects, right.objects)
         return both
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
@@ -234,9 +236,9 @@ class Normaliser(Assertions):
             own = condition if isinstance(condition, Conjunction) else None
         if own is None:
             return None
-        if self._contradictions.exclude(known, own):
+        if self.contradictions.exclude(known, own):
             return False
-        return True if self._contradictions.holds(known, own) else None
+        return True if self.contradictions.holds(known, own) else None
 
     def _held(
         self,
@@ -329,7 +331,8 @@ class Normaliser(Assertions):
             self.rough += 1
             try:
                 branches = [self.branches((kinds, option)) for option in options]
-                for one, two in combinations(range(len(options)), 2):
+                for one, two in suspects([self.contradictions.labels(each) for each in branches]):
+                    self.compared += 1
                     types = common(self, branches[one], branches[two])
                     if types:
                         found[one][two] = found[two][one] = types
