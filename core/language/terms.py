@@ -107,12 +107,20 @@ class Terms(TermTable):
         return sum(high - low for low, high in self.ranges(chars))
 
     def _is_finite(self, term: int) -> bool:
-        kind, args = self.shape(term)
-        if kind in (SEQ, ALT):
-            return all(map(self._is_finite, args))
-        if kind == REPEAT:
-            return args[2] >= 0 and self._is_finite(args[0])
-        return kind in (termkinds.EMPTY_KIND, termkinds.EPSILON_KIND, CHARS, WORDS)
+        waiting, seen = [term], {term}  # sequences are thousands of parts long
+        while waiting:
+            kind, args = self.shape(waiting.pop())
+            if kind == REPEAT:
+                if args[2] < 0:
+                    return False
+                args = args[:1]
+            elif kind not in (SEQ, ALT):
+                if kind not in (termkinds.EMPTY_KIND, termkinds.EPSILON_KIND, CHARS, WORDS):
+                    return False
+                continue
+            waiting += [part for part in args if part not in seen]
+            seen.update(args)
+        return True
 
     def shortest(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
         """The shortest spelling of a string of a non-empty language: see `toolgrammar.core.language.shortest`."""

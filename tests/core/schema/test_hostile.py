@@ -80,6 +80,16 @@ def test_patterns_that_hang_backtrackers(pattern: str, text: str, expected: bool
     assert Grammar.from_json_schema({"type": "string", "pattern": pattern}).matches(json.dumps(text)) is expected
 
 
+def test_long_patterns_are_denied() -> None:
+    """What thousands of parts, one behind the other, must not be is anything else, as a value and as a name."""
+    pattern = "^" + "(ab|c)" * 2_000 + "$"
+    value = Grammar.from_json_schema({"type": "string", "not": {"pattern": pattern}})
+    name = Grammar.from_json_schema({"type": "object", "patternProperties": {pattern: False}, "minProperties": 1})
+    for text, expected in (("c" * 2_000, False), ("c" * 1_999, True), ("c" * 1_999 + "ab", False)):
+        assert value.matches(f'"{text}"') is expected
+        assert name.matches(f'{{"{text}": 1}}') is expected
+
+
 def test_an_exponential_pattern_answers_or_hits_the_limit() -> None:
     """Where the automaton itself is exponential, masks still come at once, and the shortest text too."""
     grammar = Grammar.from_json_schema({"type": "string", "pattern": "^(a|b)*a(a|b){30}$"})
