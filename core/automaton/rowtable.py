@@ -183,7 +183,7 @@ class RowTable:
         size: cython.int = len(self.table_array) + len(self.cut_array) + self.bound_room
         if self.room > self.base_count:
             size += _FACTS * self.room + self.mask + 1
-        return 4 * size + 400 * (len(self.functions) - self.base_functions)  # measured
+        return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
 
     # -- states ------------------------------------------------------------------------------------------------
 
@@ -341,12 +341,11 @@ class RowTable:
     def _made(self, kind: cython.int) -> cython.int:
         """The state of a kind, inside a character, of the function that was made."""
         if self.cuts > 1:
-            function = self.cut_array[: 2 * self.cuts]
-            key = function.tobytes()
+            key = self.cut_array[: 2 * self.cuts].tobytes()  # a string is nothing to the garbage collector
             number = self.function_numbers.get(key)
             if number is None:
                 number = self.function_numbers[key] = len(self.functions)
-                self.functions.append(function)
+                self.functions.append(key)
             return self._state(kind, number)
         target: cython.int = self.cut[1]
         if target == _DEAD or kind == _UTF8 or kind == _HEX:  # the character is complete
@@ -385,7 +384,7 @@ class RowTable:
         target: cython.int = _DEAD
         source: cython.int[::1] = self.base
         if kind > _ESCAPE and about >= 0:
-            source = self.functions[about]
+            source = array("i", self.functions[about])
         i: cython.int
         for i in range(at, at + 256):
             row[i] = _DEAD

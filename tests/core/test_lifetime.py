@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Grammar, ToolGrammarError, Vocabulary
+from toolgrammar.core.automaton import COMPILED
 from toolgrammar.tools import Tool, ToolSet
 
 WORDS = [b'{"', b'": ', b'": "', b'", "', b'"}}', b"true", b"null", b"12", b"ab", b"abc", b"the ", "é".encode()]
@@ -103,3 +105,18 @@ def test_a_dropped_tool_set_is_freed_at_once() -> None:
     chosen = ["object", "array", "branches", "strings", "formats"]
     tools = [Tool(f"tool_{at}", "", {"properties": {"a": SCHEMAS[name]}}) for at, name in enumerate(chosen)]
     assert left_behind(lambda: write(ToolSet(tools).grammar(tool_choice="required"))) == 0
+
+
+@pytest.mark.skipif(not COMPILED, reason="interpreted, every value is an object of Python's")
+def test_masks_are_no_objects_for_the_collector() -> None:
+    """Hundreds of masks that were made for a text, and none at which the garbage collector would look."""
+    constraint = Grammar.from_regex("([a-c]|[b-d]e|,){0,400}").bind(VOCABULARY)
+    matcher = constraint.matcher()
+    out = np.zeros(constraint.words, dtype=np.uint32)
+    before = {id(each) for each in gc.get_objects()}
+    for token in b"abbe,ccde" * 30:
+        matcher.fill_mask(out)
+        assert matcher.accept(token)
+    kinds = Counter(type(each).__name__ for each in gc.get_objects() if id(each) not in before)
+    assert constraint.counters()["states"] > 200
+    assert kinds["Mask"] == 0
