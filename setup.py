@@ -41,7 +41,7 @@ COMPILED = (
 )
 
 #: Modules of numbers that compiled ones have as constants of C.
-CONSTANTS = ("core/automaton/layout.py",)
+CONSTANTS = ("core/automaton/layout.py", "core/language/kinds.py", "core/language/termkinds.py")
 
 #: What Cython writes for every module that has arrays: written and compiled once for all of them.
 SHARED = "toolgrammar.core._cython"

@@ -16,10 +16,10 @@ _ZERO = {code: array(code, [0]) for code in "BHIQhiq"}
 
 @cython.cfunc
 def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
-    """A copy of an array with room for ``size`` items, zero-filled; ``old`` None: nothing but zeros."""
+    """A copy of an array, or of a view of one, with room for ``size`` items, zero-filled; None: nothing but zeros."""
     new = _ZERO[code] * size
     if old is not None:
-        new[: len(old)] = old
+        memoryview(new)[: len(old)] = memoryview(old)
     return new
 
 
@@ -27,5 +27,5 @@ def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
 def copied(code: str, view: object) -> object:
     """A view's items as an array."""
     found = array(code)
-    found.frombytes(memoryview(view).tobytes())
+    found.frombytes(memoryview(view).cast("B"))
     return found

@@ -77,8 +77,8 @@ class Atoms:
         """Register a JSON string of so many characters (``most`` -1: no bound); returns its atom position."""
         number: cython.int = self.counted_used
         if number == len(self.least):
-            self.least = grown(array("q", self.least), "q", 2 * number)
-            self.most = grown(array("q", self.most), "q", 2 * number)
+            self.least = grown(self.least, "q", 2 * number)
+            self.most = grown(self.most, "q", 2 * number)
         self.least[number] = least
         self.most[number] = layout.UNBOUNDED if most < 0 else most
         self.counted_used = number + 1

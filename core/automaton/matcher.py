@@ -217,6 +217,7 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
     """
 
+    __weakref__: object
     _constraint: object
     _engine: Engine
     _automaton: object

@@ -41,7 +41,7 @@ PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 
 #: Bytes of a store in which nothing was derived yet (measured).
-STORE_BYTES = 160_000
+STORE_BYTES = 140_000
 
 #: For how many states a store remembers the shortest completion, if it has at most so many bytes.
 MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512

@@ -1,6 +1,7 @@
 # What other compiled modules see of `states` in C.
 
 from ..arrays cimport grown
+from ..hashing cimport BASIS, mix
 from . cimport layout
 from .atoms cimport Atoms
 

@@ -6,8 +6,6 @@ Compiled where that is possible; ``states.pxd`` says what others see of it in C.
 
 from __future__ import annotations
 
-from array import array
-
 from ..errors import LimitError
 
 try:
@@ -17,15 +15,12 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..arrays import grown
+    from ..hashing import BASIS, mix
     from . import layout
     from .atoms import Atoms
 
 #: How many threads a state may have; a power of two.
 MAX_THREADS = 2_048
-
-# The 64-bit FNV-1a hash: offset basis and prime.
-FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
-FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
 
 
 @cython.cclass
@@ -153,8 +148,8 @@ class Automaton(Atoms):
                     f"a text can be read in more than {MAX_THREADS:,} ways at once",
                     hint="give each alternative of anyOf, oneOf and not a property with its own const",
                 )
-            self.next_rest = grown(array("i", self.next_rest), "i", 2 * n)
-            self.next_atom = grown(array("q", self.next_atom), "q", 2 * n)
+            self.next_rest = grown(self.next_rest, "i", 2 * n)
+            self.next_atom = grown(self.next_atom, "q", 2 * n)
         self.next_atom[n] = atom
         self.next_rest[n] = rest
         self.next_count = n + 1
@@ -213,17 +208,11 @@ class Automaton(Atoms):
         self._sort()
         n: cython.int = self.next_count
         i: cython.int
-        mixed: cython.ulonglong = FNV_BASIS + n + (1 if self.next_accepts else 0)
+        hashed: cython.ulonglong = BASIS + n + (1 if self.next_accepts else 0)
         for i in range(n):
-            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_atom[i])) * FNV_PRIME
-            if not cython.compiled:
-                mixed &= 0xFFFFFFFFFFFFFFFF
-            mixed = (mixed ^ cython.cast(cython.ulonglong, self.next_rest[i])) * FNV_PRIME
-            if not cython.compiled:
-                mixed &= 0xFFFFFFFFFFFFFFFF
-            mixed ^= mixed >> 29
+            hashed = mix(mix(hashed, self.next_atom[i]), self.next_rest[i])
         size: cython.ulonglong = len(self.table)
-        slot: cython.ulonglong = mixed & (size - 1)
+        slot: cython.ulonglong = hashed & (size - 1)
         found: cython.int
         while True:
             found = self.table[slot] - 1
@@ -275,16 +264,10 @@ class Automaton(Atoms):
         for state in range(self.state_used):
             n: cython.int = self.state_count[state]
             at: cython.int = self.state_at[state]
-            mixed: cython.ulonglong = FNV_BASIS + n + self.state_accepts[state]
+            hashed: cython.ulonglong = BASIS + n + self.state_accepts[state]
             for i in range(n):
-                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_atom[at + i])) * FNV_PRIME
-                if not cython.compiled:
-                    mixed &= 0xFFFFFFFFFFFFFFFF
-                mixed = (mixed ^ cython.cast(cython.ulonglong, self.thread_rest[at + i])) * FNV_PRIME
-                if not cython.compiled:
-                    mixed &= 0xFFFFFFFFFFFFFFFF
-                mixed ^= mixed >> 29
-            slot: cython.ulonglong = mixed & (size - 1)
+                hashed = mix(mix(hashed, self.thread_atom[at + i]), self.thread_rest[at + i])
+            slot: cython.ulonglong = hashed & (size - 1)
             while table[slot] != 0:
                 slot = (slot + 1) & (size - 1)
             table[slot] = state + 1

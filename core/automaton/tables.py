@@ -292,7 +292,7 @@ class Tables:
             token: cython.int = self.trie.token[node]
             while token >= 0:
                 if self.closing_count == len(self.closing):
-                    self.closing = grown(array("i", self.closing), "i", 2 * self.closing_count)
+                    self.closing = grown(self.closing, "i", 2 * self.closing_count)
                 self.closing[self.closing_count] = token
                 self.closing_count += 1
                 token = self.trie.same[token]

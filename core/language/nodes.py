@@ -13,10 +13,7 @@ own: grammars may be thousands of levels deep.
 
 from __future__ import annotations
 
-from array import array
-
 from ..errors import GrammarError
-from . import kinds
 
 try:
     import cython
@@ -24,38 +21,19 @@ except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
+    from cython.cimports.toolgrammar.core.arrays import grown
+    from cython.cimports.toolgrammar.core.language import kinds
     from cython.cimports.toolgrammar.core.language.nodetable import NodeTable
 else:
+    from ..arrays import grown
+    from . import kinds
     from .nodetable import NodeTable
-
-from .nodetable import _wider
 
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
 
 #: One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then another node.
 Head = tuple[int, int]
-
-# What ``kinds.py`` says, as constants of C.
-_DYNAMIC = cython.declare(cython.int, kinds.DYNAMIC)
-_SEQ = cython.declare(cython.int, kinds.SEQ)
-_ALT = cython.declare(cython.int, kinds.ALT)
-_REPEAT = cython.declare(cython.int, kinds.REPEAT)
-_WORDS = cython.declare(cython.int, kinds.WORDS)
-_LAZY = cython.declare(cython.int, kinds.LAZY)
-_KIND = cython.declare(cython.int, kinds.KIND)
-_A = cython.declare(cython.int, kinds.A)
-_B = cython.declare(cython.int, kinds.B)
-_C = cython.declare(cython.int, kinds.C)
-_HAS_TEXT = cython.declare(cython.int, kinds.HAS_TEXT)
-_NULLABLE = cython.declare(cython.int, kinds.NULLABLE)
-_HEADS = cython.declare(cython.int, kinds.HEADS)
-_MARK = cython.declare(cython.int, kinds.MARK)
-_WIDTH = cython.declare(cython.int, kinds.WIDTH)
-_NO = cython.declare(cython.int, kinds.NO)
-_YES = cython.declare(cython.int, kinds.YES)
-_EMPTY = cython.declare(cython.int, kinds.EMPTY)
-_EPSILON = cython.declare(cython.int, kinds.EPSILON)
 
 
 def _left_recursion() -> GrammarError:
@@ -66,7 +44,7 @@ def _left_recursion() -> GrammarError:
 @cython.inline
 @cython.exceptval(check=False)
 def _cell(nodes: Nodes, node: cython.int, column: cython.int) -> cython.int:
-    return nodes._cells[node * _WIDTH + column]
+    return nodes._cells[node * kinds.WIDTH + column]
 
 
 @cython.cclass
@@ -98,10 +76,11 @@ class Nodes(NodeTable):
     def __init__(self, terms=None, *, shared=False):
         NodeTable.__init__(self, terms, shared)
         self._opening = set()
-        self.head_pool = array("i", bytes(4 * 256))
+        self.head_pool = grown(None, "i", 256)
         self._heads = self.head_pool
         self._heads_used = 1  # no heads: the same for all that have none
-        self._cells[_EMPTY * _WIDTH + _HEADS] = self._cells[_EPSILON * _WIDTH + _HEADS] = 1
+        for node in (kinds.EMPTY, kinds.EPSILON):
+            self._cells[node * kinds.WIDTH + kinds.HEADS] = 1
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -117,7 +96,7 @@ class Nodes(NodeTable):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _expand(self, node: cython.int) -> cython.int:
-        current: cython.int = _cell(self, node, _C) - 1
+        current: cython.int = _cell(self, node, kinds.C) - 1
         if current >= 0:
             return current
         if node in self._opening:
@@ -126,27 +105,27 @@ class Nodes(NodeTable):
         current = node
         self._opening.add(node)
         try:
-            while _cell(self, current, _KIND) == _LAZY:
-                if _cell(self, current, _C):
-                    current = _cell(self, current, _C) - 1
+            while _cell(self, current, kinds.KIND) == kinds.LAZY:
+                if _cell(self, current, kinds.C):
+                    current = _cell(self, current, kinds.C) - 1
                     break
                 if current in chain:
                     raise _left_recursion()
                 chain.append(current)
-                current = self._things[_cell(self, current, _A)]()
+                current = self._things[_cell(self, current, kinds.A)]()
                 self._check(current)
         finally:
             self._opening.discard(node)
         for each in chain:
             node = each
-            self._cells[node * _WIDTH + _C] = current + 1
-            self._things[_cell(self, node, _A)] = None  # free what the closure holds
+            self._cells[node * kinds.WIDTH + kinds.C] = current + 1
+            self._things[_cell(self, node, kinds.A)] = None  # free what the closure holds
         return current
 
     def nullable(self, node: cython.int):
         """Whether the empty text is in the language."""
         self._check(node)
-        return self._answer(node, _NULLABLE) == _YES
+        return self._answer(node, kinds.NULLABLE) == kinds.YES
 
     def is_empty(self, node: cython.int):
         """Whether the language has no text at all.
@@ -155,7 +134,7 @@ class Nodes(NodeTable):
         decides. Recursion is the least fixpoint (a rule that can only finish through itself is empty).
         """
         self._check(node)
-        return self._answer(node, _HAS_TEXT) == _NO
+        return self._answer(node, kinds.HAS_TEXT) == kinds.NO
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -164,16 +143,16 @@ class Nodes(NodeTable):
         known: cython.int = _cell(self, node, question)
         if known:
             return known
-        if question == _HAS_TEXT:  # known of its parts?
-            part: cython.int = _cell(self, node, _B)
-            if _cell(self, node, _KIND) == _LAZY:
-                known = 0 if part < 0 else _cell(self, part, _HAS_TEXT)
-            elif _cell(self, node, _KIND) == _SEQ:
-                known = _cell(self, part, _HAS_TEXT)
-                part = _cell(self, _cell(self, node, _A), _HAS_TEXT)
-                known = _NO if known == _NO or part == _NO else _YES if known and part else 0
+        if question == kinds.HAS_TEXT:  # known of its parts?
+            part: cython.int = _cell(self, node, kinds.B)
+            if _cell(self, node, kinds.KIND) == kinds.LAZY:
+                known = 0 if part < 0 else _cell(self, part, kinds.HAS_TEXT)
+            elif _cell(self, node, kinds.KIND) == kinds.SEQ:
+                known = _cell(self, part, kinds.HAS_TEXT)
+                part = _cell(self, _cell(self, node, kinds.A), kinds.HAS_TEXT)
+                known = kinds.NO if known == kinds.NO or part == kinds.NO else kinds.YES if known and part else 0
             if known:
-                self._cells[node * _WIDTH + question] = known
+                self._cells[node * kinds.WIDTH + question] = known
                 return known
         start: cython.int = self._top
         try:
@@ -187,7 +166,7 @@ class Nodes(NodeTable):
     def _leave(self) -> cython.void:
         """Take the last node in progress from the stack."""
         self._top -= 4
-        self._cells[self._stack[self._top] * _WIDTH + _MARK] = self._stack[self._top + 3]
+        self._cells[self._stack[self._top] * kinds.WIDTH + kinds.MARK] = self._stack[self._top + 3]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -198,8 +177,8 @@ class Nodes(NodeTable):
         self._push(node)
         self._push(0)
         self._push(at)
-        self._push(_cell(self, node, _MARK))
-        self._cells[node * _WIDTH + _MARK] = at + 1
+        self._push(_cell(self, node, kinds.MARK))
+        self._cells[node * kinds.WIDTH + kinds.MARK] = at + 1
         return 0
 
     @cython.cfunc
@@ -220,7 +199,7 @@ class Nodes(NodeTable):
             node = self._stack[at]
             verdict = 0
             while not verdict:
-                if answer and answer == (_YES if self._is_any(node) else _NO):
+                if answer and answer == (kinds.YES if self._is_any(node) else kinds.NO):
                     verdict = answer
                     break
                 answer = 0
@@ -231,11 +210,11 @@ class Nodes(NodeTable):
                 self._stack[at + 1] += 1
                 answer = _cell(self, child, question)
                 if not answer:
-                    mark = _cell(self, child, _MARK) - 1
+                    mark = _cell(self, child, kinds.MARK) - 1
                     if mark < start:
                         self._meet(child)
                         break
-                    answer = _NO
+                    answer = kinds.NO
                     if mark < self._stack[at + 2]:
                         self._stack[at + 2] = mark
             if not verdict:
@@ -243,11 +222,11 @@ class Nodes(NodeTable):
             answer = verdict
             lowest = self._stack[at + 2]
             self._leave()
-            if verdict == _YES or lowest >= at:
-                self._cells[node * _WIDTH + question] = verdict
+            if verdict == kinds.YES or lowest >= at:
+                self._cells[node * kinds.WIDTH + question] = verdict
             if at == start:
                 return verdict
-            if verdict == _NO and lowest < self._stack[at - 2]:
+            if verdict == kinds.NO and lowest < self._stack[at - 2]:
                 self._stack[at - 2] = lowest
 
     @cython.cfunc
@@ -255,30 +234,30 @@ class Nodes(NodeTable):
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
         """Whether one child that says yes decides; else one that says no does."""
-        return _cell(self, node, _KIND) == _ALT or _cell(self, node, _KIND) == _WORDS
+        return _cell(self, node, kinds.KIND) == kinds.ALT or _cell(self, node, kinds.KIND) == kinds.WORDS
 
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
         """The child that is to be asked, or the answer without one: -1 for "no", -2 for "yes"."""
-        kind: cython.int = _cell(self, node, _KIND)
-        a: cython.int = _cell(self, node, _A)
-        b: cython.int = _cell(self, node, _B)
-        if kind == _SEQ:
+        kind: cython.int = _cell(self, node, kinds.KIND)
+        a: cython.int = _cell(self, node, kinds.A)
+        b: cython.int = _cell(self, node, kinds.B)
+        if kind == kinds.SEQ:
             return a if number == 0 else b if number == 1 else -2
-        if kind == _ALT:
+        if kind == kinds.ALT:
             return self._parts[a + number] if number < b else -1
-        if kind == _WORDS:
-            if question == _NULLABLE:
-                return self._follows[a] if number == 0 and self._is_whole(a, _cell(self, node, _C)) else -1
+        if kind == kinds.WORDS:
+            if question == kinds.NULLABLE:
+                return self._follows[a] if number == 0 and self._is_whole(a, _cell(self, node, kinds.C)) else -1
             return self._follows[a + number] if a + number < b else -1
         if number:
             return -2
-        if kind == _REPEAT:
+        if kind == kinds.REPEAT:
             return -2 if b == 0 else a
-        if kind == _LAZY:
-            return self._expand(node) if question == _NULLABLE or b < 0 else b
-        if kind == _DYNAMIC:
+        if kind == kinds.LAZY:
+            return self._expand(node) if question == kinds.NULLABLE or b < 0 else b
+        if kind == kinds.DYNAMIC:
             return b
         return -2 if b == 0 and self.terms.nullable(a) else -1  # TEXT
 
@@ -295,7 +274,7 @@ class Nodes(NodeTable):
         the heads, and the empty text if `nullable`; no head leads to an empty language."""
         self._check(node)
         self._need_heads(node)
-        at: cython.int = _cell(self, node, _HEADS)
+        at: cython.int = _cell(self, node, kinds.HEADS)
         count: cython.int = self._heads[at - 1]
         return tuple([(self._heads[at + 2 * i], self._heads[at + 2 * i + 1]) for i in range(count)])
 
@@ -303,7 +282,7 @@ class Nodes(NodeTable):
         """Where in `head_pool` the heads of ``node`` are: their number, then for each its atom and what remains."""
         self._check(node)
         self._need_heads(node)
-        return _cell(self, node, _HEADS) - 1
+        return _cell(self, node, kinds.HEADS) - 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -312,7 +291,7 @@ class Nodes(NodeTable):
         start: cython.int = self._top
         at: cython.int = start
         child: cython.int
-        if _cell(self, node, _HEADS) > 0:
+        if _cell(self, node, kinds.HEADS) > 0:
             return 0
         try:
             self._begin(node)
@@ -330,101 +309,101 @@ class Nodes(NodeTable):
                 self._top = at + 2
             while self._top > start:  # left by an error
                 self._top -= 2
-                if _cell(self, self._stack[self._top], _HEADS) < 0:
-                    self._cells[self._stack[self._top] * _WIDTH + _HEADS] = 0
+                if _cell(self, self._stack[self._top], kinds.HEADS) < 0:
+                    self._cells[self._stack[self._top] * kinds.WIDTH + kinds.HEADS] = 0
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _begin(self, node: cython.int) -> cython.int:
-        if _cell(self, node, _HEADS) < 0:
+        if _cell(self, node, kinds.HEADS) < 0:
             raise _left_recursion()
         self._push(node)
         self._push(0)
-        self._cells[node * _WIDTH + _HEADS] = -1
+        self._cells[node * kinds.WIDTH + kinds.HEADS] = -1
         return 0
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _first(self, node: cython.int, at: cython.int) -> cython.int:
         """The next of the nodes with which ``node`` may begin whose heads are not known yet, or -1."""
-        kind: cython.int = _cell(self, node, _KIND)
-        a: cython.int = _cell(self, node, _A)
-        b: cython.int = _cell(self, node, _B)
+        kind: cython.int = _cell(self, node, kinds.KIND)
+        a: cython.int = _cell(self, node, kinds.A)
+        b: cython.int = _cell(self, node, kinds.B)
         child: cython.int
         number: cython.int
         while True:
             number = self._stack[at + 1]
             self._stack[at + 1] = number + 1
-            if kind == _ALT:
+            if kind == kinds.ALT:
                 if number == b:
                     return -1
                 child = self._parts[a + number]
-            elif kind == _SEQ:
-                if number == 2 or self._answer(b, _HAS_TEXT) == _NO:
+            elif kind == kinds.SEQ:
+                if number == 2 or self._answer(b, kinds.HAS_TEXT) == kinds.NO:
                     return -1
-                if number == 1 and self._answer(a, _NULLABLE) == _NO:
+                if number == 1 and self._answer(a, kinds.NULLABLE) == kinds.NO:
                     return -1
                 child = b if number else a
-            elif number or kind <= _DYNAMIC:
+            elif number or kind <= kinds.DYNAMIC:
                 return -1
-            elif kind == _REPEAT:
+            elif kind == kinds.REPEAT:
                 child = a
-            elif kind == _LAZY:
+            elif kind == kinds.LAZY:
                 child = self._expand(node)
-            elif self._is_whole(a, _cell(self, node, _C)):
+            elif self._is_whole(a, _cell(self, node, kinds.C)):
                 child = self._follows[a]
             else:
                 return -1
-            if _cell(self, child, _KIND) > _DYNAMIC and _cell(self, child, _HEADS) <= 0:
-                if kind == _LAZY or self._answer(child, _HAS_TEXT) == _YES:
+            if _cell(self, child, kinds.KIND) > kinds.DYNAMIC and _cell(self, child, kinds.HEADS) <= 0:
+                if kind == kinds.LAZY or self._answer(child, kinds.HAS_TEXT) == kinds.YES:
                     return child
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _gather(self, node: cython.int) -> cython.int:
         """Lay the heads of a node, once those of what it begins with are known."""
-        kind: cython.int = _cell(self, node, _KIND)
-        a: cython.int = _cell(self, node, _A)
-        b: cython.int = _cell(self, node, _B)
+        kind: cython.int = _cell(self, node, kinds.KIND)
+        a: cython.int = _cell(self, node, kinds.A)
+        b: cython.int = _cell(self, node, kinds.B)
         start: cython.int = self._top
         i: cython.int
-        if kind == _LAZY:
+        if kind == kinds.LAZY:
             a = self._expand(node)
-            if _cell(self, a, _KIND) > _DYNAMIC:
-                self._cells[node * _WIDTH + _HEADS] = _cell(self, a, _HEADS)
+            if _cell(self, a, kinds.KIND) > kinds.DYNAMIC:
+                self._cells[node * kinds.WIDTH + kinds.HEADS] = _cell(self, a, kinds.HEADS)
                 return 0
-            self._add(a, _EPSILON)
-        elif kind == _SEQ:
-            if self._answer(b, _HAS_TEXT) == _YES:
+            self._add(a, kinds.EPSILON)
+        elif kind == kinds.SEQ:
+            if self._answer(b, kinds.HAS_TEXT) == kinds.YES:
                 self._add(a, b)
-                if self._answer(a, _NULLABLE) == _YES:
-                    self._add(b, _EPSILON)
+                if self._answer(a, kinds.NULLABLE) == kinds.YES:
+                    self._add(b, kinds.EPSILON)
                     self._distinct(start, 2)
-        elif kind == _ALT:
+        elif kind == kinds.ALT:
             for i in range(a, a + b):
-                self._add(self._parts[i], _EPSILON)
+                self._add(self._parts[i], kinds.EPSILON)
             self._distinct(start, 2)
-        elif kind == _REPEAT:
-            i = _cell(self, node, _C)
+        elif kind == kinds.REPEAT:
+            i = _cell(self, node, kinds.C)
             self._add(a, self._repeat(a, b - 1 if b else 0, -1 if i < 0 else i - 1))
-        elif kind == _WORDS:
-            self._add_words(a, b, _cell(self, node, _C))
+        elif kind == kinds.WORDS:
+            self._add_words(a, b, _cell(self, node, kinds.C))
         else:
             self._push(node)
-            self._push(_EPSILON)
+            self._push(kinds.EPSILON)
         size: cython.int = self._top - start
         at: cython.int = self._heads_used
         if size == 0:
-            self._cells[node * _WIDTH + _HEADS] = 1
+            self._cells[node * kinds.WIDTH + kinds.HEADS] = 1
             return 0
         if at + size + 1 > len(self._heads):
-            self.head_pool = _wider(self.head_pool, 2 * at + size)
+            self.head_pool = grown(self.head_pool, "i", 2 * at + size)
             self._heads = self.head_pool
         self._heads[at] = size // 2
         for i in range(size):
             self._heads[at + 1 + i] = self._stack[start + i]
-        self._cells[node * _WIDTH + _HEADS] = at + 1
+        self._cells[node * kinds.WIDTH + kinds.HEADS] = at + 1
         self._heads_used = at + 1 + size
         self._top = start
         return 0
@@ -434,13 +413,13 @@ class Nodes(NodeTable):
     def _add(self, node: cython.int, right: cython.int) -> cython.int:
         """Push the heads of a node, if it has a text, followed by what is not empty."""
         i: cython.int
-        if self._answer(node, _HAS_TEXT) == _NO:
+        if self._answer(node, kinds.HAS_TEXT) == kinds.NO:
             return 0
-        if _cell(self, node, _KIND) <= _DYNAMIC:
+        if _cell(self, node, kinds.KIND) <= kinds.DYNAMIC:
             self._push(node)
             self._push(right)
             return 0
-        at: cython.int = _cell(self, node, _HEADS)
+        at: cython.int = _cell(self, node, kinds.HEADS)
         for i in range(at, at + 2 * self._heads[at - 1], 2):
             self._push(self._heads[i])
             self._push(self._seq(self._heads[i + 1], right))
@@ -460,7 +439,7 @@ class Nodes(NodeTable):
         word: bytes
         other: bytes
         if self._is_whole(first, depth):
-            self._add(self._follows[first], _EPSILON)
+            self._add(self._follows[first], kinds.EPSILON)
             first += 1
         while first < end:
             word = self._words[first]
@@ -483,13 +462,13 @@ class Nodes(NodeTable):
                     byte += 1
                 common = byte
                 rest = self._list(first, low, common)
-            if self._answer(rest, _HAS_TEXT) == _YES:
+            if self._answer(rest, kinds.HAS_TEXT) == kinds.YES:
                 if common == len(word) and low == first + 1:  # a single word: it joins what follows, as in `seq`
-                    is_seq: cython.bint = _cell(self, rest, _KIND) == _SEQ
-                    joined = self._joined(word[depth:], _cell(self, rest, _A) if is_seq else rest)
+                    is_seq: cython.bint = _cell(self, rest, kinds.KIND) == kinds.SEQ
+                    joined = self._joined(word[depth:], _cell(self, rest, kinds.A) if is_seq else rest)
                     if joined >= 0:
                         self._push(joined)
-                        self._push(_cell(self, rest, _B) if is_seq else _EPSILON)
+                        self._push(_cell(self, rest, kinds.B) if is_seq else kinds.EPSILON)
                         first = low
                         continue
                 self._push(self._literal(word[depth:common]))

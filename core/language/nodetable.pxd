@@ -1,5 +1,9 @@
 # What `nodes` sees of `nodetable` in C.
 
+from ..arrays cimport grown
+from ..hashing cimport BASIS, mix
+from . cimport kinds
+
 cdef class NodeTable:
     cdef readonly object terms
     cdef readonly object known

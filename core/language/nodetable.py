@@ -8,10 +8,7 @@ stands in one list.
 
 from __future__ import annotations
 
-from array import array
-
 from ..errors import LimitError
-from . import kinds
 from .terms import Terms
 
 try:
@@ -19,52 +16,17 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from ..hashing import BASIS, mix
+    from . import kinds
+
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
 
-# What ``kinds.py`` says, as constants of C.
-_LITERAL = cython.declare(cython.int, kinds.LITERAL)
-_TEXT = cython.declare(cython.int, kinds.TEXT)
-_COUNTED = cython.declare(cython.int, kinds.COUNTED)
-_SPECIAL = cython.declare(cython.int, kinds.SPECIAL)
-_DYNAMIC = cython.declare(cython.int, kinds.DYNAMIC)
-_EMPTY_KIND = cython.declare(cython.int, kinds.EMPTY_KIND)
-_EPSILON_KIND = cython.declare(cython.int, kinds.EPSILON_KIND)
-_SEQ = cython.declare(cython.int, kinds.SEQ)
-_ALT = cython.declare(cython.int, kinds.ALT)
-_REPEAT = cython.declare(cython.int, kinds.REPEAT)
-_WORDS = cython.declare(cython.int, kinds.WORDS)
-_LAZY = cython.declare(cython.int, kinds.LAZY)
-_MAX_JOINED = cython.declare(cython.int, kinds.MAX_JOINED)
-_KIND = cython.declare(cython.int, kinds.KIND)
-_A = cython.declare(cython.int, kinds.A)
-_B = cython.declare(cython.int, kinds.B)
-_C = cython.declare(cython.int, kinds.C)
-_HASH = cython.declare(cython.int, kinds.HASH)
-_HAS_TEXT = cython.declare(cython.int, kinds.HAS_TEXT)
-_NULLABLE = cython.declare(cython.int, kinds.NULLABLE)
-_WIDTH = cython.declare(cython.int, kinds.WIDTH)
-_NO = cython.declare(cython.int, kinds.NO)
-_YES = cython.declare(cython.int, kinds.YES)
-_EMPTY = cython.declare(cython.int, kinds.EMPTY)
-_EPSILON = cython.declare(cython.int, kinds.EPSILON)
 
 #: From how many entries on duplicates are found by hashing.
 _MANY = cython.declare(cython.int, 16)
-
-_FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
-_FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _mix(mixed: cython.ulonglong, value: cython.longlong) -> cython.ulonglong:
-    """A hash (FNV-1a, by words), gone on with."""
-    mixed = (mixed ^ cython.cast(cython.ulonglong, value)) * _FNV_PRIME
-    if not cython.compiled:
-        mixed &= 0xFFFFFFFFFFFFFFFF
-    return mixed ^ (mixed >> 29)
 
 
 @cython.cfunc
@@ -75,18 +37,11 @@ def _folded(mixed: cython.ulonglong) -> cython.int:
     return cython.cast(cython.int, (mixed ^ (mixed >> 33)) & 0x3FFFFFFF) + 1
 
 
-def _wider(old, size: int):
-    """A copy of an array with room for ``size`` items, zero-filled."""
-    new = array(old.typecode, bytes(size * old.itemsize))
-    new[: len(old)] = old
-    return new
-
-
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 def _cell(table: NodeTable, node: cython.int, column: cython.int) -> cython.int:
-    return table._cells[node * _WIDTH + column]
+    return table._cells[node * kinds.WIDTH + column]
 
 
 @cython.cclass
@@ -100,28 +55,28 @@ class NodeTable:
         self.known = {}
         self.builders = {}
         self.weight = 0
-        self._cells_array = array("i", bytes(4 * _WIDTH * 128))
+        self._cells_array = grown(None, "i", kinds.WIDTH * 128)
         self._cells = self._cells_array
-        self._table = array("i", bytes(4 * 256))
+        self._table = grown(None, "i", 256)
         self._things = []
         self._literals = {}
         self._specials = {}
         self._rules = {}
         self._places = {}
-        self._parts_array = array("i", bytes(4 * 128))
+        self._parts_array = grown(None, "i", 128)
         self._parts = self._parts_array
         self._words = []
-        self._follows_array = array("i", bytes(4 * 32))
+        self._follows_array = grown(None, "i", 32)
         self._follows = self._follows_array
-        self._sums_array = array("q", bytes(8 * 33))
+        self._sums_array = grown(None, "q", 33)
         self._sums = self._sums_array
-        self._stack_array = array("i", bytes(4 * 64))
+        self._stack_array = grown(None, "i", 64)
         self._stack = self._stack_array
         self._count = self._parts_used = self._top = self._slot = 0
-        self.EMPTY = self._new(_EMPTY_KIND, 0, 0, 0, 0)
-        self.EPSILON = self._new(_EPSILON_KIND, 0, 0, 0, 0)
-        self._learn(_EMPTY, _NO, _NO)
-        self._learn(_EPSILON, _YES, _YES)
+        self.EMPTY = self._new(kinds.EMPTY_KIND, 0, 0, 0, 0)
+        self.EPSILON = self._new(kinds.EPSILON_KIND, 0, 0, 0, 0)
+        self._learn(kinds.EMPTY, kinds.NO, kinds.NO)
+        self._learn(kinds.EPSILON, kinds.YES, kinds.YES)
 
     def __len__(self):
         return self._count
@@ -148,14 +103,14 @@ class NodeTable:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _learn(self, node: cython.int, has_text: cython.int, nullable: cython.int) -> cython.void:
-        self._cells[node * _WIDTH + _HAS_TEXT] = has_text
-        self._cells[node * _WIDTH + _NULLABLE] = nullable
+        self._cells[node * kinds.WIDTH + kinds.HAS_TEXT] = has_text
+        self._cells[node * kinds.WIDTH + kinds.NULLABLE] = nullable
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _push(self, value: cython.int) -> cython.int:
         if self._top == len(self._stack):
-            self._stack_array = _wider(self._stack_array, 2 * self._top)
+            self._stack_array = grown(self._stack_array, "i", 2 * self._top)
             self._stack = self._stack_array
         self._stack[self._top] = value
         self._top += 1
@@ -168,19 +123,20 @@ class NodeTable:
         node: cython.int = self._count
         if node >= self._room:
             raise LimitError(f"the grammar needs more than {kinds.MAX_NODES:,} states", hint="split the schema")
-        at: cython.int = node * _WIDTH
-        if at + _WIDTH > len(self._cells):
-            self._cells_array = _wider(self._cells_array, 2 * len(self._cells))
+        at: cython.int = node * kinds.WIDTH
+        if at + kinds.WIDTH > len(self._cells):
+            self._cells_array = grown(self._cells_array, "i", 2 * len(self._cells))
             self._cells = self._cells_array
-        self._cells[at + _KIND] = kind
-        self._cells[at + _A] = a
-        self._cells[at + _B] = b
-        self._cells[at + _C] = c
-        self._cells[at + _HASH] = mixed
-        if kind <= _SPECIAL:
-            self._cells[at + _HAS_TEXT] = _YES
-        if kind <= _DYNAMIC and kind != _TEXT:
-            self._cells[at + _NULLABLE] = _NO  # a DYNAMIC place is never skipped: the text decides when it gets there
+        self._cells[at + kinds.KIND] = kind
+        self._cells[at + kinds.A] = a
+        self._cells[at + kinds.B] = b
+        self._cells[at + kinds.C] = c
+        self._cells[at + kinds.HASH] = mixed
+        if kind <= kinds.SPECIAL:
+            self._cells[at + kinds.HAS_TEXT] = kinds.YES
+        if kind <= kinds.DYNAMIC and kind != kinds.TEXT:
+            # A DYNAMIC place is never skipped: the text decides when it gets there.
+            self._cells[at + kinds.NULLABLE] = kinds.NO
         self._count = node + 1
         return node
 
@@ -193,10 +149,10 @@ class NodeTable:
         self._table[self._slot] = node + 1
         size: cython.int = len(self._table)
         if 2 * node > size:
-            self._table = array("i", bytes(8 * size))
+            self._table = grown(None, "i", 2 * size)
             size *= 2
             for node in range(self._count):
-                mixed = _cell(self, node, _HASH)
+                mixed = _cell(self, node, kinds.HASH)
                 if mixed:  # only these are looked for here
                     slot = mixed & (size - 1)
                     while self._table[slot]:
@@ -213,20 +169,26 @@ class NodeTable:
         slot: cython.int = mixed & (size - 1)
         node: cython.int
         at: cython.int
+        one: cython.int
+        two: cython.int
+        three: cython.int
         while True:
             node = self._table[slot] - 1
             if node < 0:
                 self._slot = slot
                 return -1
-            at = node * _WIDTH
-            if self._cells[at + _HASH] == mixed and self._cells[at + _KIND] == kind:
-                if kind == _ALT:
-                    if self._same_parts(self._cells[at + _A], self._cells[at + _B], a, b):
+            at = node * kinds.WIDTH
+            if self._cells[at + kinds.HASH] == mixed and self._cells[at + kinds.KIND] == kind:
+                one = self._cells[at + kinds.A]
+                two = self._cells[at + kinds.B]
+                three = self._cells[at + kinds.C]
+                if kind == kinds.ALT:
+                    if self._same_parts(one, two, a, b):
                         return node
-                elif kind == _WORDS:
-                    if self._cells[at + _C] == c and self._same_words(self._cells[at + _A], self._cells[at + _B], a, b):
+                elif kind == kinds.WORDS:
+                    if three == c and self._same_words(one, two, a, b):
                         return node
-                elif self._cells[at + _A] == a and self._cells[at + _B] == b and self._cells[at + _C] == c:
+                elif one == a and two == b and three == c:
                     return node
             slot = (slot + 1) & (size - 1)
 
@@ -258,7 +220,7 @@ class NodeTable:
     @cython.exceptval(-1, check=False)
     def _make(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
         """The node of a kind whose arguments are integers."""
-        mixed: cython.int = _folded(_mix(_mix(_mix(_mix(_FNV_BASIS, kind), a), b), c))
+        mixed: cython.int = _folded(mix(mix(mix(mix(BASIS, kind), a), b), c))
         node: cython.int = self._find(kind, a, b, c, mixed)
         return node if node >= 0 else self._enter(kind, a, b, c, mixed)
 
@@ -275,41 +237,41 @@ class NodeTable:
         if found is not None:
             return found
         if not data:
-            return _EPSILON
-        node: cython.int = self._new(_LITERAL, len(self._things), 0, 0, 0)
+            return kinds.EPSILON
+        node: cython.int = self._new(kinds.LITERAL, len(self._things), 0, 0, 0)
         self._things.append(data)
         self._literals[data] = node
         return node
 
     @cython.cfunc
     def _bytes(self, node: cython.int) -> bytes:
-        return self._things[_cell(self, node, _A)]
+        return self._things[_cell(self, node, kinds.A)]
 
     def text(self, term: int):
         """The strings of ``term``, written as UTF-8."""
         if self.terms.is_empty(term):
-            return _EMPTY
-        return _EPSILON if term == self.terms.EPSILON else self._make(_TEXT, term, 0, 0)
+            return kinds.EMPTY
+        return kinds.EPSILON if term == self.terms.EPSILON else self._make(kinds.TEXT, term, 0, 0)
 
     def json_string(self, term: int):
         """JSON strings (quotes included, any escapes) whose decoded value is in ``term``."""
         bounds = self.terms.length_bounds(term)
         if bounds is not None and bounds != (0, None):
             return self.counted(*bounds)
-        return _EMPTY if self.terms.is_empty(term) else self._make(_TEXT, term, 1, 0)
+        return kinds.EMPTY if self.terms.is_empty(term) else self._make(kinds.TEXT, term, 1, 0)
 
     def counted(self, least, most):
         """JSON strings of between ``least`` and ``most`` characters."""
         if most is not None and least > most:
-            return _EMPTY
+            return kinds.EMPTY
         endless = most is None or most > kinds.ENDLESS
-        return self._make(_COUNTED, 0, min(least, kinds.ENDLESS), -1 if endless else most)
+        return self._make(kinds.COUNTED, 0, min(least, kinds.ENDLESS), -1 if endless else most)
 
     def special(self, name: str):
         """The control token called ``name``."""
         found = self._specials.get(name)
         if found is None:
-            found = self._specials[name] = self._new(_SPECIAL, len(self._things), 0, 0, 0)
+            found = self._specials[name] = self._new(kinds.SPECIAL, len(self._things), 0, 0, 0)
             self._things.append(name)
         return found
 
@@ -322,16 +284,17 @@ class NodeTable:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
-        if left == _EMPTY or right == _EMPTY:
-            return _EMPTY
-        if left == _EPSILON:
+        if left == kinds.EMPTY or right == kinds.EMPTY:
+            return kinds.EMPTY
+        if left == kinds.EPSILON:
             return right
-        if right == _EPSILON:
+        if right == kinds.EPSILON:
             return left
         start: cython.int = self._top
-        while _cell(self, left, _KIND) == _SEQ:  # nested to the right, whatever the order in which parts come together
-            self._push(_cell(self, left, _A))
-            left = _cell(self, left, _B)
+        # Nested to the right, whatever the order in which parts come together.
+        while _cell(self, left, kinds.KIND) == kinds.SEQ:
+            self._push(_cell(self, left, kinds.A))
+            left = _cell(self, left, kinds.B)
         try:
             right = self._pair(left, right)
             while self._top > start:
@@ -346,25 +309,25 @@ class NodeTable:
     def _pair(self, left: cython.int, right: cython.int) -> cython.int:
         """Concatenation of two nodes that are more than the empty text, the first of them no SEQ."""
         joined: cython.int
-        if _cell(self, left, _KIND) == _LITERAL:
-            is_seq: cython.bint = _cell(self, right, _KIND) == _SEQ
-            joined = self._joined(self._bytes(left), _cell(self, right, _A) if is_seq else right)
+        if _cell(self, left, kinds.KIND) == kinds.LITERAL:
+            is_seq: cython.bint = _cell(self, right, kinds.KIND) == kinds.SEQ
+            joined = self._joined(self._bytes(left), _cell(self, right, kinds.A) if is_seq else right)
             if joined >= 0:
-                return self._make(_SEQ, joined, _cell(self, right, _B), 0) if is_seq else joined
-        return self._make(_SEQ, left, right, 0)
+                return self._make(kinds.SEQ, joined, _cell(self, right, kinds.B), 0) if is_seq else joined
+        return self._make(kinds.SEQ, left, right, 0)
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _joined(self, data: bytes, follows: cython.int) -> cython.int:
         """ "ab" "cd" as "abcd", unless that grows without end (the closing brackets of deep nesting); else -1."""
-        if _cell(self, follows, _KIND) != _LITERAL:
+        if _cell(self, follows, kinds.KIND) != kinds.LITERAL:
             return -1
         more: bytes = self._bytes(follows)
-        return self._literal(data + more) if len(data) + len(more) <= _MAX_JOINED else -1
+        return self._literal(data + more) if len(data) + len(more) <= kinds.MAX_JOINED else -1
 
     def sequence(self, parts):
         """Concatenation of many nodes."""
-        result: cython.int = _EPSILON
+        result: cython.int = kinds.EPSILON
         part: cython.int
         for part in reversed(parts):
             self._check(part)
@@ -379,10 +342,10 @@ class NodeTable:
         try:
             for part in parts:
                 self._check(part)
-                if _cell(self, part, _KIND) == _ALT:
-                    for i in range(_cell(self, part, _B)):
-                        self._push(self._parts[_cell(self, part, _A) + i])
-                elif part != _EMPTY:
+                if _cell(self, part, kinds.KIND) == kinds.ALT:
+                    for i in range(_cell(self, part, kinds.B)):
+                        self._push(self._parts[_cell(self, part, kinds.A) + i])
+                elif part != kinds.EMPTY:
                     self._push(part)
             self._distinct(start, 1)
             return self._alt(start)
@@ -396,20 +359,20 @@ class NodeTable:
         count: cython.int = self._top - start
         i: cython.int
         if count == 0:
-            return _EMPTY
+            return kinds.EMPTY
         if count == 1:
             return self._stack[start]
-        hashed: cython.ulonglong = _mix(_FNV_BASIS, _ALT)
+        hashed: cython.ulonglong = mix(BASIS, kinds.ALT)
         for i in range(count):
-            hashed = _mix(hashed, self._stack[start + i])
+            hashed = mix(hashed, self._stack[start + i])
         mixed: cython.int = _folded(hashed)
-        node: cython.int = self._find(_ALT, start, count, 0, mixed)
+        node: cython.int = self._find(kinds.ALT, start, count, 0, mixed)
         if node >= 0:
             return node
         if self._parts_used + count > len(self._parts):
-            self._parts_array = _wider(self._parts_array, 2 * self._parts_used + count)
+            self._parts_array = grown(self._parts_array, "i", 2 * self._parts_used + count)
             self._parts = self._parts_array
-        node = self._enter(_ALT, self._parts_used, count, 0, mixed)
+        node = self._enter(kinds.ALT, self._parts_used, count, 0, mixed)
         for i in range(count):
             self._parts[self._parts_used + i] = self._stack[start + i]
         self._parts_used += count
@@ -451,18 +414,18 @@ class NodeTable:
         """Between ``least`` and ``most`` copies (None: no upper bound)."""
         self._check(part)
         if most is not None and most < least:
-            return _EMPTY
+            return kinds.EMPTY
         endless = most is None or most > kinds.ENDLESS
         return self._repeat(part, min(least, kinds.ENDLESS), -1 if endless else most)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _repeat(self, part: cython.int, least: cython.int, most: cython.int) -> cython.int:
-        if most == 0 or part == _EPSILON:
-            return _EPSILON
-        if part == _EMPTY:
-            return _EPSILON if least == 0 else _EMPTY
-        return part if least == 1 and most == 1 else self._make(_REPEAT, part, least, most)
+        if most == 0 or part == kinds.EPSILON:
+            return kinds.EPSILON
+        if part == kinds.EMPTY:
+            return kinds.EPSILON if least == 0 else kinds.EMPTY
+        return part if least == 1 and most == 1 else self._make(kinds.REPEAT, part, least, most)
 
     def words(self, entries):
         """Each ``data`` followed by its own node; ``data`` must be distinct."""
@@ -473,20 +436,20 @@ class NodeTable:
         node: cython.int
         name: bytes
         if first + len(names) > len(self._follows):
-            self._sums_array = _wider(self._sums_array, 2 * first + len(names) + 1)
+            self._sums_array = grown(self._sums_array, "q", 2 * first + len(names) + 1)
             self._sums = self._sums_array
-            self._follows_array = _wider(self._follows_array, 2 * first + len(names))
+            self._follows_array = grown(self._follows_array, "i", 2 * first + len(names))
             self._follows = self._follows_array
         for name in names:
             node = known[name]
             self._check(node)
-            if node != _EMPTY:
+            if node != kinds.EMPTY:
                 self._words.append(name)
                 self._follows[end] = node
-                self._sums[end + 1] = self._sums[end] + _folded(_mix(_mix(_FNV_BASIS, hash(name)), node))
+                self._sums[end + 1] = self._sums[end] + _folded(mix(mix(BASIS, hash(name)), node))
                 end += 1
         if end == first:
-            return _EMPTY
+            return kinds.EMPTY
         if end == first + 1:
             return self._seq(self._literal(self._words.pop()), self._follows[first])
         before: cython.int = self._count
@@ -499,10 +462,10 @@ class NodeTable:
     @cython.exceptval(-1, check=False)
     def _list(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
         """The WORDS node of some neighbouring words, without their first bytes."""
-        hashed: cython.ulonglong = _mix(_mix(_FNV_BASIS, _WORDS), depth)
-        mixed: cython.int = _folded(_mix(hashed, self._sums[end] - self._sums[first]))
-        node: cython.int = self._find(_WORDS, first, end, depth, mixed)
-        return node if node >= 0 else self._enter(_WORDS, first, end, depth, mixed)
+        hashed: cython.ulonglong = mix(mix(BASIS, kinds.WORDS), depth)
+        mixed: cython.int = _folded(mix(hashed, self._sums[end] - self._sums[first]))
+        node: cython.int = self._find(kinds.WORDS, first, end, depth, mixed)
+        return node if node >= 0 else self._enter(kinds.WORDS, first, end, depth, mixed)
 
     def lazy(self, key, expand, *, as_empty_as=None):
         """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
@@ -515,7 +478,7 @@ class NodeTable:
             if as_empty_as is not None:
                 instead = as_empty_as
                 self._check(instead)
-            found = self._rules[key] = self._new(_LAZY, len(self._things), instead, 0, 0)
+            found = self._rules[key] = self._new(kinds.LAZY, len(self._things), instead, 0, 0)
             self._things.append(expand)
         return found
 
@@ -531,7 +494,7 @@ class NodeTable:
         self._check(static)
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = self._new(_DYNAMIC, len(self._things), static, kind, 0)
+            found = self._places[key] = self._new(kinds.DYNAMIC, len(self._things), static, kind, 0)
             self._things.append(resolve)
         return found
 
@@ -540,28 +503,28 @@ class NodeTable:
     def kind(self, node: cython.int):
         """The kind of a node."""
         self._check(node)
-        return _cell(self, node, _KIND)
+        return _cell(self, node, kinds.KIND)
 
     def args(self, node: cython.int):
         """What a node was made of: the arguments of the method of its kind, but for keys; of WORDS the sorted pairs and
         how many bytes of each word are left out, of DYNAMIC ``(static, resolve, kind)``."""
         self._check(node)
-        kind: cython.int = _cell(self, node, _KIND)
-        a: cython.int = _cell(self, node, _A)
-        b: cython.int = _cell(self, node, _B)
-        c: cython.int = _cell(self, node, _C)
-        if kind == _LITERAL or kind == _SPECIAL:
+        kind: cython.int = _cell(self, node, kinds.KIND)
+        a: cython.int = _cell(self, node, kinds.A)
+        b: cython.int = _cell(self, node, kinds.B)
+        c: cython.int = _cell(self, node, kinds.C)
+        if kind == kinds.LITERAL or kind == kinds.SPECIAL:
             return (self._things[a],)
-        if kind == _TEXT:
+        if kind == kinds.TEXT:
             return (a, b == 1)
-        if kind == _COUNTED:
+        if kind == kinds.COUNTED:
             return (b, None if c < 0 else c)
-        if kind == _SEQ:
+        if kind == kinds.SEQ:
             return (a, b)
-        if kind == _ALT:
+        if kind == kinds.ALT:
             return tuple([self._parts[a + i] for i in range(b)])
-        if kind == _REPEAT:
+        if kind == kinds.REPEAT:
             return (a, b, None if c < 0 else c)
-        if kind == _WORDS:
+        if kind == kinds.WORDS:
             return tuple([(self._words[i], self._follows[i]) for i in range(a, b)]), c
-        return (b, self._things[a], c) if kind == _DYNAMIC else ()
+        return (b, self._things[a], c) if kind == kinds.DYNAMIC else ()

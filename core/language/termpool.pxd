@@ -1,5 +1,9 @@
 # What compiled modules see of `termpool` in C.
 
+from ..arrays cimport copied, grown
+from ..hashing cimport BASIS, mix
+from . cimport termkinds
+
 cdef class TermPool:
     cdef int limit
     cdef bint has_multiple

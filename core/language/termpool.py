@@ -10,11 +10,9 @@ Compiled where that is possible (Cython in pure-Python mode). What other compile
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 
 from ..errors import LimitError
-from . import termkinds
 from .charset import CharSet
 
 try:
@@ -22,58 +20,26 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
+if not cython.compiled:  # else they are declared
+    from ..arrays import copied, grown
+    from ..hashing import BASIS, mix
+    from . import termkinds
+
 COMPILED: bool = bool(cython.compiled)
 
-EMPTY = cython.declare(cython.int, termkinds.EMPTY)
-EPSILON = cython.declare(cython.int, termkinds.EPSILON)
-ALL = cython.declare(cython.int, termkinds.ALL)
-CHARS = cython.declare(cython.int, termkinds.CHARS)
-SEQ = cython.declare(cython.int, termkinds.SEQ)
-NOT = cython.declare(cython.int, termkinds.NOT)
-REPEAT = cython.declare(cython.int, termkinds.REPEAT)
-WORDS = cython.declare(cython.int, termkinds.WORDS)
-MULTIPLE = cython.declare(cython.int, termkinds.MULTIPLE)
-NULLABLE = cython.declare(cython.int, termkinds.NULLABLE)
-REGULAR = cython.declare(cython.int, termkinds.REGULAR)
-LIVE = cython.declare(cython.int, termkinds.LIVE)
-DEAD = cython.declare(cython.int, termkinds.DEAD)
-NONE = cython.declare(cython.int, termkinds.NONE)
-MANY = cython.declare(cython.int, termkinds.MANY)
 
 #: The remainder of a number, and one more digit, are an integer of 32 bits.
 MOST_RESIDUES = (2**31 - 1) // 10
 
 #: So many words are the same term as the same words elsewhere; more only as the same part of the same list.
 FEW = cython.declare(cython.int, 16)
-# The 64-bit FNV-1a hash: offset basis and prime.
-FNV_BASIS = cython.declare(cython.ulonglong, 14695981039346656037)
-FNV_PRIME = cython.declare(cython.ulonglong, 1099511628211)
 # Declared: else Cython computes with a number of more than 31 bits as an object.
 BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-
-
-def _sized(old, code: str, size: int) -> array:
-    """A copy of an array with room for ``size`` items, zero-filled."""
-    new = array(code)
-    if old is not None:
-        new.frombytes(memoryview(old).cast("B"))
-    new.frombytes(bytes(max(size - len(new), 0) * new.itemsize))
-    return new
 
 
 def plain_text(text: object) -> str:
     """A string as one of the builtin type itself: what users give may be of a class derived from it."""
     return text if type(text) is str else str.__str__(text)
-
-
-@cython.cfunc
-@cython.inline
-def _mixed(so_far: cython.ulonglong, value: cython.int) -> cython.ulonglong:
-    """One more number in a hash."""
-    mixed: cython.ulonglong = (so_far ^ cython.cast(cython.ulonglong, value)) * FNV_PRIME
-    if not cython.compiled:
-        mixed &= 0xFFFFFFFFFFFFFFFF
-    return mixed ^ (mixed >> 29)
 
 
 @cython.cclass
@@ -88,27 +54,27 @@ class TermPool:
 
     def __init__(self, room):
         self.limit = room
-        self.kind = _sized(None, "B", 64)
-        self.traits = _sized(None, "B", 64)
-        self.arg_at = _sized(None, "i", 64)
-        self.arg_count = _sized(None, "i", 64)
-        self.hashes = _sized(None, "I", 64)
-        self.args = _sized(None, "i", 256)
-        self.table = _sized(None, "i", 128)
+        self.kind = grown(None, "B", 64)
+        self.traits = grown(None, "B", 64)
+        self.arg_at = grown(None, "i", 64)
+        self.arg_count = grown(None, "i", 64)
+        self.hashes = grown(None, "I", 64)
+        self.args = grown(None, "i", 256)
+        self.table = grown(None, "i", 128)
         self.count = self.arg_used = 0
         self.has_multiple = False
         self.sets, self.ranges_of, self.lists, self.spelled = {}, {}, [], {}
         self._scratch()
         self._make(termkinds.EMPTY_KIND, 0, 0, False, True)
-        self.traits[EMPTY] = REGULAR | DEAD
+        self.traits[termkinds.EMPTY] = termkinds.REGULAR | termkinds.DEAD
         self._make(termkinds.EPSILON_KIND, 0, 0, True, True)
         self.chars(CharSet.full())
 
     @cython.cfunc
     def _scratch(self) -> object:
-        self.flat = _sized(None, "i", 64)
-        self.bounds = _sized(None, "i", 64)
-        self.spare = _sized(None, "i", 64)
+        self.flat = grown(None, "i", 64)
+        self.bounds = grown(None, "i", 64)
+        self.spare = grown(None, "i", 64)
         self.bound_count = 0
         return None
 
@@ -116,13 +82,13 @@ class TermPool:
     def _copy_pool(self, other: TermPool) -> object:
         """Let a new pool begin with all terms so far, under the same numbers."""
         other.limit, other.count, other.arg_used = self.limit, self.count, self.arg_used
-        other.kind = _sized(self.kind, "B", 0)
-        other.traits = _sized(self.traits, "B", 0)
-        other.arg_at = _sized(self.arg_at, "i", 0)
-        other.arg_count = _sized(self.arg_count, "i", 0)
-        other.hashes = _sized(self.hashes, "I", 0)
-        other.args = _sized(self.args, "i", 0)
-        other.table = _sized(self.table, "i", 0)
+        other.kind = copied("B", self.kind)
+        other.traits = copied("B", self.traits)
+        other.arg_at = copied("i", self.arg_at)
+        other.arg_count = copied("i", self.arg_count)
+        other.hashes = copied("I", self.hashes)
+        other.args = copied("i", self.args)
+        other.table = copied("i", self.table)
         other.has_multiple = self.has_multiple
         other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
         other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
@@ -151,9 +117,9 @@ class TermPool:
         """The term of a kind whose ``n`` arguments lie in ``flat`` from ``at`` on. ``regular``: built without
         intersection or complement, hence never empty unless it is `EMPTY`."""
         i: cython.int
-        mixed: cython.ulonglong = _mixed(FNV_BASIS, kind)
+        mixed: cython.ulonglong = mix(BASIS, kind)
         for i in range(at, at + n):
-            mixed = _mixed(mixed, self.flat[i])
+            mixed = mix(mixed, self.flat[i])
         short: cython.uint = mixed & BITS_32
         size: cython.uint = len(self.table)
         slot: cython.uint = short & (size - 1)
@@ -190,19 +156,21 @@ class TermPool:
                 hint="simplify the pattern, or bound its repetitions",
             )
         if number == len(self.kind):
-            self.traits = _sized(self.traits, "B", 2 * number)
-            self.arg_at = _sized(self.arg_at, "i", 2 * number)
-            self.arg_count = _sized(self.arg_count, "i", 2 * number)
-            self.hashes = _sized(self.hashes, "I", 2 * number)
-            self.table = _sized(None, "i", 2 * len(self.table))  # always a power of two
+            self.traits = grown(self.traits, "B", 2 * number)
+            self.arg_at = grown(self.arg_at, "i", 2 * number)
+            self.arg_count = grown(self.arg_count, "i", 2 * number)
+            self.hashes = grown(self.hashes, "I", 2 * number)
+            self.table = grown(None, "i", 2 * len(self.table))  # always a power of two
             for i in range(number):
                 self._enter(i)
-            self.kind = _sized(self.kind, "B", 2 * number)  # last: its length stands for all of them
+            self.kind = grown(self.kind, "B", 2 * number)  # last: its length stands for all of them
         if self.arg_used + n > len(self.args):
-            self.args = _sized(self.args, "i", 2 * (self.arg_used + n))
+            self.args = grown(self.args, "i", 2 * (self.arg_used + n))
         self.kind[number] = kind
         self.traits[number] = (
-            (NULLABLE if nullable else 0) | (REGULAR if regular else 0) | (LIVE if nullable or regular else 0)
+            (termkinds.NULLABLE if nullable else 0)
+            | (termkinds.REGULAR if regular else 0)
+            | (termkinds.LIVE if nullable or regular else 0)
         )
         self.arg_at[number] = self.arg_used
         self.arg_count[number] = n
@@ -243,7 +211,7 @@ class TermPool:
     def _want(self, size: cython.int) -> cython.int:
         """Room for so many numbers in ``flat``."""
         if size > len(self.flat):
-            self.flat = _sized(self.flat, "i", 2 * size)
+            self.flat = grown(self.flat, "i", 2 * size)
         return 0
 
     @cython.cfunc
@@ -313,8 +281,8 @@ class TermPool:
     def _bound(self, code: cython.int) -> cython.int:
         """One more code point at which membership in the set in ``bounds`` flips."""
         if self.bound_count == len(self.bounds):
-            self.spare = _sized(self.spare, "i", 2 * self.bound_count)
-            self.bounds = _sized(self.bounds, "i", 2 * self.bound_count)
+            self.spare = grown(self.spare, "i", 2 * self.bound_count)
+            self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
         self.bounds[self.bound_count] = code
         self.bound_count += 1
         return 0
@@ -325,11 +293,11 @@ class TermPool:
         """The characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
         i: cython.int
         if self.bound_count == 0:
-            return EMPTY
+            return termkinds.EMPTY
         self._want(at + self.bound_count)
         for i in range(self.bound_count):
             self.flat[at + i] = self.bounds[i]
-        return self._make(CHARS, at, self.bound_count, False, True)
+        return self._make(termkinds.CHARS, at, self.bound_count, False, True)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -353,7 +321,7 @@ class TermPool:
             if ((i & 1) + ((j - begin) & 1) >= wanted) != inside:
                 inside = not inside
                 if self.bound_count == len(self.bounds):
-                    self.bounds = _sized(self.bounds, "i", 2 * self.bound_count)
+                    self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
                 self.bounds[self.bound_count] = code
                 self.bound_count += 1
         return 0
@@ -362,7 +330,7 @@ class TermPool:
         """The code points of a class of characters."""
         found = self.ranges_of.get(chars)
         if found is None:
-            if self._own(chars) != EMPTY and self.kind[chars] != CHARS:
+            if self._own(chars) != termkinds.EMPTY and self.kind[chars] != termkinds.CHARS:
                 raise ValueError("not a class of characters")
             at: cython.int = self.arg_at[chars]
             pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
@@ -384,7 +352,7 @@ class TermPool:
         ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
         if found is None:
-            found = self.spelled[ordered] = self._list(ordered) if ordered else EMPTY
+            found = self.spelled[ordered] = self._list(ordered) if ordered else termkinds.EMPTY
         return found
 
     @cython.cfunc
@@ -408,26 +376,26 @@ class TermPool:
         n: cython.int = stop - first
         nullable: cython.bint = len(word) == depth
         if n == 1 and nullable:
-            return EPSILON
+            return termkinds.EPSILON
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = which, first, stop, depth
         if n > FEW:
-            return self._make(WORDS, 0, 4, nullable, True)
-        mixed: cython.ulonglong = _mixed(FNV_BASIS, WORDS)
+            return self._make(termkinds.WORDS, 0, 4, nullable, True)
+        mixed: cython.ulonglong = mix(BASIS, termkinds.WORDS)
         for i in range(first, stop):
             word = words[i]
             for k in range(depth, len(word)):
-                mixed = _mixed(mixed, ord(word[k]))
-            mixed = _mixed(mixed, -1)
+                mixed = mix(mixed, ord(word[k]))
+            mixed = mix(mixed, -1)
         short: cython.uint = mixed & BITS_32
         size: cython.uint = len(self.table)
         slot: cython.uint = short & (size - 1)
         found: cython.int = self.table[slot] - 1
         while found >= 0:
-            if self.hashes[found] == short and self.kind[found] == WORDS and self._same_words(found):
+            if self.hashes[found] == short and self.kind[found] == termkinds.WORDS and self._same_words(found):
                 return found
             slot = (slot + 1) & (size - 1)
             found = self.table[slot] - 1
-        return self._add(WORDS, 0, 4, nullable, True, short)
+        return self._add(termkinds.WORDS, 0, 4, nullable, True, short)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -465,9 +433,9 @@ class TermPool:
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
         n: cython.int = 0
-        if left == EMPTY or right == EMPTY:
-            return EMPTY
-        while self.kind[left] == SEQ:  # right-associated, so that equal languages meet
+        if left == termkinds.EMPTY or right == termkinds.EMPTY:
+            return termkinds.EMPTY
+        while self.kind[left] == termkinds.SEQ:  # right-associated, so that equal languages meet
             self._want(n + 4)
             self.flat[n] = self._arg(left, 0)
             left = self._arg(left, 1)
@@ -482,19 +450,19 @@ class TermPool:
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
         """Concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
-        if left == EPSILON:
+        if left == termkinds.EPSILON:
             return right
-        if right == EPSILON:
+        if right == termkinds.EPSILON:
             return left
-        if left == ALL and right == ALL:
-            return ALL
+        if left == termkinds.ALL and right == termkinds.ALL:
+            return termkinds.ALL
         self.flat[at], self.flat[at + 1] = left, right
         both: cython.int = self.traits[left] & self.traits[right]
-        return self._make(SEQ, at, 2, (both & NULLABLE) != 0, (both & REGULAR) != 0)
+        return self._make(termkinds.SEQ, at, 2, (both & termkinds.NULLABLE) != 0, (both & termkinds.REGULAR) != 0)
 
     def sequence(self, parts: Sequence[int]) -> int:
         """Concatenation of many."""
-        result: cython.int = EPSILON
+        result: cython.int = termkinds.EPSILON
         for part in reversed(parts):
             result = self._seq(self._own(part), result)
         return result
@@ -506,45 +474,50 @@ class TermPool:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _not(self, part: cython.int) -> cython.int:
-        if part == EMPTY:
-            return ALL
-        if part == ALL:
-            return EMPTY
-        if self.kind[part] == NOT:
+        if part == termkinds.EMPTY:
+            return termkinds.ALL
+        if part == termkinds.ALL:
+            return termkinds.EMPTY
+        if self.kind[part] == termkinds.NOT:
             return self._arg(part, 0)
         self.flat[0] = part
-        return self._make(NOT, 0, 1, not self.traits[part] & NULLABLE, False)
+        return self._make(termkinds.NOT, 0, 1, not self.traits[part] & termkinds.NULLABLE, False)
 
     def repeat(self, part: cython.int, least: int, most: int | None) -> int:
         """Between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
-            return EMPTY
-        return self._copies(self._own(part), min(least, MANY), NONE if most is None or most > MANY else most, 0)
+            return termkinds.EMPTY
+        return self._copies(
+            self._own(part),
+            min(least, termkinds.MANY),
+            termkinds.NONE if most is None or most > termkinds.MANY else most,
+            0,
+        )
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _copies(self, part: cython.int, least: cython.int, most: cython.int, at: cython.int) -> cython.int:
         """`repeat`; ``flat`` is free from ``at`` on."""
-        if most != NONE and most < least:
-            return EMPTY
+        if most != termkinds.NONE and most < least:
+            return termkinds.EMPTY
         if most == 0:
-            return EPSILON
-        if part == EMPTY:
-            return EPSILON if least == 0 else EMPTY
-        if part == EPSILON:
-            return EPSILON
-        if self.traits[part] & NULLABLE:
+            return termkinds.EPSILON
+        if part == termkinds.EMPTY:
+            return termkinds.EPSILON if least == 0 else termkinds.EMPTY
+        if part == termkinds.EPSILON:
+            return termkinds.EPSILON
+        if self.traits[part] & termkinds.NULLABLE:
             least = 0
         if least == 1 and most == 1:
             return part
-        if part == ALL:
-            return ALL
-        if self.kind[part] == REPEAT and least <= 1 and most == NONE:
-            if self._arg(part, 2) == NONE and self._arg(part, 1) <= 1:
-                return self._copies(self._arg(part, 0), min(least, self._arg(part, 1)), NONE, at)
+        if part == termkinds.ALL:
+            return termkinds.ALL
+        if self.kind[part] == termkinds.REPEAT and least <= 1 and most == termkinds.NONE:
+            if self._arg(part, 2) == termkinds.NONE and self._arg(part, 1) <= 1:
+                return self._copies(self._arg(part, 0), min(least, self._arg(part, 1)), termkinds.NONE, at)
         self._want(at + 4)
         self.flat[at], self.flat[at + 1], self.flat[at + 2] = part, least, most
-        return self._make(REPEAT, at, 3, least == 0, (self.traits[part] & REGULAR) != 0)
+        return self._make(termkinds.REPEAT, at, 3, least == 0, (self.traits[part] & termkinds.REGULAR) != 0)
 
     def multiples(self, of: int, places: int) -> int:
         """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
@@ -567,6 +540,6 @@ class TermPool:
             if power <= of:
                 power *= 10
         if behind >= 0 and shifted != 0 and of - shifted >= power:
-            return EMPTY  # the digits that are left cannot make up for it
+            return termkinds.EMPTY  # the digits that are left cannot make up for it
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, behind
-        return self._make(MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)
+        return self._make(termkinds.MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)

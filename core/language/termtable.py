@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..errors import LimitError
-from . import termkinds
 
 try:
     import cython
@@ -20,35 +19,18 @@ except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
+    from cython.cimports.toolgrammar.core.arrays import copied, grown
+    from cython.cimports.toolgrammar.core.language import termkinds
     from cython.cimports.toolgrammar.core.language.termpool import TermPool
 else:
+    from ..arrays import copied, grown
+    from . import termkinds
     from .termpool import TermPool
 
-from .termpool import _sized, plain_text
+from .termpool import plain_text
 
 COMPILED: bool = bool(cython.compiled)
 
-EMPTY = cython.declare(cython.int, termkinds.EMPTY)
-EPSILON = cython.declare(cython.int, termkinds.EPSILON)
-ANY = cython.declare(cython.int, termkinds.ANY)
-ALL = cython.declare(cython.int, termkinds.ALL)
-EMPTY_KIND = cython.declare(cython.int, termkinds.EMPTY_KIND)
-CHARS = cython.declare(cython.int, termkinds.CHARS)
-SEQ = cython.declare(cython.int, termkinds.SEQ)
-ALT = cython.declare(cython.int, termkinds.ALT)
-AND = cython.declare(cython.int, termkinds.AND)
-NOT = cython.declare(cython.int, termkinds.NOT)
-REPEAT = cython.declare(cython.int, termkinds.REPEAT)
-WORDS = cython.declare(cython.int, termkinds.WORDS)
-MULTIPLE = cython.declare(cython.int, termkinds.MULTIPLE)
-DEFERRED = cython.declare(cython.int, termkinds.DEFERRED)
-NULLABLE = cython.declare(cython.int, termkinds.NULLABLE)
-REGULAR = cython.declare(cython.int, termkinds.REGULAR)
-LIVE = cython.declare(cython.int, termkinds.LIVE)
-DEAD = cython.declare(cython.int, termkinds.DEAD)
-NONE = cython.declare(cython.int, termkinds.NONE)
-MANY = cython.declare(cython.int, termkinds.MANY)
-END = cython.declare(cython.int, termkinds.END)
 
 #: How deep terms may lie in one another.
 DEEP = cython.declare(cython.int, 2_000)
@@ -81,19 +63,19 @@ class TermTable(TermPool):
 
     def __init__(self, room):
         super().__init__(room)
-        self.row_at = _sized(None, "i", 64)
-        self.row_count = _sized(None, "i", 64)
-        self.starts = _sized(None, "i", 256)
-        self.targets = _sized(None, "i", 256)
+        self.row_at = grown(None, "i", 64)
+        self.row_count = grown(None, "i", 64)
+        self.starts = grown(None, "i", 256)
+        self.targets = grown(None, "i", 256)
         self.row_used = 1
         self.keys, self.builders = {}, {}
         self._begin()
-        self._copies(ANY, 0, NONE, 0)
+        self._copies(termkinds.ANY, 0, termkinds.NONE, 0)
 
     @cython.cfunc
     def _begin(self) -> object:
         self.segments_of = {}
-        self.sweep = _sized(None, "i", 64)
+        self.sweep = grown(None, "i", 64)
         self.depth = 0
         self.row_first = self.row_used
         return None
@@ -103,10 +85,10 @@ class TermTable(TermPool):
         there."""
         self._copy_pool(other)
         other.row_used = self.row_used
-        other.row_at = _sized(self.row_at, "i", 0)
-        other.row_count = _sized(self.row_count, "i", 0)
-        other.starts = _sized(self.starts, "i", 0)
-        other.targets = _sized(self.targets, "i", 0)
+        other.row_at = copied("i", self.row_at)
+        other.row_count = copied("i", self.row_count)
+        other.starts = copied("i", self.starts)
+        other.targets = copied("i", self.targets)
         other.keys, other.builders = self.keys.copy(), self.builders.copy()
         other._begin()
 
@@ -116,14 +98,14 @@ class TermTable(TermPool):
         """Union."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(ALT, self._own(part), n)
+            n = self._spread(termkinds.ALT, self._own(part), n)
         return self._alt(n)
 
     def and_(self, parts: Iterable[int]) -> int:
         """Intersection."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(AND, self._own(part), n)
+            n = self._spread(termkinds.AND, self._own(part), n)
         return self._and(n)
 
     @cython.cfunc
@@ -133,7 +115,7 @@ class TermTable(TermPool):
         are then."""
         i: cython.int
         if self.kind[part] != kind:
-            if part == (EMPTY if kind == ALT else ALL):
+            if part == (termkinds.EMPTY if kind == termkinds.ALT else termkinds.ALL):
                 return n
             self._want(n + 4)
             self.flat[n] = part
@@ -157,18 +139,18 @@ class TermTable(TermPool):
         if n > 1:
             n = self._in_order(n)
         if n == 0:
-            return EMPTY
+            return termkinds.EMPTY
         if n == 1:
             return self.flat[0]
-        if self._flat_has(ALL, n):
-            return ALL
+        if self._flat_has(termkinds.ALL, n):
+            return termkinds.ALL
         for i in range(n):
-            if self.kind[self.flat[i]] == CHARS:
+            if self.kind[self.flat[i]] == termkinds.CHARS:
                 classes += 1
         if classes > 1:  # [a] | [b] is [ab]
             self.bound_count = 0
             for i in range(n):
-                if self.kind[self.flat[i]] == CHARS:
+                if self.kind[self.flat[i]] == termkinds.CHARS:
                     self._meet_class(self.flat[i], 1)
                 else:
                     self.flat[left] = self.flat[i]
@@ -176,17 +158,17 @@ class TermTable(TermPool):
             self.flat[left] = self._class(left + 1)
             n = self._in_order(left + 1)
         for i in range(n):
-            if self.traits[self.flat[i]] & NULLABLE and self.flat[i] != EPSILON:
+            if self.traits[self.flat[i]] & termkinds.NULLABLE and self.flat[i] != termkinds.EPSILON:
                 nullable = True
-            if not self.traits[self.flat[i]] & REGULAR:
+            if not self.traits[self.flat[i]] & termkinds.REGULAR:
                 regular = False
-        if self.flat[0] == EPSILON:
+        if self.flat[0] == termkinds.EPSILON:
             if nullable:
                 n -= 1
                 for i in range(n):
                     self.flat[i] = self.flat[i + 1]
             nullable = True
-        return self.flat[0] if n == 1 else self._make(ALT, 0, n, nullable, regular)
+        return self.flat[0] if n == 1 else self._make(termkinds.ALT, 0, n, nullable, regular)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -199,27 +181,27 @@ class TermTable(TermPool):
             if n > 1:
                 n = self._in_order(n)
             if n == 0:
-                return ALL
-            if self.flat[0] == EMPTY:
-                return EMPTY
+                return termkinds.ALL
+            if self.flat[0] == termkinds.EMPTY:
+                return termkinds.EMPTY
             if n == 1:
                 return self.flat[0]
             nullable = True
             for i in range(n):
-                if not self.traits[self.flat[i]] & NULLABLE:
+                if not self.traits[self.flat[i]] & termkinds.NULLABLE:
                     nullable = False
                     break
-            if self.flat[0] == EPSILON:
-                return EPSILON if nullable else EMPTY
+            if self.flat[0] == termkinds.EPSILON:
+                return termkinds.EPSILON if nullable else termkinds.EMPTY
             runs = 0
             for i in range(n):
-                if self.kind[self.flat[i]] == NOT:
+                if self.kind[self.flat[i]] == termkinds.NOT:
                     if self._flat_has(self._arg(self.flat[i], 0), n):
-                        return EMPTY
+                        return termkinds.EMPTY
                 elif self._is_run(self.flat[i]):
                     runs += 1
             if runs < 2:
-                return self._make(AND, 0, n, nullable, False)
+                return self._make(termkinds.AND, 0, n, nullable, False)
             n = self._common_run(n)  # [ab]{2,} and [bc]{0,9} is [b]{2,9}
 
     @cython.cfunc
@@ -227,7 +209,9 @@ class TermTable(TermPool):
     def _is_run(self, term: cython.int) -> cython.bint:
         """Whether a term is "so many characters of a class"."""
         kind: cython.int = self.kind[term]
-        return kind == CHARS or (kind == REPEAT and self.kind[self._arg(term, 0)] == CHARS)
+        return kind == termkinds.CHARS or (
+            kind == termkinds.REPEAT and self.kind[self._arg(term, 0)] == termkinds.CHARS
+        )
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -238,11 +222,11 @@ class TermTable(TermPool):
         part: cython.int
         left: cython.int = 0
         least: cython.int = 0
-        most: cython.int = NONE
+        most: cython.int = termkinds.NONE
         low: cython.int
         high: cython.int
         self.bound_count = 0
-        self._meet_class(ANY, 1)
+        self._meet_class(termkinds.ANY, 1)
         for i in range(n):
             part = self.flat[i]
             if not self._is_run(part):
@@ -250,15 +234,15 @@ class TermTable(TermPool):
                 left += 1
                 continue
             low = high = 1
-            if self.kind[part] == REPEAT:
+            if self.kind[part] == termkinds.REPEAT:
                 low, high = self._arg(part, 1), self._arg(part, 2)
                 part = self._arg(part, 0)
             self._meet_class(part, 2)
             least = max(least, low)
-            if high != NONE:
-                most = high if most == NONE else min(most, high)
+            if high != termkinds.NONE:
+                most = high if most == termkinds.NONE else min(most, high)
         part = self._copies(self._class(left), least, most, left)
-        return self._spread(AND, part, left)
+        return self._spread(termkinds.AND, part, left)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
         """What ``build`` makes of this store once it is looked into: not empty, without the empty string, and without
@@ -266,11 +250,11 @@ class TermTable(TermPool):
         found = self.keys.get(key)
         if found is None:
             self.flat[0] = len(self.keys)
-            term: cython.int = self._make(DEFERRED, 0, 1, False, True)
+            term: cython.int = self._make(termkinds.DEFERRED, 0, 1, False, True)
             self.keys[key] = found = term
             self.builders[term] = build
             if loops:
-                self.traits[term] = self.traits[term] & ~REGULAR
+                self.traits[term] = self.traits[term] & ~termkinds.REGULAR
         return found
 
     # -- derivative rows ---------------------------------------------------------------------------------------
@@ -299,9 +283,9 @@ class TermTable(TermPool):
         self.depth = 0
         for i in range(len(plain)):
             term = self._next(self._own(term), ord(plain[i]))
-            if term == EMPTY:
+            if term == termkinds.EMPTY:
                 return False
-        return (self.traits[self._own(term)] & NULLABLE) != 0
+        return (self.traits[self._own(term)] & termkinds.NULLABLE) != 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -327,8 +311,8 @@ class TermTable(TermPool):
             n -= 1
         if n == self.row_first or self.targets[n - 1] != target:
             if n == len(self.starts):
-                self.targets = _sized(self.targets, "i", 2 * n)
-                self.starts = _sized(self.starts, "i", 2 * n)
+                self.targets = grown(self.targets, "i", 2 * n)
+                self.starts = grown(self.starts, "i", 2 * n)
             self.starts[n] = start
             self.targets[n] = target
             n += 1
@@ -348,7 +332,7 @@ class TermTable(TermPool):
         right: cython.int
         waiting: list = []
         # Of many parts that may be empty, one behind the other, the last comes first.
-        while self.kind[term] == SEQ and self.traits[self._arg(term, 0)] & NULLABLE:
+        while self.kind[term] == termkinds.SEQ and self.traits[self._arg(term, 0)] & termkinds.NULLABLE:
             right = self._arg(term, 1)
             if right < len(self.row_at) and self.row_at[right] != 0:
                 break
@@ -369,52 +353,58 @@ class TermTable(TermPool):
         source: cython.int = term
         i: cython.int
         stop: cython.int
-        rest: cython.int = EMPTY
+        rest: cython.int = termkinds.EMPTY
         # The rows of the parts come first: while this one is made, no other is.
-        if kind == DEFERRED:
+        if kind == termkinds.DEFERRED:
             source = self._own(self.builders[term](self))
             self._row(source)
-        elif kind == SEQ or kind == REPEAT or kind == NOT:
+        elif kind == termkinds.SEQ or kind == termkinds.REPEAT or kind == termkinds.NOT:
             source = self._arg(term, 0)
             self._row(source)
-            if kind == SEQ:
+            if kind == termkinds.SEQ:
                 rest = self._arg(term, 1)
-                if self.traits[source] & NULLABLE:
+                if self.traits[source] & termkinds.NULLABLE:
                     self._row(rest)
-            elif kind == REPEAT:
+            elif kind == termkinds.REPEAT:
                 i = self._arg(term, 2)
-                rest = self._copies(source, max(self._arg(term, 1) - 1, 0), i - 1 if i != NONE else NONE, 0)
-        elif kind == ALT or kind == AND:
+                rest = self._copies(
+                    source, max(self._arg(term, 1) - 1, 0), i - 1 if i != termkinds.NONE else termkinds.NONE, 0
+                )
+        elif kind == termkinds.ALT or kind == termkinds.AND:
             for i in range(first, first + n):
                 self._row(self.args[i])
         self.row_first = self.row_used
-        if kind == CHARS:
-            self._put(0, EMPTY)
+        if kind == termkinds.CHARS:
+            self._put(0, termkinds.EMPTY)
             for i in range(n):
-                if self.args[first + i] < END:
-                    self._put(self.args[first + i], EMPTY if i & 1 else EPSILON)
-        elif kind == WORDS:
+                if self.args[first + i] < termkinds.END:
+                    self._put(self.args[first + i], termkinds.EMPTY if i & 1 else termkinds.EPSILON)
+        elif kind == termkinds.WORDS:
             self._derive_words(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
-        elif kind == MULTIPLE:
+        elif kind == termkinds.MULTIPLE:
             self._derive_multiple(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
-        elif kind == ALT or kind == AND or (kind == SEQ and self.traits[source] & NULLABLE):
+        elif (
+            kind == termkinds.ALT
+            or kind == termkinds.AND
+            or (kind == termkinds.SEQ and self.traits[source] & termkinds.NULLABLE)
+        ):
             self._merge(kind, first, n)
         elif source == term:
-            self._put(0, EMPTY)
+            self._put(0, termkinds.EMPTY)
         else:
             i = self.row_at[source]
             stop = i + self.row_count[source]
             while i < stop:
-                if kind == NOT:
+                if kind == termkinds.NOT:
                     self._put(self.starts[i], self._not(self.targets[i]))
-                elif kind == DEFERRED:
+                elif kind == termkinds.DEFERRED:
                     self._put(self.starts[i], self.targets[i])
                 else:
                     self._put(self.starts[i], self._seq(self.targets[i], rest))
                 i += 1
         if len(self.row_at) < len(self.kind):
-            self.row_count = _sized(self.row_count, "i", len(self.kind))
-            self.row_at = _sized(self.row_at, "i", len(self.kind))
+            self.row_count = grown(self.row_count, "i", len(self.kind))
+            self.row_at = grown(self.row_at, "i", len(self.kind))
         self.row_count[term] = self.row_used - self.row_first
         self.row_at[term] = self.row_first
         return 0
@@ -426,7 +416,7 @@ class TermTable(TermPool):
         word: str = words[first]
         code: cython.int
         begin: cython.int
-        self._put(0, EMPTY)
+        self._put(0, termkinds.EMPTY)
         if len(word) == depth:
             first += 1
         while first < stop:
@@ -440,8 +430,8 @@ class TermTable(TermPool):
                     break
                 first += 1
             self._put(code, self._words(which, begin, first, depth + 1))
-            if code + 1 < END:
-                self._put(code + 1, EMPTY)
+            if code + 1 < termkinds.END:
+                self._put(code + 1, termkinds.EMPTY)
         return 0
 
     @cython.cfunc
@@ -451,17 +441,17 @@ class TermTable(TermPool):
     ) -> cython.int:
         digit: cython.int
         target: cython.int
-        self._put(0, EMPTY)
+        self._put(0, termkinds.EMPTY)
         if behind == -2:
             self._put(0x2E, self._multiple(of, places, remainder, 0))
-            self._put(0x2F, EMPTY)
+            self._put(0x2F, termkinds.EMPTY)
         for digit in range(10):
             if behind == places:  # beyond the last place that counts: zeros
-                target = self._multiple(of, places, remainder, behind) if digit == 0 else EMPTY
+                target = self._multiple(of, places, remainder, behind) if digit == 0 else termkinds.EMPTY
             else:
                 target = self._multiple(of, places, (remainder * 10 + digit) % of, -2 if behind < 0 else behind + 1)
             self._put(0x30 + digit, target)
-        self._put(0x3A, EMPTY)
+        self._put(0x3A, termkinds.EMPTY)
         return 0
 
     @cython.cfunc
@@ -476,11 +466,11 @@ class TermTable(TermPool):
         known: cython.int = 0
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
         if size > len(self.sweep):
-            self.sweep = _sized(self.sweep, "i", size)
+            self.sweep = grown(self.sweep, "i", size)
         for i in range(n):
             self.sweep[i] = at = self.row_at[self.args[first + i]]
             self.sweep[n + i] = at + self.row_count[self.args[first + i]]
-        while bound < END:
+        while bound < termkinds.END:
             value = -1
             at = 2 * n
             while at < 2 * n + known * (n + 1):
@@ -500,7 +490,7 @@ class TermTable(TermPool):
                 place = (place + 1) % REMEMBERED
                 known = min(known + 1, REMEMBERED)
             self._put(bound, value)
-            bound = END
+            bound = termkinds.END
             for i in range(n):
                 at = self.sweep[i] + 1
                 if at < self.sweep[n + i] and self.starts[at] < bound:
@@ -517,39 +507,39 @@ class TermTable(TermPool):
         """What the targets under the cursors make in the row of a term of a kind."""
         i: cython.int
         used: cython.int = 0
-        if kind == SEQ:
+        if kind == termkinds.SEQ:
             i = self._seq(self.targets[self.sweep[0]], self.args[first + 1])
-            used = self._spread(ALT, i, used)
-            used = self._spread(ALT, self.targets[self.sweep[1]], used)
+            used = self._spread(termkinds.ALT, i, used)
+            used = self._spread(termkinds.ALT, self.targets[self.sweep[1]], used)
             return self._alt(used)
         for i in range(n):
             used = self._spread(kind, self.targets[self.sweep[i]], used)
-        return self._alt(used) if kind == ALT else self._and(used)
+        return self._alt(used) if kind == termkinds.ALT else self._and(used)
 
     def nullable(self, term: cython.int) -> bool:
         """Whether the empty string is in the language."""
-        return (self.traits[self._own(term)] & NULLABLE) != 0
+        return (self.traits[self._own(term)] & termkinds.NULLABLE) != 0
 
     def run_bounds(self, term: cython.int) -> object:
         """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
         as a term. Else None."""
-        if self.kind[self._own(term)] == CHARS:
+        if self.kind[self._own(term)] == termkinds.CHARS:
             return term, 1, 1
         if not self._is_run(term):
             return None
         most: cython.int = self._arg(term, 2)
-        return self._arg(term, 0), self._arg(term, 1), None if most == NONE else most
+        return self._arg(term, 0), self._arg(term, 1), None if most == termkinds.NONE else most
 
     def shape(self, term: cython.int) -> tuple:
         """The kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a deferred
         term what it stands for."""
         kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
-        if kind == CHARS:
+        if kind == termkinds.CHARS:
             return kind, self.ranges(term)
-        if kind == DEFERRED:
+        if kind == termkinds.DEFERRED:
             return kind, (self.builders[term](self),)
-        if kind == WORDS:
+        if kind == termkinds.WORDS:
             depth: cython.int = self.args[at + 3]
             words: tuple = self.lists[self.args[at]]
             return kind, tuple([words[i][depth:] for i in range(self.args[at + 1], self.args[at + 2])])
@@ -557,15 +547,15 @@ class TermTable(TermPool):
 
     def known(self, term: cython.int) -> int:
         """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
-        return self.traits[self._own(term)] & ~(REGULAR if self.has_multiple else 0)
+        return self.traits[self._own(term)] & ~(termkinds.REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
     def is_empty(self, term: cython.int) -> bool:
         """Whether no string is in the language. Exact, also under intersection and complement."""
-        known: cython.int = self.traits[self._own(term)] & (LIVE | DEAD)
+        known: cython.int = self.traits[self._own(term)] & (termkinds.LIVE | termkinds.DEAD)
         self.depth = 0
-        return known == DEAD if known else self._search_dead(term)
+        return known == termkinds.DEAD if known else self._search_dead(term)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -584,17 +574,17 @@ class TermTable(TermPool):
             self._row(state)
             for i in range(self.row_at[state], self.row_at[state] + self.row_count[state]):
                 target = self.targets[i]
-                if self.traits[target] & DEAD:
+                if self.traits[target] & termkinds.DEAD:
                     continue
-                if self.traits[target] & LIVE:
+                if self.traits[target] & termkinds.LIVE:
                     step = state
                     while step != -1:
-                        self.traits[step] |= LIVE
+                        self.traits[step] |= termkinds.LIVE
                         step = parent[step]
                     return False
                 if target not in parent:
                     parent[target] = state
                     queue.append(target)
         for step in queue:
-            self.traits[step] |= DEAD
+            self.traits[step] |= termkinds.DEAD
         return True

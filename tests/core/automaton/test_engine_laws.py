@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
+import weakref
 from functools import lru_cache
 
 import numpy as np
@@ -282,3 +284,13 @@ def test_mask_memory_is_bounded() -> None:
         two.rollback(30)
     assert narrow.counters()["mask_flushes"] > 0
     assert narrow.counters()["mask_bytes"] < 4_000
+
+
+def test_a_matcher_can_be_referred_to_weakly() -> None:
+    """A weak reference finds a matcher as long as somebody holds it, as with any class of Python."""
+    matcher = Grammar.json().bind(Vocabulary([b"1", None], eos=[1])).matcher()
+    reference = weakref.ref(matcher)
+    assert reference() is matcher
+    del matcher
+    gc.collect()
+    assert reference() is None
