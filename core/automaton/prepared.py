@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 from array import array
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,12 +93,13 @@ def _code() -> str:
     """Tells apart versions of the library, and of the code that makes what is kept: nobody reads what a changed tree
     would compute differently."""
     digest = hashlib.sha256()
-    try:
+    with suppress(importlib.metadata.PackageNotFoundError):  # run from a tree
         digest.update(importlib.metadata.version("toolgrammar").encode())
-        for path in sorted(Path(__file__).parent.glob("*.py")):
-            digest.update(path.read_bytes())
-    except (importlib.metadata.PackageNotFoundError, OSError):  # run from a tree, or from compiled modules alone
-        digest.update(b"?")
+    here = Path(__file__).parent
+    with suppress(OSError):
+        for folder in (here, here.parent / "language"):
+            for path in sorted(folder.glob("*.py")):  # none where compiled modules alone were shipped
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

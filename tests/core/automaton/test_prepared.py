@@ -159,6 +159,26 @@ def test_the_key_follows_content_and_code(tmp_path: Path, monkeypatch: pytest.Mo
     assert module._key(base) not in keys
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_code_is_what_makes_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool) -> None:
+    """A change of any module of the automaton or of languages is other code, also in a tree that is not installed."""
+    for name in ("automaton/prepared.py", "language/terms.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "automaton/prepared.py"))
+    if not installed:
+
+        def version(name: str) -> str:
+            raise module.importlib.metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(module.importlib.metadata, "version", version)
+    codes = {module._code.__wrapped__()}
+    for name in ("automaton/prepared.py", "language/terms.py"):
+        (tmp_path / name).write_text("2")
+        codes.add(module._code.__wrapped__())
+    assert len(codes) == 3
+
+
 def test_small_vocabularies_leave_no_files(tmp_path: Path) -> None:
     """What is prepared faster than it is read is not kept; nor is anything where the cache is switched off."""
     small = Vocabulary([b"a", b'"', None], eos=[2], cache_dir=tmp_path)
