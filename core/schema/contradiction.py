@@ -93,12 +93,23 @@ class Contradictions:
         if left is EVERY.objects or right is EVERY.objects:
             return False
         ours, theirs = _needed(left), _needed(right)
-        if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours):
+        if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours) or self._is_void(right):
             return True
-        for name in (*_names(right), *theirs):
+        here, there = _names(left), _names(right)  # of what only one side speaks, the other takes everything
+        if theirs.isdisjoint(here) and ours.isdisjoint(there):
+            return False
+        for name in here & there:
             if (name in ours or name in theirs) and self._of(left, name).meet(self._of(right, name)).is_false:
                 return True
         return False
+
+    def _is_void(self, objects: Objects) -> bool:
+        """Whether a required member has no value, seen from what these objects say alone; found out once."""
+        known = objects.__dict__
+        found: bool | None = known.get("_void")
+        if found is None:
+            found = known["_void"] = any(self._of(objects, name).is_false for name in _needed(objects))
+        return found
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
         """The members that must be there in every alternative of some objects, and list their values: all of these
@@ -258,14 +269,13 @@ def _needed(objects: Objects) -> frozenset[str]:
     return found
 
 
-def _names(objects: Objects) -> tuple[str, ...]:
+def _names(objects: Objects) -> frozenset[str]:
     """Names of members of which something is said; put together once."""
     known = objects.__dict__
-    found: tuple[str, ...] | None = known.get("_names")
+    found: frozenset[str] | None = known.get("_names")
     if found is None:
-        names = dict.fromkeys(name for part in objects.parts for name in part.properties)
-        names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
-        found = known["_names"] = tuple(names)
+        names = {exists.name for exists in objects.exists if exists.name is not None}
+        found = known["_names"] = frozenset(names.union(*(part.properties for part in objects.parts)))
     return found
 
 

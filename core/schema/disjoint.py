@@ -110,9 +110,13 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
         return True
     if depth == 0:
         return False
+    ours, theirs = _spoken(one), _spoken(two)
     for name in required:
-        ours, theirs = _member(normaliser, left, name), _member(normaliser, right, name)
-        if (ours or theirs) and _exclude(normaliser, ours, theirs, depth - 1):
+        here, there = ours is None or name in ours, theirs is None or name in theirs
+        if here and there:
+            if _exclude(normaliser, _member(normaliser, one, name), _member(normaliser, two, name), depth - 1):
+                return True
+        elif (here or there) and _is_void(normaliser, one if here else two, name, depth - 1):
             return True
     if max(one.least, two.least) == 0:
         return False
@@ -122,6 +126,8 @@ def _objects(normaliser: Normaliser, left: Conjunction, right: Conjunction, dept
 
 def _exclude(normaliser: Normaliser, lefts: Goal, rights: Goal, depth: int) -> bool:
     """Whether no value satisfies what is asked of one member here and there; found out once."""
+    if not lefts and not rights:
+        return False
     key = lefts, rights, depth
     found = normaliser.excluded.get(key)
     if found is None:
@@ -131,10 +137,30 @@ def _exclude(normaliser: Normaliser, lefts: Goal, rights: Goal, depth: int) -> b
     return found
 
 
-def _member(normaliser: Normaliser, branch: Conjunction, name: str) -> Goal:
+def _is_void(normaliser: Normaliser, objects: Objects, name: str, depth: int) -> bool:
+    """Whether no value satisfies what is asked of one member, of which another alternative says nothing; found out
+    once, as it is the same beside every such alternative."""
+    known: dict[tuple[str, int], bool] = objects.__dict__.setdefault("_voids", {})
+    found = known.get((name, depth))
+    if found is None:
+        found = known[name, depth] = _exclude(normaliser, _member(normaliser, objects, name), (), depth)
+    return found
+
+
+def _spoken(objects: Objects) -> frozenset[str] | None:
+    """The members of which these objects say something; None: it is not by their names alone. Put together once."""
+    known = objects.__dict__
+    if "_spoken" not in known:
+        named = all(not part.patterns and part.additional is None for part in objects.parts)
+        known["_spoken"] = frozenset().union(*(part.properties for part in objects.parts)) if named else None
+    found: frozenset[str] | None = known["_spoken"]
+    return found
+
+
+def _member(normaliser: Normaliser, objects: Objects, name: str) -> Goal:
     """What is known to be asked of a member."""
     found: list[Formula] = []
-    for part in branch.objects.parts:
+    for part in objects.parts:
         named = [part.properties[name]] if name in part.properties else []
         named += [formula for pattern, formula in part.patterns.items() if normaliser.matches(pattern, name)]
         if not named and part.additional is not None:
