@@ -2,11 +2,12 @@
 
 from ..arrays cimport grown
 from . cimport layout
+from .blocks cimport row_item
 
 cdef class Atoms:
     # row states
     cdef object given
-    cdef int[::1] rows
+    cdef long long[::1] rows
     cdef int[::1] facts
     cdef int row_room
     cdef int row_version

@@ -17,6 +17,7 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..arrays import grown
     from . import layout
+    from .blocks import row_item
 
 
 @cython.cfunc
@@ -52,8 +53,8 @@ class Atoms:
     @cython.cfunc
     def _read_rows(self, version: cython.int) -> object:
         """Read rows and facts where they are now."""
-        rows, facts, room = self.given.arrays()
-        self.rows = rows
+        blocks, addresses, facts, room = self.given.arrays()
+        self.rows = addresses if cython.compiled else blocks
         self.facts = facts
         self.row_room = room
         self.row_version = version
@@ -103,7 +104,7 @@ class Atoms:
                 return self.base_rows[state * 256 + byte]
             if state >= self.row_room or self.facts[layout.FACTS * state + layout.ROW_AT] < 0:
                 self._row_fault(state)
-            return self.rows[self.facts[layout.FACTS * state + layout.ROW_AT] + byte]
+            return row_item(self.rows, self.facts[layout.FACTS * state + layout.ROW_AT] + byte)
         if tag == layout.LITERAL:
             at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
             if self.pool[at] != byte:

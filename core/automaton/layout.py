@@ -35,6 +35,10 @@ OPEN, RAW, QUOTED = 1, 2, 3
 FACTS = 8
 ROW_AT, MAY_END, CLASS, LEAST, MOST = range(5)
 
+#: The rows lie in blocks of ``1 << BLOCK`` numbers, 16 rows each.
+BLOCK = 12
+IN_BLOCK = (1 << BLOCK) - 1
+
 #: Groups of bytes (see `trie`), each a bit: parts of characters beyond ASCII, those of U+2028 and U+2029, and all that
 #: no state may be asked for.
 HIGH, SEPARATOR, OTHER = 1 << 61, 1 << 62, 1 << 63

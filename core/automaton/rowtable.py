@@ -15,7 +15,7 @@ from __future__ import annotations
 from array import array
 
 from ..language.terms import END
-from .layout import CLASS, DEAD, DONE, FACTS, LEAST, MAY_END, MOST, OPEN, QUOTED, RAW, ROW_AT
+from .layout import DEAD, FACTS, QUOTED, RAW
 from .spelling import SHORT_ESCAPES
 
 try:
@@ -23,14 +23,18 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from .. import cython_standin as cython  # type: ignore[no-redef]
 
+if not cython.compiled:  # else they are declared
+    from ..arrays import grown
+    from ..hashing import BASIS, mix
+    from . import layout
+    from .blocks import row_item
+
 _DEAD = cython.declare(cython.int, DEAD)
-_DONE = cython.declare(cython.int, DONE)
 _END = cython.declare(cython.int, END)
 
 # Kinds of states; the others are: behind a backslash, behind a high surrogate, behind that and a backslash; with so
 # many bytes of UTF-8 to come (`_UTF8` plus 1 to 3), or hexadecimal digits (`_HEX` plus 1 to 4).
 _COMPLETE = cython.declare(cython.int, 0)
-_OPEN = cython.declare(cython.int, OPEN)
 _RAW = cython.declare(cython.int, RAW)
 _QUOTED = cython.declare(cython.int, QUOTED)
 _ESCAPE = cython.declare(cython.int, 4)
@@ -41,37 +45,12 @@ _HEX = cython.declare(cython.int, 11)
 
 # What is kept of a state; the last are its kind, what remains, and a state whose row is the same beyond ASCII.
 _FACTS = cython.declare(cython.int, FACTS)
-_ROW = cython.declare(cython.int, ROW_AT)
-_NULL = cython.declare(cython.int, MAY_END)
-_CLASS = cython.declare(cython.int, CLASS)
-_LEAST = cython.declare(cython.int, LEAST)
-_MOST = cython.declare(cython.int, MOST)
 _KIND = cython.declare(cython.int, 5)
 _ABOUT = cython.declare(cython.int, 6)
 _LIKE = cython.declare(cython.int, 7)
 
-# For hashing; declared, since Cython computes with other numbers of more than 31 bits as objects.
-_PRIME = cython.declare(cython.ulonglong, 0x9E3779B1)
-_BITS = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
-
-
-def _enlarged(old: array, size: int) -> array:
-    """A copy of an array of integers with room for ``size`` items."""
-    new = _ZERO * size
-    new[: len(old)] = old
-    return new
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _mixed(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong:
-    """A hash of two numbers of 32 bits."""
-    mixed: cython.ulonglong = ((one * _PRIME) ^ (other & _BITS)) * _PRIME
-    return (mixed ^ (mixed >> 17)) & _BITS
 
 
 @cython.cclass
@@ -102,9 +81,11 @@ class RowTable:
     room: cython.int
     slots: cython.int[::1]
     mask: cython.ulonglong
-    # the rows
-    table: cython.int[::1]
-    table_array: object
+    # the rows: blocks of them, by their addresses, and the last of these
+    rows: cython.longlong[::1]
+    blocks: list
+    address_array: object
+    block: cython.int[::1]
     used: cython.int
     version: cython.int
     # the first states, whose rows are those of the store that this is a copy of
@@ -144,7 +125,9 @@ class RowTable:
         self.epsilon = terms.EPSILON
         self.any_one = terms.ANY
         self.everything = terms.ALL
-        self.table_array, self.cut_array = array("i"), array("i")
+        self.blocks, self.cut_array = [], array("i")
+        self.address_array = grown(None, "q", 4)
+        self.rows = self.address_array if cython.compiled else self.blocks
         self.used = self.version = self.bound_room = self.bounds = self.cut_room = self.cuts = 0
 
     def __len__(self) -> int:
@@ -160,15 +143,21 @@ class RowTable:
         other.count = other.room = other.base_count = self.count
         other.facts, other.facts_array = self.facts, self.facts_array
         other.slots, other.mask = self.slots, self.mask
-        other.base, other.base_array = self.table, self.table_array
+        if not self.base_count:  # from here on the rows lie one behind the other
+            self.base_array = array("i")
+            for block in self.blocks:
+                self.base_array.extend(block)
+            self.base = self.base_array
+            self.base_count = self.count
+        other.base, other.base_array = self.base, self.base_array
         other.functions, other.function_numbers = self.functions.copy(), self.function_numbers.copy()
         other.base_functions = len(self.functions)
         other.class_numbers = self.class_numbers.copy()
 
     def arrays(self) -> tuple:
-        """For the kernel, which reads them where they are: the rows, the facts of the states, and of how many states
-        there is room for them. Those of an earlier version (see `derive`) say the same, but not all."""
-        return self.table_array or self.base_array, self.facts_array, self.room  # a buffer may not be empty
+        """For the kernel, which reads them where they are: the blocks of rows, their addresses, the facts, and of how
+        many states. Those of an earlier version (see `derive`) say the same, but not all."""
+        return self.blocks, self.address_array, self.facts_array, self.room
 
     def shared_rows(self) -> array:
         """The rows of the first states, one behind the other."""
@@ -180,7 +169,7 @@ class RowTable:
 
     def byte_count(self) -> int:
         """Bytes that the store takes beyond what it shares."""
-        size: cython.int = len(self.table_array) + len(self.cut_array) + self.bound_room
+        size: cython.int = (len(self.blocks) << layout.BLOCK) + len(self.cut_array) + self.bound_room
         if self.room > self.base_count:
             size += _FACTS * self.room + self.mask + 1
         return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
@@ -191,7 +180,7 @@ class RowTable:
     def _grow_states(self) -> object:
         """Room for more states, in arrays of this store's own."""
         room: cython.int = self.room + max(64, self.room // 2)
-        self.facts_array = _enlarged(self.facts_array[: _FACTS * self.room], _FACTS * room)
+        self.facts_array = grown(self.facts_array[: _FACTS * self.room], "i", _FACTS * room)
         self.facts = self.facts_array
         self.room = room
         size: cython.int = 128
@@ -202,7 +191,7 @@ class RowTable:
         state: cython.int
         slot: cython.ulonglong
         for state in range(self.count):
-            slot = _mixed(self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]) & self.mask
+            slot = mix(mix(BASIS, self.facts[_FACTS * state + _KIND]), self.facts[_FACTS * state + _ABOUT]) & self.mask
             while self.slots[slot]:
                 slot = (slot + 1) & self.mask
             self.slots[slot] = state + 1
@@ -212,7 +201,7 @@ class RowTable:
     @cython.exceptval(check=False)
     def _find(self, kind: cython.int, about: cython.int) -> cython.int:
         """The number of a state; -1 if there is none yet."""
-        slot: cython.ulonglong = _mixed(kind, about) & self.mask
+        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
         found: cython.int
         while True:
             found = self.slots[slot] - 1
@@ -251,13 +240,13 @@ class RowTable:
         at: cython.int = _FACTS * state
         self.facts[at + _KIND] = kind
         self.facts[at + _ABOUT] = about
-        self.facts[at + _ROW] = -1
-        self.facts[at + _NULL] = null
-        self.facts[at + _CLASS] = number
-        self.facts[at + _LEAST] = least
-        self.facts[at + _MOST] = most
+        self.facts[at + layout.ROW_AT] = -1
+        self.facts[at + layout.MAY_END] = null
+        self.facts[at + layout.CLASS] = number
+        self.facts[at + layout.LEAST] = least
+        self.facts[at + layout.MOST] = most
         self.facts[at + _LIKE] = -1
-        slot: cython.ulonglong = _mixed(kind, about) & self.mask
+        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
         while self.slots[slot]:
             slot = (slot + 1) & self.mask
         self.slots[slot] = state + 1
@@ -274,7 +263,7 @@ class RowTable:
 
     def state(self, kind: cython.int, about: cython.int) -> int:
         """The number of the state of a kind between two characters, or before the opening quote, and a term."""
-        if kind < _OPEN or kind > _QUOTED:
+        if kind < layout.OPEN or kind > _QUOTED:
             raise ValueError("no such kind of row states")
         return self._state(kind, about)
 
@@ -285,7 +274,7 @@ class RowTable:
 
     def nullable(self, state: cython.int) -> bool:
         """Whether the text may end in this state."""
-        return self.facts[_FACTS * self._own(state) + _NULL] != 0
+        return self.facts[_FACTS * self._own(state) + layout.MAY_END] != 0
 
     def class_number(self, chars: cython.int) -> int:
         """The number of a class of characters here."""
@@ -306,7 +295,7 @@ class RowTable:
         if self.cuts and self.cut[2 * self.cuts - 1] == state:
             return 0
         if 2 * self.cuts == self.cut_room:
-            self.cut_array = _enlarged(self.cut_array, max(64, 2 * self.cut_room))
+            self.cut_array = grown(self.cut_array, "i", max(64, 2 * self.cut_room))
             self.cut = self.cut_array
             self.cut_room = len(self.cut_array)
         self.cut[2 * self.cuts] = start
@@ -360,15 +349,26 @@ class RowTable:
         Returns:
             The version of `arrays`; another than before if there are new ones.
         """
-        if self._own(state) >= self.base_count and self.facts[_FACTS * state + _ROW] < 0:
-            if self.used == len(self.table_array):
-                self.table_array = _enlarged(self.table_array, max(16 * 256, 2 * self.used))
-                self.table = self.table_array
-                self.version += 1
-            self._derive(state, self.table, self.used)
-            self.facts[_FACTS * state + _ROW] = self.used
+        if self._own(state) >= self.base_count and self.facts[_FACTS * state + layout.ROW_AT] < 0:
+            if self.used >> layout.BLOCK == len(self.blocks):
+                self._add_block()
+            self._derive(state, self.block, self.used & layout.IN_BLOCK)
+            self.facts[_FACTS * state + layout.ROW_AT] = self.used
             self.used += 256
         return self.version
+
+    @cython.cfunc
+    def _add_block(self) -> object:
+        """Room for more rows; the others stay where they are."""
+        count: cython.int = len(self.blocks)
+        if count == len(self.address_array):
+            self.address_array = grown(self.address_array, "q", 2 * count)
+            self.rows = self.address_array if cython.compiled else self.blocks
+            self.version += 1
+        found = _ZERO * (layout.IN_BLOCK + 1)
+        self.block = found
+        self.address_array[count] = found.buffer_info()[0]
+        self.blocks.append(found)
 
     def row(self, state: cython.int) -> list:
         """The 256 successors of a state. They are not kept: see `derive`."""
@@ -388,7 +388,7 @@ class RowTable:
         i: cython.int
         for i in range(at, at + 256):
             row[i] = _DEAD
-        if kind == _OPEN:
+        if kind == layout.OPEN:
             row[at + 0x22] = self._state(_QUOTED, about)
         elif kind == _RAW or kind == _QUOTED:
             self._derive_body(state, row, at)
@@ -455,7 +455,7 @@ class RowTable:
             if target == self.nothing or target == dead:
                 state = _DEAD
             elif kind == _RAW and target == self.epsilon:
-                state = _DONE
+                state = layout.DONE
             else:
                 state = self._find(kind, target)
                 if state < 0:
@@ -489,7 +489,7 @@ class RowTable:
         elif self.bound[2 * i + 1] != _DEAD:  # all characters beyond ASCII lead to the same state, as so often
             target = self.bound[2 * i + 1]
             like: cython.int = self.facts[_FACTS * target + _LIKE]
-            if like < 0 or self.facts[_FACTS * like + _ROW] < 0:
+            if like < 0 or self.facts[_FACTS * like + layout.ROW_AT] < 0:
                 self._derive_leads(i, row, at)
                 if self.room > self.base_count:  # else the keys are not this store's own
                     self.facts[_FACTS * target + _LIKE] = state
@@ -497,13 +497,13 @@ class RowTable:
                 for j in range(0x80, 0x100):
                     row[at + j] = self.base[256 * like + j]
             else:
-                stop = self.facts[_FACTS * like + _ROW]
+                stop = self.facts[_FACTS * like + layout.ROW_AT]
                 for j in range(0x80, 0x100):
-                    row[at + j] = self.table[stop + j]
+                    row[at + j] = row_item(self.rows, stop + j)
         if kind == _QUOTED:
             for i in range(at, at + 0x20):
                 row[i] = _DEAD
-            row[at + 0x22] = _DONE if self.store.nullable(term) else _DEAD
+            row[at + 0x22] = layout.DONE if self.store.nullable(term) else _DEAD
             row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
 
     @cython.cfunc

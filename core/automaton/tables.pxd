@@ -3,6 +3,7 @@
 from ..arrays cimport copied, grown
 from . cimport layout
 from .atoms cimport Atoms
+from .blocks cimport row_item
 from .loops cimport Loops
 from .survey cimport Counts, Marks, Runs, Survey, first_from
 from .table cimport Table, copied_bits, new_table, set_parts

@@ -17,6 +17,7 @@ if not cython.compiled:  # else they are declared
     from ..arrays import copied, grown
     from . import layout
     from .atoms import Atoms
+    from .blocks import row_item
     from .loops import Loops
     from .survey import Counts, Marks, Runs, Survey, first_from
     from .table import Table, copied_bits, new_table, set_parts
@@ -229,7 +230,7 @@ class Tables:
             visited += 1
             at = stack[depths[i] - 1]
             if at >= 0:
-                then = automaton.rows[at + byte[i]]
+                then = row_item(automaton.rows, at + byte[i])
             else:
                 then = base_rows[byte[i] - 256 - at]
             stop = i + size[i]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
+from toolgrammar.core.automaton.blocks import row_item
 from toolgrammar.core.automaton.layout import DEAD, DONE, FACTS, OPEN, ROW_AT
 from toolgrammar.core.automaton.rows import Rows
 from toolgrammar.core.automaton.seed import Seed
@@ -84,10 +85,11 @@ def test_a_row_takes_room_when_it_is_asked_for() -> None:
     body = rows.row(start)[0x22]
     rows.derive(body)
     assert len(rows) == 11 and rows.byte_count() < held + 4_096
-    table, facts, room = rows.arrays()
+    blocks, _, facts, room = rows.arrays()
     known = [facts[FACTS * state + ROW_AT] >= 0 for state in range(min(room, len(rows)))]
     assert known == [state in (start, body) for state in range(len(rows))]
-    assert list(table[facts[FACTS * body + ROW_AT] :][:256]) == rows.row(body)
+    at = facts[FACTS * body + ROW_AT]
+    assert [row_item(blocks, i) for i in range(at, at + 256)] == rows.row(body)
 
 
 def spellings(draw: st.DrawFn, text: str, *, raw_ascii: bool) -> str:

@@ -1,0 +1,17 @@
+"""Where rows lie: in blocks of one size, so that there is always room for more, and none is ever copied.
+
+Compiled modules have this in C, as ``blocks.pxd`` says, with the addresses of the blocks; this is the same for
+interpreted ones.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from .layout import BLOCK, IN_BLOCK
+
+
+def row_item(blocks: Sequence[array[int]], at: int) -> int:
+    """The number at an index of all blocks, one behind the other."""
+    return blocks[at >> BLOCK][at & IN_BLOCK]
