@@ -217,9 +217,6 @@ FALSE = Any_(())
 #: What says nothing.
 EVERY = Conjunction()
 
-#: Types of which more is said than whether they are taken.
-_PARTED = frozenset({"number", "string", "array", "object"})
-
 
 def negated(formula: Formula) -> Formula:
     """The formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
@@ -255,22 +252,27 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
         _meet_arrays(left.arrays, right.arrays),
         _meet_objects(left.objects, right.objects),
     )
-    empty = [kind for kind in types if kind in _PARTED and _is_empty(both, kind)]
+    empty = _empty(both)
     if len(empty) == len(types):
         return None
     return replace(both, types=types.difference(empty)) if empty else both
 
 
-def _is_empty(both: Conjunction, kind: str) -> bool:
-    """Whether no value of a type can be left, at first sight."""
-    if kind == "object":
-        objects = both.objects
-        return _crossed(objects) or not objects.absent.isdisjoint(objects.required)
-    if kind == "number":
-        return both.numbers is not _ANY_NUMBER and both.numbers.is_empty
-    if kind == "string":
-        return _crossed(both.strings)
-    return kind == "array" and _crossed(both.arrays)
+def _empty(both: Conjunction) -> list[str]:
+    """The types of which no value can be left, at first sight."""
+    types, objects, numbers = both.types, both.objects, both.numbers
+    found = []
+    if (
+        _crossed(objects) or (objects.absent and not objects.absent.isdisjoint(objects.required))
+    ) and "object" in types:
+        found.append("object")
+    if numbers is not _ANY_NUMBER and "number" in types and numbers.is_empty:
+        found.append("number")
+    if _crossed(both.strings) and "string" in types:
+        found.append("string")
+    if _crossed(both.arrays) and "array" in types:
+        found.append("array")
+    return found
 
 
 def _crossed(bounds: Strings | Arrays | Objects) -> bool:

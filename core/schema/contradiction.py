@@ -8,7 +8,6 @@ option of several holds already, the others add nothing: an alternative that is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -68,6 +67,9 @@ class Said(NamedTuple):
 
 _NOTHING = Said()
 
+#: Not a set of values: nobody asked yet.
+_NEVER: frozenset[object] = frozenset({"never"})
+
 
 class Contradictions:
     """Finds them, for one document.
@@ -78,7 +80,7 @@ class Contradictions:
 
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
-        self._known: dict[Formula, frozenset[object] | None] = {}
+        self._known: tuple[dict[Located, frozenset[object] | None], ...] = ({}, {})
         self._meanings: dict[Located, object] = {}
         self._facts: dict[Formula, Said] = {}
         self.meets = 0
@@ -176,7 +178,9 @@ class Contradictions:
             return False
         if self._meaning(formula.located) in (said.held if formula.positive else said.denied):
             return True
-        listed = self._listed(Literal(formula.located, False))  # if it asks for nothing else
+        if said.allowed is None and (formula.positive or not said.excluded):
+            return False
+        listed = self._listed(formula.located, False)  # if it asks for nothing else
         if listed is None:
             return False
         if formula.positive:
@@ -212,7 +216,7 @@ class Contradictions:
             return found
         if not isinstance(formula, Literal):
             return _NOTHING
-        meaning, listed = frozenset((self._meaning(formula.located),)), self._listed(formula)
+        meaning, listed = frozenset((self._meaning(formula.located),)), self._listed(formula.located, formula.positive)
         if formula.positive:
             return Said(held=meaning, allowed=listed)
         return Said(denied=meaning, excluded=listed or frozenset())
@@ -233,20 +237,22 @@ class Contradictions:
         if words == _REF and self._assertions.asserts(located, "$ref"):
             return document.resolve(located)
         if words <= _OF_SCALARS:
-            return json.dumps({word: located.schema[word] for word in words}, sort_keys=True)
+            return repr([(word, located.schema[word]) for word in sorted(words)])  # 1, 1.0 and true differ
         return located
 
-    def _listed(self, formula: Literal) -> frozenset[object] | None:
+    def _listed(self, located: Located, positive: bool) -> frozenset[object] | None:
         """The scalars that a subschema lists, by type, if it lists nothing else; where it is negated, only if
         it asks for nothing else either."""
-        if formula not in self._known:
-            values = self._read(formula)
-            known = None if values is None else frozenset((type_of(value), value) for value in values)
-            self._known[formula] = known
-        return self._known[formula]
+        known = self._known[positive]
+        found = known.get(located, _NEVER)
+        if found is _NEVER:
+            values = self._read(located, positive)
+            found = None if values is None else frozenset((type_of(value), value) for value in values)
+            known[located] = found
+        return found
 
-    def _read(self, formula: Literal) -> tuple[Any, ...] | None:
-        assertions, located = self._assertions, formula.located
+    def _read(self, located: Located, positive: bool) -> tuple[Any, ...] | None:
+        assertions = self._assertions
         if isinstance(located.schema, bool):
             return None
         located = assertions.document.enter(located)
@@ -255,7 +261,7 @@ class Contradictions:
             return None
         words = asserted(schema)
         plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
-        values = assertions.values(located) if formula.positive or plain else None
+        values = assertions.values(located) if positive or plain else None
         return values if values and all(type_of(value) not in _COMPOUND for value in values) else None
 
 

@@ -146,6 +146,7 @@ class Document:
         self.dynamic = dynamic
         self.entries = 0
         self._targets: dict[str, Located] = {}
+        self._words: dict[str, bool] = {}
         self.root = Located(schema, "", resolver=self._resolver if dynamic else None)
 
     @cached_property
@@ -174,9 +175,11 @@ class Document:
 
     def knows(self, keyword: str) -> bool:
         """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
-        if keyword in _VALIDATION and not self._validates:
-            return False
-        return is_known(keyword, self.age)
+        known = self._words.get(keyword)
+        if known is None:
+            known = is_known(keyword, self.age) and (keyword not in _VALIDATION or self._validates)
+            self._words[keyword] = known
+        return known
 
     @property
     def ref_hides_siblings(self) -> bool:
@@ -292,14 +295,16 @@ class Document:
 
     def enter(self, located: Located) -> Located:
         """The subschema with what references mean inside it, which an address of its own changes."""
+        if located.entered:
+            return located
         schema = located.schema
         if (
-            located.entered
-            or not isinstance(schema, (dict, Mapping))
+            not isinstance(schema, (dict, Mapping))
             or located is self.root
             or located.key == self.root.key
             or not self.is_resource(schema)
         ):
+            located.entered = True
             return located
         resolver = located.resolver or self._resolver
         inner = resolver.in_subresource(self.dialect.create_resource(schema))

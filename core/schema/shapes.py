@@ -209,6 +209,11 @@ class Shapes:
             for exists in demands
             if exists.failing is not None
         ]
+        if not splitters and not demands and terms.is_cofinite(language):  # one region, of almost all names
+            goal, declared = self._goal(objects, frozenset(), None)
+            if not ((closed and not declared) or self.lowering.is_false(goal)):
+                yield Region(language, tuple(goal), (), True)
+            return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
         if not terms.is_cofinite(language) and terms.is_empty(language):
             split = []
