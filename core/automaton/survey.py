@@ -230,44 +230,53 @@ class Survey:
         automaton: Atoms = self.automaton
         runs: Runs = Runs.__new__(Runs)
         runs.longest = 0
-        rooms = [grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 3, trie.nodes, trie.nodes)]
+        rooms = [grown(None, "i", trie.vocabulary + 1) for _ in range(3)]
         token_nodes: cython.int[::1] = rooms[0]
         tokens: cython.int[::1] = rooms[1]
         token_chars: cython.int[::1] = rooms[2]
-        ends: cython.int[::1] = rooms[3]
-        end_chars: cython.int[::1] = rooms[4]
+        # Few tokens end a string: memory that is touched for the first time is slower than the walk.
+        ends: cython.int[::1] = grown(None, "i", 1024)
+        end_chars: cython.int[::1] = grown(None, "i", 1024)
         token_count: cython.int = 0
         end_count: cython.int = 0
         between: cython.short[::1] = array("h", [-1]) * trie.nodes
         chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         i: cython.int = 1
         depth: cython.int
+        nodes: cython.int = trie.nodes
+        byte: cython.uchar[::1] = trie.byte
+        depths: cython.ushort[::1] = trie.depth
+        size: cython.int[::1] = trie.size
+        first_token: cython.int[::1] = trie.token
         here: cython.longlong
         then: cython.longlong
         token: cython.int
         between[0] = 0
         stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
         stack[0] = star
-        while i < trie.nodes:
+        while i < nodes:
             self.visited += 1
-            depth = trie.depth[i]
+            depth = depths[i]
             here = stack[depth - 1]
-            then = automaton.after(here, trie.byte[i])
+            then = automaton.after(here, byte[i])
             if then < 0:
-                i += trie.size[i]
+                i += size[i]
                 continue
             if then == layout.DONE:
+                if end_count + 1 == len(ends):  # one item more than there are, since a buffer may not be empty
+                    ends = grown(ends, "i", 2 * len(ends))
+                    end_chars = grown(end_chars, "i", 2 * len(end_chars))
                 ends[end_count] = i
                 end_chars[end_count] = chars[depth - 1]
                 end_count += 1
-                i += trie.size[i]
+                i += size[i]
                 continue
             chars[depth] = chars[depth - 1] + (1 if here == star else 0)
             if chars[depth] > runs.longest:
                 runs.longest = chars[depth]
             if then == star:
                 between[i] = chars[depth]
-            token = trie.token[i]
+            token = first_token[i]
             while token >= 0:
                 token_nodes[token_count] = i
                 tokens[token_count] = token
@@ -278,9 +287,10 @@ class Survey:
             i += 1
         runs.tokens = token_count
         runs.ends = end_count
-        # One item more than there are, since a buffer may not be empty.
-        runs.token_node, runs.token, runs.token_chars = [each[: token_count + 1] for each in rooms[:3]]
-        runs.end_node, runs.end_chars = [each[: end_count + 1] for each in rooms[3:]]
+        if 2 * token_count < trie.vocabulary:  # else the copies would take longer than the room is worth
+            rooms = [each[: token_count + 1] for each in rooms]
+        runs.token_node, runs.token, runs.token_chars = rooms
+        runs.end_node, runs.end_chars = ends, end_chars
         runs.between = between
         return runs
 
@@ -314,6 +324,9 @@ class Survey:
         """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
         trie: Trie = self.trie
         automaton: Atoms = self.automaton
+        byte: cython.uchar[::1] = trie.byte
+        depth: cython.ushort[::1] = trie.depth
+        size: cython.int[::1] = trie.size
         marks: Marks = Marks.__new__(Marks)
         plain: cython.uint[::1] = grown(None, "I", (trie.vocabulary + 31) // 32)
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
@@ -321,54 +334,58 @@ class Survey:
         wanted: cython.uchar[::1] = grown(None, "B", trie.nodes)
         state[0] = layout.LOCAL_BODY
         stack[0] = star
-        marks.count = 0
+        local: cython.schar[::1] = automaton.local
+        count: cython.int = 0
         i: cython.int = 1
+        nodes: cython.int = trie.nodes
         parent: cython.int
         here: cython.int
         then: cython.longlong
         token: cython.int
-        while i < trie.nodes:
-            here = automaton.local[state[trie.depth[i] - 1] * 256 + trie.byte[i]]
+        while i < nodes:
+            here = local[state[depth[i] - 1] * 256 + byte[i]]
             if here == -1:
-                i += trie.size[i]
+                i += size[i]
                 continue
-            then = automaton.after(stack[trie.depth[i] - 1], trie.byte[i])
-            if trie.byte[i] == 0x22 or trie.byte[i] == 0x5C or then < 0:
+            then = automaton.after(stack[depth[i] - 1], byte[i])
+            if byte[i] == 0x22 or byte[i] == 0x5C or then < 0:
                 parent = i
                 while parent > 0 and not wanted[parent]:
                     wanted[parent] = 1
                     parent = trie.parent[parent]
-                for parent in range(i + 1, i + trie.size[i]):
+                for parent in range(i + 1, i + size[i]):
                     wanted[parent] = 1
-                i += trie.size[i]
+                i += size[i]
                 continue
-            stack[trie.depth[i]] = then
+            stack[depth[i]] = then
             token = trie.token[i]
             while token >= 0:
                 plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
-                marks.count += 1
+                count += 1
                 token = trie.same[token]
-            state[trie.depth[i]] = here
-            if then == star and trie.size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
-                for parent in range(trie.first[i + 1], trie.first[i + trie.size[i]]):
+            state[depth[i]] = here
+            if then == star and size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
+                for parent in range(trie.first[i + 1], trie.first[i + size[i]]):
                     token = trie.order[parent]
                     plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
-                    marks.count += 1
-                i += trie.size[i]
+                    count += 1
+                i += size[i]
                 continue
             i += 1
-        marks.nodes = 0
-        for i in range(trie.nodes):
-            marks.nodes += wanted[i]
+        marks.count = count
+        count = 0
+        for i in range(nodes):
+            count += wanted[i]
+        marks.nodes = count
         marks.node = grown(None, "i", marks.nodes + 1)
         marks.after = grown(None, "i", marks.nodes + 1)
         parent = 0
-        for i in range(trie.nodes):
+        for i in range(nodes):
             if wanted[i]:
                 marks.node[parent] = i
                 parent += 1
-        marks.node[parent] = marks.after[parent] = trie.nodes
+        marks.node[parent] = marks.after[parent] = nodes
         for i in range(marks.nodes):
-            marks.after[i] = first_from(marks.node, marks.nodes, marks.node[i] + trie.size[marks.node[i]])
+            marks.after[i] = first_from(marks.node, marks.nodes, marks.node[i] + size[marks.node[i]])
         marks.plain = plain
         return marks
