@@ -96,7 +96,7 @@ class Lowering:
         self.arrays = ArrayLowering(self)
         self._strings: dict[Goal, int] = {}
         self._known: dict[Goal, int] = {}
-        self._sure: dict[Formula, bool] = {}
+        self._sure: dict[Located, bool] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
         self._subschemas: dict[object, int] = {}
         self._kept: list[Located] = []
@@ -257,9 +257,9 @@ class Lowering:
         part = goal[0]
         if not isinstance(part, Literal) or not part.positive:
             return False
-        sure = self._sure.get(part)
+        sure = self._sure.get(part.located)
         if sure is None:
-            sure = self._sure[part] = is_surely_satisfiable(part.located.schema)
+            sure = self._sure[part.located] = is_surely_satisfiable(part.located.schema)
         return sure
 
     def branches(self, goal: Goal) -> list[Conjunction]:
@@ -288,9 +288,13 @@ class Lowering:
 
     def is_false(self, goal: Iterable[Formula]) -> bool:
         """Whether a goal holds of nothing, at first sight."""
-        return any(
-            part == FALSE or (isinstance(part, Literal) and part.located.schema is (not part.positive)) for part in goal
-        )
+        for part in goal:
+            if isinstance(part, Literal):
+                if part.located.schema is (not part.positive):
+                    return True
+            elif part == FALSE:
+                return True
+        return False
 
     def _value(self, goal: Goal) -> int:
         """The union of a goal's alternatives."""

@@ -146,14 +146,19 @@ class ObjectLowering:
         """
         if layout.skeleton == UNKNOWN:
             nodes = self.nodes
-            numbers = range(len(layout.names))
             if not layout.plain and (layout.demands or layout.most is not None or not self.any_order):
                 layout.skeleton = None
             elif layout.least:
                 layout.skeleton = nodes.lazy(("counted", layout), lambda: self._table(layout))
             else:
-                required = [each for each in numbers if layout.required >> each & 1 and not self._is_sure(layout, each)]
-                layout.skeleton = nodes.sequence([self._value(layout, each) for each in required])
+                values = []
+                needed = layout.required
+                while needed:
+                    number = (needed & -needed).bit_length() - 1
+                    needed &= needed - 1
+                    if not self._is_sure(layout, number):
+                        values.append(self._value(layout, number))
+                layout.skeleton = nodes.sequence(values)
         return layout.skeleton
 
     def _table(self, layout: Layout) -> int:

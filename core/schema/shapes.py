@@ -79,13 +79,17 @@ class Shapes:
         )
         silent = [part for rule in objects.others for part in rule.parts]
         silent += [part for exists in objects.exists for part in exists.beside or ()]
-        names = dict.fromkeys(name for part in parts for name in part.properties)
+        named_demands = [exists.name for exists in objects.exists if exists.name is not None]
+        names: dict[str, None] = {}
+        for part in parts:
+            names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(objects.required))
-        names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
-        names.update(dict.fromkeys(name for part in silent for name in part.properties))
+        names.update(dict.fromkeys(named_demands))
+        for part in silent:
+            names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(sorted(objects.absent)))
         open_demands = [exists for exists in objects.exists if exists.name is None]
-        required = {*objects.required, *(exists.name for exists in objects.exists if exists.name is not None)}
+        required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
         said, spoken = self._said(parts, names)
@@ -152,8 +156,13 @@ class Shapes:
         """Every pattern that an object's names may match or not."""
         silent = [part for rule in objects.others for part in rule.parts]
         silent += [part for exists in objects.exists for part in exists.beside or ()]
-        found = dict.fromkeys(pattern for part in (*objects.parts, *silent) for pattern in part.patterns)
-        found.update(dict.fromkeys(exists.pattern for exists in objects.exists if exists.pattern is not None))
+        found: dict[str, None] = {}
+        for part in (*objects.parts, *silent):
+            if part.patterns:
+                found.update(dict.fromkeys(part.patterns))
+        for exists in objects.exists:
+            if exists.pattern is not None:
+                found[exists.pattern] = None
         return found
 
     def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
