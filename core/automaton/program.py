@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Generator
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from heapq import heappop, heappush
+from itertools import count
 
 from ..language.kinds import (
     ALT,
@@ -31,6 +32,7 @@ from ..language.lookback import Written
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from .layout import DEAD, DONE, LOCAL_DONE
+from .rope import NO_TEXT, Rope, times
 from .rows import Rows
 from .seed import Seed
 from .states import Automaton
@@ -72,48 +74,8 @@ def _local_rows() -> tuple[array[int], list[bytes]]:
 _LOCAL, _LOCAL_CLOSING = _local_rows()
 
 
-class Rope(NamedTuple):
-    """A long text as a tree that shares its parts: ``data`` or a control token, or ``left`` then ``right`` (both maybe
-    many times). Its length is that of its bytes, and 1 for each control token."""
-
-    length: int
-    data: bytes = b""
-    left: Rope | None = None
-    right: Rope | None = None
-    special: str = ""
-
-    def parts(self) -> list[bytes | str]:
-        """The text itself: runs of bytes, and the names of the control tokens between them."""
-        found: list[bytes | str] = []
-        run: list[bytes] = []
-        stack: list[Rope] = [self]
-        while stack:
-            rope = stack.pop()
-            if rope.special:
-                found += [b"".join(run), rope.special]
-                run.clear()
-            run.append(rope.data)
-            if rope.right is not None:
-                stack.append(rope.right)
-            if rope.left is not None:
-                stack.append(rope.left)
-        return [part for part in (*found, b"".join(run)) if part]
-
-
-_NO_TEXT = Rope(0)
-
-
-def _times(rope: Rope, count: int) -> Rope:
-    """A text, so many times."""
-    parts = rope.parts()
-    if len(parts) <= 1 and not any(isinstance(part, str) for part in parts):
-        data = b"".join(part for part in parts if isinstance(part, bytes)) * count
-        return Rope(len(data), data)
-    result = _NO_TEXT
-    for _ in range(count):
-        result = Rope(result.length + rope.length, b"", result, rope)
-    return result
-
+#: How many steps the search for a shortest text takes before every rule is weighed instead.
+MAX_SEARCH = 5_000
 
 #: In which order bytes are tried where the shortest way is closed.
 _DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
@@ -376,7 +338,11 @@ class Store:
         opened: dict[int, int] = {}  # rules in progress, and their depth
         stack = [(node, self._search(node, opened, 0))]
         answer: tuple[Rope | None, int] | None = None
+        steps = 0
         while True:
+            steps += 1
+            if steps > MAX_SEARCH:  # rules that lean on one another may be searched again and again
+                return self._lightest(node)
             current, search = stack[-1]
             try:
                 wanted = search.send(answer) if answer is not None else next(search)
@@ -405,28 +371,16 @@ class Store:
         that it leaned on."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
-        result: Rope | None
         lowest = depth
         if node in self._shortest:
             return self._shortest[node], depth
-        if kind == EMPTY_KIND:
-            result = None
-        elif kind == EPSILON_KIND:
-            result = _NO_TEXT
-        elif kind == SPECIAL:
-            self.atom(node)  # it has a number from now on
-            result = Rope(1, special=args[0])
-        elif kind == LITERAL:
-            result = Rope(len(args[0]), args[0])
-        elif kind in (TEXT, COUNTED):
-            data = self._finish_atom(self.atom(node))
-            result = Rope(len(data), data)
+        result = self._text(node)
+        if result is not None or kind == EMPTY_KIND:
+            pass
         elif kind == REPEAT:
-            result = _NO_TEXT
-            if args[1] > 0:
-                result, lowest = yield args[0]
-                if result is not None:
-                    result = _times(result, args[1])
+            result, lowest = yield args[0]
+            if result is not None:
+                result = times(result, args[1])
         elif kind == SEQ:
             result, lowest = yield args[0]
             if result is not None:
@@ -435,11 +389,10 @@ class Store:
                 result = None if tail is None else Rope(result.length + tail.length, b"", result, tail)
         elif kind in (LAZY, DYNAMIC):
             opened[node] = depth
-            result, lowest = yield nodes.expand(node) if kind == LAZY else args[0]
+            (part,) = self._parts(node)
+            result, lowest = yield part
         else:
-            parts = args if kind == ALT else [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
-            result = None
-            for part in sorted(parts, key=self._least_length):
+            for part in sorted(self._parts(node), key=self._least_length):
                 if result is not None and self._least_length(part) >= result.length:
                     break
                 found, low = yield part
@@ -447,6 +400,102 @@ class Store:
                 if found is not None and (result is None or found.length < result.length):
                     result = found
         return result, min(lowest, depth)
+
+    def _lightest(self, root: int) -> Rope | None:
+        """`shortest`, bottom-up as Knuth has it: each rule is decided once, in the order of lengths, whatever leans on
+        what. Only rules that texts of so many bytes may hold are expanded; then of twice as many, until there is one.
+
+        Raises:
+            LimitError: what has to be expanded is too large.
+        """
+        limit = 8
+        while not self._weighed(root, limit):
+            limit *= 2
+        return self._shortest[root]
+
+    def _weighed(self, root: int, limit: int) -> bool:
+        """Learn the shortest texts of what texts of a root within a length are made of; whether the root's is known."""
+        nodes, known = self.nodes, self._shortest
+        numbers = count()  # decide ties
+        parts: dict[int, Sequence[int]] = {}
+        uses: dict[int, list[int]] = {}
+        outside: dict[int, int] = {}  # how long what stands around a node is at least
+        heap: list[tuple[int, int, int, Rope]] = []  # length, number, node, text
+
+        def offer(node: int, text: Rope) -> None:
+            heappush(heap, (text.length, next(numbers), node, text))
+
+        is_whole = True
+        todo = [(0, 0, root, 0)]  # length of the whole at least, number, node, length around it at least
+        while todo:
+            least, _, node, around = heappop(todo)
+            if node in outside:
+                continue
+            if least > limit:
+                is_whole = False
+                break
+            outside[node] = around
+            parts[node] = ()
+            text = known[node] if node in known else self._text(node)
+            if text is not None:
+                offer(node, text)
+            elif node not in known:
+                parts[node] = self._parts(node)
+                lengths = [self._least_length(part) for part in parts[node]]
+                for part, length in zip(parts[node], lengths, strict=True):
+                    uses.setdefault(part, []).append(node)
+                    beside = around + (sum(lengths) - length if nodes.kind(node) == SEQ else 0)
+                    heappush(todo, (beside + length, next(numbers), part, beside))
+        done: dict[int, Rope] = {}
+        while heap:
+            _, _, node, text = heappop(heap)
+            if node in done:
+                continue
+            done[node] = text
+            if is_whole or outside[node] + text.length <= limit:  # else a shorter one may have been left out
+                known[node] = text
+            for user in uses.get(node, ()):
+                if user not in done:
+                    kind = nodes.kind(user)
+                    if kind == REPEAT:
+                        offer(user, times(text, nodes.args(user)[1]))
+                    elif kind != SEQ:
+                        offer(user, text)
+                    elif all(part in done for part in parts[user]):
+                        first, second = (done[part] for part in parts[user])
+                        offer(user, Rope(first.length + second.length, b"", first, second))
+        if is_whole:
+            known.setdefault(root, None)
+        return root in known
+
+    def _text(self, node: int) -> Rope | None:
+        """The shortest text of a node that has no parts; None if it has some, or no text."""
+        kind, args = self.nodes.kind(node), self.nodes.args(node)
+        if kind == EPSILON_KIND or (kind == REPEAT and args[1] == 0):
+            return NO_TEXT
+        if kind == SPECIAL:
+            self.atom(node)  # it has a number from now on
+            return Rope(1, special=args[0])
+        if kind == LITERAL:
+            return Rope(len(args[0]), args[0])
+        if kind in (TEXT, COUNTED):
+            data = self._finish_atom(self.atom(node))
+            return Rope(len(data), data)
+        return None
+
+    def _parts(self, node: int) -> Sequence[int]:
+        """The nodes that a node is made of, where it has a text only if they do: all of a SEQ, one of others."""
+        nodes = self.nodes
+        kind, args = nodes.kind(node), nodes.args(node)
+        if kind == EMPTY_KIND:
+            return ()
+        if kind in (SEQ, ALT):
+            return tuple(args)
+        if kind == LAZY:
+            return (nodes.expand(node),)
+        if kind in (DYNAMIC, REPEAT):
+            return (args[0],)
+        return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
 
     def _least_length(self, node: int) -> int:
         """A lower bound of the length of a node's texts, without expanding anything."""

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
+from toolgrammar.core.automaton import program
 from toolgrammar.core.automaton.matcher import Engine
 
 ALPHABET = "ab,"
@@ -24,6 +25,7 @@ TOKENS: list[bytes | None] = [
 ]  # fmt: skip
 EOS = 14
 CONTROL = 15
+BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 VOCABULARY = Vocabulary(TOKENS, eos=[EOS], special={"<end>": EOS, "<go>": CONTROL})
 
 
@@ -156,6 +158,43 @@ def test_first_mask_holds_exactly_the_tokens_that_begin_a_text(shape: tuple) -> 
         if data and any(text.encode().startswith(data) for text in expected):
             assert token in allowed
     assert min(len(text) for text in expected) == len(grammar.bind(VOCABULARY).matcher().shortest_completion())
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes())
+def test_the_shortest_text_is_found_bottom_up_too(shape: tuple) -> None:
+    """Where the search gives up, rules are weighed one by one: the text is as short, and in the language."""
+    expected = texts_of(shape)
+    if not expected:
+        return
+    grammar = grammar_of(shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "MAX_SEARCH", 0)
+        completion = grammar.bind(VOCABULARY).matcher().shortest_completion()
+    assert len(completion) == min(map(len, expected))
+    assert grammar.matches(completion)
+
+
+def test_rules_that_lean_on_one_another_are_not_searched_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects that hold one another, in any order, with a member that they need: a bounded number of steps."""
+    kinds = [f"k{index}" for index in range(6)]
+    members = {f"p{index}": {"$ref": f"#/$defs/{kinds[index % 6]}"} for index in range(24)}
+    one = {"type": "object", "properties": {**members, "name": {"type": "string"}}, "required": ["name"]}
+    schema = {"$defs": dict.fromkeys(kinds, one), "$ref": "#/$defs/k0"}
+    asked: list[int] = []
+    search = program.Store._search
+
+    def counted(self: program.Store, node: int, opened: dict[int, int], depth: int) -> object:
+        asked.append(node)
+        return search(self, node, opened, depth)
+
+    monkeypatch.setattr(program.Store, "_search", counted)
+    grammar = Grammar.from_json_schema(schema, property_order="any", whitespace="flexible", additional_properties=False)
+    matcher = grammar.bind(BYTES).matcher()
+    assert matcher.accept_bytes(b'{"p')
+    completion = matcher.shortest_completion()
+    assert completion == b'0":{"name":""},"name":""}'
+    assert len(asked) < 10 * program.MAX_SEARCH
 
 
 @settings(max_examples=60, deadline=None)
