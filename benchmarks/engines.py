@@ -48,7 +48,27 @@ class Ours:
         return bool(matcher.is_accepting)
 
 
-class LLGuidance:
+class LLGuidanceSteps:
+    """How a text is written with llguidance; ``fill`` and ``mask`` are the engine's."""
+
+    fill: Callable[..., None]
+    mask: Any
+
+    def start(self, compiled: Any) -> Any:
+        """A text's beginning."""
+        return compiled.deep_copy()
+
+    def step(self, matcher: Any, token: int) -> bool:
+        """One mask, then one accept."""
+        self.fill(matcher, self.mask, 0)
+        return bool(matcher.try_consume_tokens([token]) == 1)
+
+    def accepts(self, matcher: Any) -> bool:
+        """Whether the text may end."""
+        return bool(matcher.is_accepting())
+
+
+class LLGuidance(LLGuidanceSteps):
     """llguidance, through LLMatcher."""
 
     name = "llguidance"
@@ -73,19 +93,6 @@ class LLGuidance:
             raise ToolGrammarError(matcher.get_error().splitlines()[0][:60])
         self.fill(matcher, self.mask, 0)
         return matcher
-
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return compiled.deep_copy()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        self.fill(matcher, self.mask, 0)
-        return bool(matcher.try_consume_tokens([token]) == 1)
-
-    def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_accepting())
 
 
 class XGrammar:

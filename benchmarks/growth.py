@@ -37,6 +37,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import tool_sets
+from engines import LLGuidanceSteps
+from engines import Ours as OursOfSchemas
 from peers import Encode, tekken, tekken_file
 from report import draw_growth, growth_table
 from results_io import keep, percentile
@@ -77,10 +79,8 @@ def vocabulary_of(size: int) -> tuple[Vocabulary, Encode]:
     return vocabulary, lambda text: [controls + rank for rank in encoding.encode_ordinary(text)]
 
 
-class Ours:
-    """toolgrammar."""
-
-    name = "toolgrammar"
+class Ours(OursOfSchemas):
+    """toolgrammar, of schemas and of tools."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -100,21 +100,8 @@ class Ours:
         constraint.matcher().fill_mask(self.mask)
         return constraint
 
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return compiled.matcher()
 
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        matcher.fill_mask(self.mask)
-        return bool(matcher.accept(token))
-
-    def ends(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_accepting)
-
-
-class LLGuidance(tool_sets.LLGuidance):
+class LLGuidance(LLGuidanceSteps, tool_sets.LLGuidance):
     """llguidance: its own JSON Schema, or the Lark grammar of ``tool_sets.py``. Making the text is not counted."""
 
     def prepare(self, subject: Any) -> str:
@@ -130,19 +117,6 @@ class LLGuidance(tool_sets.LLGuidance):
             raise RuntimeError(matcher.get_error().splitlines()[0][:100])
         self.fill(matcher, self.mask, 0)
         return matcher
-
-    def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
-        return compiled.deep_copy()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
-        self.fill(matcher, self.mask, 0)
-        return bool(matcher.try_consume_tokens([token]) == 1)
-
-    def ends(self, matcher: Any) -> bool:
-        """Whether the text may end."""
-        return bool(matcher.is_accepting())
 
 
 # -- what is compiled and written ----------------------------------------------------------------------------------
@@ -304,7 +278,7 @@ def measure(engine: Any, given: Sequence[Case], encode: Encode, now: Callable[[]
                 first.append((now() - begin) / 1e3)
                 if not accepted:
                     return {"refused": "a valid text"}
-            if not engine.ends(matcher):
+            if not engine.accepts(matcher):
                 return {"refused": "the end of a valid text"}
         for tokens in encoded:
             passes = []

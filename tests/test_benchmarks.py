@@ -261,7 +261,7 @@ def write(engine: Any, compiled: Any, text: str) -> int:
     """Write a text to its end, with a mask for each token; how many tokens it has."""
     matcher = engine.start(compiled)
     assert all(engine.step(matcher, byte) for byte in text.encode())
-    assert engine.ends(matcher)
+    assert engine.accepts(matcher)
     return len(text.encode())
 
 
