@@ -15,15 +15,26 @@
     │   ├── BudgetError                 the shortest valid output does not fit in the budget
     │   ├── ContextOverflowError        the prompt does not fit in the model's context window
     │   └── CancelledError              the caller asked to stop
+    │       └── GenerationTimeoutError      the time for one answer is over          (TimeoutError)
     ├── ModelError                  a model backend failed or was asked for what it lacks
-    │   └── MissingDependencyError      an optional package is not installed     (ImportError)
+    │   ├── MissingDependencyError      an optional package is not installed     (ImportError)
+    │   └── ServerError                 a model's server refused a request or failed
+    │       ├── AuthenticationError         401: the key is missing or wrong
+    │       ├── PermissionDeniedError       403: the key does not allow this
+    │       ├── NotFoundError               404: no such model or path
+    │       ├── RateLimitError              429: too many requests
+    │       ├── ContentFilterError          it withheld the answer
+    │       ├── ServerFailureError          5xx, or an answer that broke off
+    │       ├── ServerConnectionError       it cannot be reached, or hung up         (ConnectionError)
+    │       └── ServerTimeoutError          it did not answer in time                (TimeoutError)
     └── ToolCallError               a tool call that is not valid
         ├── UnknownToolError            its name is not one of the given tools
         ├── InvalidArgumentsError       its arguments do not match the tool's schema
         ├── ToolTimeoutError            the tool took too long
         └── ParseError                  the text is not in the wire format
 
-Every error carries ``code`` (a stable slug), ``place`` (where in the user's input) and ``hint`` (the way out).
+Every error carries ``code`` (a stable slug), ``place`` (where in the user's input), ``hint`` (the way out) and
+``retryable`` (whether the same request may succeed later). All can be pickled.
 """
 
 from __future__ import annotations
@@ -163,6 +174,13 @@ class CancelledError(DecodingError):
     code = "cancelled"
 
 
+class GenerationTimeoutError(CancelledError, TimeoutError):
+    """The time that was given for one answer (``GenerateParams.timeout``) is over."""
+
+    code = "timeout"
+    retryable = True
+
+
 class ModelError(ToolGrammarError):
     """A model backend failed, or was asked for something it lacks."""
 
@@ -173,6 +191,85 @@ class MissingDependencyError(ModelError, ImportError):
     """An optional package is needed and not installed; the hint has the ``pip install`` line."""
 
     code = "missing_dependency"
+
+
+class ServerError(ModelError):
+    """A model's server refused a request, failed, or sent something that is no answer.
+
+    Args:
+        message: what went wrong; never holds a key.
+        hint: what the caller can do about it.
+        place: where in the caller's input.
+        status_code: the HTTP status of the server's answer; None if there was none, or if the status was good.
+        retry_after: how many seconds the server asks to wait before the next request; None if it does not say.
+    """
+
+    code = "server"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        place: Place | None = None,
+        status_code: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, place=place)
+        self.status_code = status_code
+        self.retry_after = retry_after
+
+
+class AuthenticationError(ServerError):
+    """The server does not know who asks (401): the key is missing or wrong."""
+
+    code = "authentication"
+
+
+class PermissionDeniedError(ServerError):
+    """The server knows who asks, and does not allow it (403)."""
+
+    code = "permission_denied"
+
+
+class NotFoundError(ServerError):
+    """The server has no such model or path (404)."""
+
+    code = "not_found"
+
+
+class RateLimitError(ServerError):
+    """The server takes no more requests for now (429), also after waiting as it asked."""
+
+    code = "rate_limit"
+    retryable = True
+
+
+class ContentFilterError(ServerError):
+    """The server withheld the answer because of what it says."""
+
+    code = "content_filter"
+
+
+class ServerFailureError(ServerError):
+    """The server failed: a status of 5xx, or an answer that it did not finish."""
+
+    code = "server_failure"
+    retryable = True
+
+
+class ServerConnectionError(ServerError, ConnectionError):
+    """The server cannot be reached, or closed the connection before its answer was complete."""
+
+    code = "server_connection"
+    retryable = True
+
+
+class ServerTimeoutError(ServerError, TimeoutError):
+    """The server was silent for longer than the model's ``timeout``."""
+
+    code = "server_timeout"
+    retryable = True
 
 
 class ToolCallError(ToolGrammarError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
+import httpx
 import pytest
 
-from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, ToolCall, Vocabulary, errors, load_model
+from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, Model, ToolCall, Vocabulary, errors, load_model
+from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
@@ -26,6 +30,22 @@ def wait(seconds: float) -> None:
 
 
 TOOLS = ToolSet.from_any([add, wait])
+
+
+def ask(status: int = 200, body: object = None, error: type[httpx.TransportError] | None = None) -> object:
+    """Ask a model on a server that answers this to everything, or fails like this."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if error is not None:
+            raise error("provoked")
+        return httpx.Response(
+            status, json={"error": "provoked"} if body is None else body, headers={"retry-after": "0"}
+        )
+
+    return RemoteModel("m@http://model.test/v1", transport=httpx.MockTransport(answer)).generate("x")
+
+
+FILTERED = {"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]}
 NESTED = {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(20)]}
 
 #: The shortest way to each error, by code; the classes that only group others have none.
@@ -40,7 +60,17 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),
     "context_overflow": lambda: load_model("embedded", context_window=8).generate("a long prompt, too long by far"),
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),
+    "timeout": lambda: ScriptedModel(["x"]).generate("x", timeout=0.0),
     "model": lambda: load_model("nowhere"),
+    "server": lambda: ask(400),
+    "authentication": lambda: ask(401),
+    "permission_denied": lambda: ask(403),
+    "not_found": lambda: ask(404),
+    "rate_limit": lambda: ask(429),
+    "content_filter": lambda: ask(200, FILTERED),
+    "server_failure": lambda: ask(503),
+    "server_connection": lambda: ask(error=httpx.ConnectError),
+    "server_timeout": lambda: ask(error=httpx.ReadTimeout),
     "unknown_tool": lambda: TOOLS.validate(ToolCall("1", "subtract", {})),
     "invalid_arguments": lambda: TOOLS.validate(ToolCall("1", "add", {"a": 1})),
     "tool_timeout": lambda: TOOLS.call(ToolCall("1", "wait", {"seconds": 0.5}), timeout=0.01),
@@ -88,11 +118,71 @@ def test_codes_are_unique_and_all_have_a_trigger() -> None:
 
 @pytest.mark.parametrize("code", sorted(TRIGGERS))
 def test_triggers(code: str) -> None:
-    """The trigger raises an error of that code, with a message, and a hint or a place."""
+    """The trigger raises an error of that code, with a message, and a hint or a place; it survives pickling."""
     with pytest.raises(errors.ToolGrammarError) as caught:
         TRIGGERS[code]()
-    assert caught.value.code == code
-    assert caught.value.message and (caught.value.hint or str(caught.value.place))
+    error = caught.value
+    assert error.code == code
+    assert error.message and (error.hint or str(error.place))
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_what_may_succeed_later() -> None:
+    """Busy, failing and silent servers may answer the next time; a wrong key, name or request stays wrong."""
+    retryable = {"rate_limit", "server_failure", "server_connection", "server_timeout", "timeout", "tool_timeout"}
+    assert {kind.code for kind in classes().values() if kind.retryable} == retryable
+
+
+def test_server_errors_tell_the_status() -> None:
+    """A server's error holds the status and how long it asks to wait; no answer means no status."""
+    for status, kind in {
+        400: errors.ServerError,
+        404: errors.NotFoundError,
+        408: errors.ServerTimeoutError,
+        429: errors.RateLimitError,
+        500: errors.ServerFailureError,
+        529: errors.ServerFailureError,
+    }.items():
+        with pytest.raises(errors.ServerError) as caught:
+            ask(status)
+        assert (type(caught.value), caught.value.status_code) == (kind, status)
+        assert caught.value.retry_after == (0.0 if status in (408, 429, 500, 529) else None)
+    with pytest.raises(ConnectionError) as refused:
+        ask(error=httpx.RemoteProtocolError)
+    assert isinstance(refused.value, errors.ServerConnectionError) and refused.value.status_code is None
+    with pytest.raises(errors.ServerError) as odd:  # not what a failing server sends, but what is no such server
+        ask(200, {"hello": 1})
+    assert not odd.value.retryable
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_timeout_is_a_timeout_error(stream: bool) -> None:
+    """The time for one answer ends local and remote generations in the same way, streamed or not."""
+
+    class Slow(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            async def chunks() -> AsyncIterator[bytes]:
+                yield b'data: {"choices": [{"delta": {"content": "half an ans"}}]}\n\n'
+                await asyncio.sleep(60)
+
+            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=chunks())
+
+    for model in (ScriptedModel(["x" * 100]), RemoteModel("m@http://model.test/v1", transport=Slow())):
+        seconds = 0.0 if isinstance(model, ScriptedModel) else 0.1
+        with pytest.raises(TimeoutError) as caught:
+            _ = list(model.stream("x", timeout=seconds)) if stream else model.generate("x", timeout=seconds)
+        assert isinstance(caught.value, errors.GenerationTimeoutError)
+
+        async def wait(model: Model = model, seconds: float = seconds) -> None:
+            if stream:
+                async for _ in model.astream("x", timeout=seconds):
+                    pass
+            else:
+                await model.agenerate("x", timeout=seconds)
+
+        with pytest.raises(errors.GenerationTimeoutError):
+            asyncio.run(wait())
 
 
 def test_decoding_error_names_a_vocabulary_that_cannot_finish() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError
+from ..errors import BudgetError, ContextOverflowError, DecodingError, GenerationTimeoutError
 from .retokenise import added_bytes, complete, has_all_bytes, no_token, spell, whole_characters
 from .sampler import Sampler
 
@@ -146,7 +146,7 @@ class Decoding:
             BudgetError: the shortest valid output does not fit in the budget, or with ``on_budget="error"`` the
                 model's own output does not.
             ContextOverflowError: the prompt leaves no room.
-            CancelledError: the timeout passed.
+            GenerationTimeoutError: the timeout passed.
             DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
         """
         budget = self._budget()
@@ -285,7 +285,7 @@ class Decoding:
         """Whether somebody wants this to end here.
 
         Raises:
-            CancelledError: the timeout passed.
+            GenerationTimeoutError: the timeout passed.
         """
         if self.stop_requested:
             return True
@@ -293,7 +293,7 @@ class Decoding:
             self.reason = "cancelled"
             return True
         if self._deadline is not None and time.monotonic() > self._deadline:
-            raise CancelledError(
+            raise GenerationTimeoutError(
                 f"the timeout of {self.params.timeout} s passed after {len(self.token_ids)} tokens",
                 hint="raise the timeout, or lower max_tokens",
             )

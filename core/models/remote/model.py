@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import (
     BudgetError,
+    ContentFilterError,
     InvalidArgumentsError,
     ModelError,
     ParseError,
+    ServerFailureError,
     ToolCallError,
 )
 from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
@@ -427,11 +429,11 @@ class RemoteModel(Model):
         shown = self._transport.shown
         if answer.finish is None:
             received = shown(answer.text or json.dumps([vars(call) for call in answer.calls]))
-            raise ModelError(
+            raise ServerFailureError(
                 f"the server's answer broke off before its end; received: {received}", hint="look into its log"
             )
         if answer.finish == "content_filter":
-            raise ModelError(
+            raise ContentFilterError(
                 f"the server withheld the answer (content_filter); received: {shown(answer.text)}",
                 hint="ask for something else",
             )

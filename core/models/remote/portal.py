@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar, Union
 
+from ...errors import GenerationTimeoutError
+
 T = TypeVar("T")
 
 #: How often a caller's wish to stop is asked for, in seconds.
@@ -92,7 +94,7 @@ class Portal:
         """The items of an asynchronous generator, for a caller that blocks; leaving early cancels it.
 
         Raises:
-            StoppedError: ``stopped()`` was true while the caller waited.
+            StoppedError: ``stopped()`` was true while the caller waited; what it raises passes through.
         """
         items: queue.SimpleQueue[Union[T, _End[T]]] = queue.SimpleQueue()
         future = self.submit(_pump(make, items.put))
@@ -162,13 +164,24 @@ async def _cancel_all() -> None:
 
 
 def stopper(cancel: Callable[[], bool] | None, seconds: float | None) -> Callable[[], bool] | None:
-    """Whether a caller wants to stop: it says so, or its time is over. None: it never does."""
+    """Return a function that says whether a caller wants to stop, for `Portal.iterate`; None if it never does.
+
+    The function raises `GenerationTimeoutError` when the time is over.
+
+    Args:
+        cancel: the caller's own function.
+        seconds: the time that one answer may take, from now.
+    """
     if cancel is None and seconds is None:
         return None
     end = None if seconds is None else time.monotonic() + seconds
 
     def stopped() -> bool:
-        return (cancel is not None and cancel()) or (end is not None and time.monotonic() >= end)
+        if cancel is not None and cancel():
+            return True
+        if end is not None and time.monotonic() >= end:
+            raise GenerationTimeoutError(f"the timeout of {seconds} s passed", hint="raise the timeout")
+        return False
 
     return stopped
 

@@ -17,7 +17,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ContextOverflowError, ModelError
+from ...errors import (
+    AuthenticationError,
+    ContextOverflowError,
+    ModelError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServerConnectionError,
+    ServerError,
+    ServerFailureError,
+    ServerTimeoutError,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -109,7 +120,7 @@ class Transport:
         Raises:
             RefusedError: the server does not take the request in this form.
             ContextOverflowError: the prompt does not fit.
-            ModelError: anything else went wrong.
+            ServerError: anything else went wrong; its class says what.
         """
         async with self._answer(path, body) as response:
             return self._json(await self._read(response), response.headers.get("content-type", ""))
@@ -130,7 +141,7 @@ class Transport:
                 try:
                     yield json.loads(data)
                 except (ValueError, RecursionError):
-                    raise self._error("sent an event that is no JSON", received=data) from None
+                    raise self._error("sent an event that is no JSON", received=data, kind=ServerFailureError) from None
 
     # -- one exchange ------------------------------------------------------------------------------------------
 
@@ -147,14 +158,20 @@ class Transport:
                 await response.aclose()
         except httpx.TimeoutException as error:
             waiting = "let nobody connect" if isinstance(error, httpx.ConnectTimeout) else "did not answer"
-            raise self._error(f"{waiting} for {self._timeout:g} seconds", hint="raise timeout=SECONDS") from None
+            raise self._error(
+                f"{waiting} for {self._timeout:g} seconds", hint="raise timeout=SECONDS", kind=ServerTimeoutError
+            ) from None
         except httpx.ConnectError as error:
             raise self._error(
-                f"cannot be reached: {error}", hint="is the server running, and the address right?"
+                f"cannot be reached: {error}",
+                hint="is the server running, and the address right?",
+                kind=ServerConnectionError,
             ) from None
         except httpx.HTTPError as error:
             said = str(error) or type(error).__name__
-            raise self._error(f"broke off its answer: {said}", hint="look into the server's log") from None
+            raise self._error(
+                f"broke off its answer: {said}", hint="look into the server's log", kind=ServerConnectionError
+            ) from None
         except (httpx.InvalidURL, httpx.StreamError) as error:
             raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
 
@@ -233,31 +250,71 @@ class Transport:
         text = " ".join(text.split())
         return text if len(text) <= _SHOWN else text[:_SHOWN] + " ..."
 
-    def _error(self, what: str, *, hint: str | None = None, received: str | None = None) -> ModelError:
+    def _error(
+        self,
+        what: str,
+        *,
+        hint: str | None = None,
+        received: str | None = None,
+        kind: type[ServerError] = ServerError,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> ServerError:
         tail = "" if received is None else f"; received: {received}"
-        return ModelError(self.shown(f"the server at {self.base_url} {what}{tail}"), hint=hint)
+        message = self.shown(f"the server at {self.base_url} {what}{tail}")
+        return kind(message, hint=hint, status_code=status, retry_after=retry_after)
 
     def _failure(self, response: httpx.Response, said: str, resent: int, pause: float) -> Exception:
+        """Return the error for an answer whose status is not 2xx."""
         status = response.status_code
         if status in (400, 413, 422, 500) and _OVERFLOW.search(said):
             message = self.shown(f"the server at {self.base_url}: {said}")
             return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
         if status in (400, 413, 422, 501):
-            return RefusedError(status, said, self._error(f"does not take the request ({status}): {said}"))
+            error = self._error(
+                f"does not take the request ({status}): {said}",
+                hint="change what it names; body={FIELD: None}, where the model is loaded, leaves a field out",
+                status=status,
+            )
+            return RefusedError(status, said, error)
         if status in (401, 403):
-            hint = "give api_key='env:NAME' or api_key=KEY"
-            return self._error(f"does not let us in ({status}): {said}", hint=hint)
+            return self._error(
+                f"does not let us in ({status}): {said}",
+                hint="give api_key='env:NAME' or api_key=KEY",
+                kind=AuthenticationError if status == 401 else PermissionDeniedError,
+                status=status,
+            )
         if status == 404:
-            hint = "the address ends where the API begins, often /v1; the server lists its models at /v1/models"
-            return self._error(f"does not have what was asked for (404): {said}", hint=hint)
+            return self._error(
+                f"does not have what was asked for (404): {said}",
+                hint="the address ends where the API begins, often /v1; the server lists its models at /v1/models",
+                kind=NotFoundError,
+                status=status,
+            )
         if 300 <= status < 400:
             to = response.headers.get("location", "nowhere")
-            return self._error(f"redirects to {to}, which is not followed", hint="name that address if you trust it")
+            return self._error(
+                f"redirects to {to}, which is not followed", hint="name that address if you trust it", status=status
+            )
         again = f" after {resent + 1} attempts" if resent else ""
+        asked = pause if "retry-after" in response.headers else None
         if status == 429:
             wait = f"; it asks to wait {pause:g} seconds" if pause > MAX_WAIT else ""
-            return self._error(f"is too busy (429){again}{wait}: {said}", hint="ask it less often, or later")
-        return self._error(f"failed ({status}){again}: {said}", hint="look into the server's log")
+            return self._error(
+                f"is too busy (429){again}{wait}: {said}",
+                hint="ask it less often, or later",
+                kind=RateLimitError,
+                status=status,
+                retry_after=asked,
+            )
+        kind = ServerFailureError if status >= 500 else ServerTimeoutError if status == 408 else ServerError
+        return self._error(
+            f"failed ({status}){again}: {said}",
+            hint="look into the server's log",
+            kind=kind,
+            status=status,
+            retry_after=asked,
+        )
 
 
 def _said(data: bytes) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import ServerError, ServerFailureError
 from ...events import Usage
 from ...language.jsontext import escaped
 from ...messages import ImagePart, Message, Part, TextPart, ToolCall
@@ -148,11 +148,13 @@ class Answer:
             What it adds to the reasoning, and to the text.
 
         Raises:
-            ModelError: it is neither; the message holds what was received.
+            ServerError: it is neither; the message holds what was received.
         """
         if isinstance(event, Mapping) and event.get("error"):
             said = event["error"]
-            raise ModelError(f"the server failed while it answered: {_brief(_message_of(said))}", hint="see its log")
+            raise ServerFailureError(
+                f"the server failed while it answered: {_brief(_message_of(said))}", hint="see its log"
+            )
         choices = event.get("choices") if isinstance(event, Mapping) else None
         if not isinstance(choices, list):
             raise _odd(event)
@@ -238,8 +240,8 @@ def _brief(text: str, most: int = 400) -> str:
     return text if len(text) <= most else text[:most] + " ..."
 
 
-def _odd(event: Any) -> ModelError:
-    return ModelError(
+def _odd(event: Any) -> ServerError:
+    return ServerError(
         f"the server's answer is no chat completion; received: {_brief(json.dumps(event))}",
         hint="the address should be where an OpenAI-compatible API begins, often http://HOST:PORT/v1",
     )
