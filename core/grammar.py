@@ -44,6 +44,7 @@ class Grammar:
     """
 
     __slots__ = (
+        "__weakref__",
         "_build",
         "_digest",
         "_hash",
@@ -237,7 +238,7 @@ class Grammar:
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
-        return cls(build, key, parts=tuple(cases.values()))
+        return cls(_once(name, build), key, parts=tuple(cases.values()))
 
     @classmethod
     def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -268,7 +269,7 @@ class Grammar:
 
             return rest(frozenset())
 
-        return cls(build, key, parts=(*parts, separator))
+        return cls(_once(name, build), key, parts=(*parts, separator))
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -396,6 +397,18 @@ def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
     """Every text that contains one of the words."""
     terms = nodes.terms
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
+
+
+def _once(name: Grammar, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
+    """Build only what is not in the store under an equal name: comparing two names takes as long as they are."""
+
+    def found(nodes: Nodes) -> int:
+        node = nodes.known.get(name)
+        if node is None:
+            node = nodes.known[name] = build(nodes)
+        return node
+
+    return found
 
 
 def _name(key: tuple[Hashable, ...]) -> Grammar:

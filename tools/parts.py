@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from weakref import WeakValueDictionary
 
 from ..core.grammar import Grammar
 
-#: How many grammars of single tools are kept, the ones used last.
+#: How many grammars of single tools are kept that no grammar of a tool set holds any more, the ones used last.
 MAX_PARTS = 4_096
 
 
 class Parts:
-    """Keeps the grammars of tools by what they follow from. Thread-safe."""
+    """Keeps the grammars of tools by what they follow from: all that are in use, and some more. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
+        self._in_use: WeakValueDictionary[Hashable, Grammar] = WeakValueDictionary()
         self._numbers: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
@@ -31,16 +33,22 @@ class Parts:
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """The grammar of a key, made if it is not there, as a part of many grammars (`Grammar.as_part`)."""
         with self._lock:
-            found = self._known.get(key)
+            found = self._in_use.get(key)
             if found is not None:
-                self._known.move_to_end(key)
+                self._keep(key, found)
                 return found
         made = make().as_part()  # without the lock: a schema may take long
         with self._lock:
-            made = self._known.setdefault(key, made)
-            while len(self._known) > MAX_PARTS:
-                self._known.popitem(last=False)
+            made = self._in_use.setdefault(key, made)
+            self._keep(key, made)
         return made
+
+    def _keep(self, key: Hashable, part: Grammar) -> None:
+        """Count a part as the one that was used last."""
+        self._known[key] = part
+        self._known.move_to_end(key)
+        while len(self._known) > MAX_PARTS:
+            self._known.popitem(last=False)
 
 
 #: The process's kept grammars.

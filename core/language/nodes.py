@@ -53,6 +53,7 @@ class Nodes(NodeTable):
 
     Attributes:
         terms: the store of the terms used by TEXT nodes.
+        is_shared: many grammars share the store.
         EMPTY: the empty language.
         EPSILON: the language of the empty text.
         known: nodes of what many grammars share, by whatever stands for it.

@@ -11,6 +11,7 @@ cdef class NodeTable:
     cdef public object weight
     cdef readonly int EMPTY
     cdef readonly int EPSILON
+    cdef readonly bint is_shared
     cdef int _room
     # nodes: rows of integers (see `kinds`), and the hash table over them; a search leaves its slot behind
     cdef int _count

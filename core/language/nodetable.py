@@ -50,6 +50,7 @@ class NodeTable:
 
     def __init__(self, terms, shared):
         self.terms = Terms() if terms is None else terms
+        self.is_shared = shared
         self._room = kinds.MAX_NODES + (kinds.SHARED_ROOM if shared else 0)
         self.terms.room += kinds.SHARED_ROOM if shared else 0
         self.known = {}

@@ -24,7 +24,7 @@ LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 @dataclass(frozen=True, eq=False)
 class CompiledSchema:
-    """A schema that can be enforced. Equal iff the keys are, which are only had where they are asked for.
+    """A schema that can be enforced. Two of them are equal iff their keys are.
 
     Attributes:
         document: the schema.
@@ -40,10 +40,13 @@ class CompiledSchema:
 
     def build(self, nodes: Nodes) -> int:
         """The root node in a store; everything below is lowered when it is met."""
-        lowering = nodes.builders.get(self)
+        # Where many grammars meet, equal schemas are found by what they say. Elsewhere a schema meets no equal one, and
+        # putting it in words would take longer than the rest.
+        handle = self.key if nodes.is_shared else _Same(self)
+        lowering = nodes.builders.get(handle)
         if lowering is None:
             nodes.weight += LOWERING_BYTES + ENTRY_BYTES * self.document.entries
-            lowering = nodes.builders[self] = self._lowering(nodes)
+            lowering = nodes.builders[handle] = self._lowering(nodes)
         root: int = lowering.root()
         return root
 
@@ -76,19 +79,15 @@ class CompiledSchema:
             return _Same(self.document.schema), self.options
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, CompiledSchema) and hash(self) == hash(other) and self.key == other.key
-        )
-
-    @cached_property
-    def _hash(self) -> int:
-        """Of what is had at once, and tells most schemas apart."""
-        schema = self.document.schema
-        members = schema.get("properties") if isinstance(schema, Mapping) else None
-        return hash((self.options, tuple(members) if isinstance(members, dict) else None))
+        return self is other or (isinstance(other, CompiledSchema) and self.key == other.key)
 
     def __hash__(self) -> int:
         return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Of all that the schema says: a set may have thousands of tools whose arguments have the same names.
+        return hash(self.key)
 
 
 class _Same:

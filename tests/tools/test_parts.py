@@ -10,6 +10,7 @@ import random
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ import pytest
 from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError, Vocabulary
 from toolgrammar.core.automaton import program as program_module
 from toolgrammar.core.automaton.program import SHARED, Program
+from toolgrammar.core.schema import CompiledSchema
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools import parts as parts_module
+from toolgrammar.tools.formats import Turn
 from toolgrammar.tools.parts import PARTS
 
 WORDS = [b"<tool_call>\n", b'{"name": "', b'", "', b'"}}\n</tool_call>', b"}}", b'": ', b'": "', b"true", b"12", b"ab"]
@@ -251,6 +254,54 @@ def test_kept_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     # a b c, a again, d (b goes), b (c goes), c (a goes), a (d goes)
     assert "".join(made) == "abcdbca" and len(parts) == 3
     assert get("a") is get("a")
+
+
+def test_parts_in_use_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set of more tools than are kept makes each of them once, as long as one of its grammars is in use."""
+    parts = parts_module.Parts()
+    monkeypatch.setattr(parts_module, "MAX_PARTS", 3)
+    monkeypatch.setattr("toolgrammar.tools.formats.base.PARTS", parts)
+    pool = [tool(100 + number) for number in range(8)]
+    made: list[str] = []
+    arguments = Turn.arguments
+    monkeypatch.setattr(Turn, "arguments", lambda turn, each: (made.append(each.name), arguments(turn, each))[1])
+    auto = ToolSet(pool).grammar()
+    assert len(made) == len(pool) and len(parts) == 3
+    required = ToolSet([replace(each) for each in pool]).grammar(tool_choice="required")
+    assert len(made) == len(pool) and auto != required
+    del auto, required
+    gc.collect()
+    ToolSet(pool).grammar()
+    assert len(made) == 2 * len(pool)
+
+
+def test_thousands_of_tools_with_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grammars over many tools whose members have the same names are built with few comparisons, the second too."""
+    compared = 0
+
+    def counted(kind: type[Grammar] | type[CompiledSchema]) -> None:
+        equal = kind.__eq__
+
+        def compare(one: object, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return equal(one, other)
+
+        monkeypatch.setattr(kind, "__eq__", compare)
+
+    count = 5_000
+    monkeypatch.setattr(parts_module, "MAX_PARTS", count // 2)
+    pool = [
+        Tool(f"many_{at}", "", {"type": "object", "properties": {"x": {"const": at}}, "required": ["x"]})
+        for at in range(count)
+    ]
+    counted(Grammar)
+    counted(CompiledSchema)
+    last = f'<tool_call>\n{{"name": "many_{count - 1}", "arguments": {{"x": {count - 1}}}}}\n</tool_call>'
+    for choice in ("auto", "required", f"many_{count - 1}", "required"):
+        made = [replace(each) for each in pool]
+        assert ToolSet(made).grammar(tool_choice=choice).matches(last)
+    assert compared < 10 * count
 
 
 def test_tools_can_be_copied_and_pickled() -> None:
