@@ -11,7 +11,6 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 import jsonschema
@@ -24,6 +23,7 @@ from .errors import InvalidSchemaError, PatternError
 from .grammar import Grammar
 from .language.regex import regex_term
 from .language.terms import Terms
+from .schema.numbers import NumberRange, exact
 
 
 class Validator:
@@ -124,8 +124,8 @@ class Validator:
 
 
 def _multiple_of(validator: Any, step: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    """As decimals: 0.07 is a multiple of 0.01, though its double is not one of the other's."""
-    if validator.is_type(instance, "number") and Decimal(str(instance)) % Decimal(str(step)):
+    """Compare as exact decimals: 0.07 is a multiple of 0.01, though its double is not one of the other's."""
+    if validator.is_type(instance, "number") and not NumberRange(multiples=(exact(step),)).contains(instance):
         yield ValidationError(f"{instance!r} is not a multiple of {step!r}")
 
 

@@ -107,6 +107,7 @@ class Lowering:
         # Nothing is left out, and the dialect has the keywords that say what a value is.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
+        self._plain_integers = document.age == 0
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
@@ -178,7 +179,7 @@ class Lowering:
                 found = nodes.literal(self._spell(None))
             else:
                 numbers = NumberRange(integer=kind == "integer")
-                found = nodes.text(self.numbers.term(numbers, any_spelling=self.flexible))
+                found = nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
             self._typed[kind] = found
         return found
 
@@ -242,7 +243,7 @@ class Lowering:
                 elif numbers.is_empty:
                     part = self.nodes.EMPTY
                 else:
-                    part = self.nodes.text(self.numbers.term(numbers, any_spelling=self.flexible))
+                    part = self.nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
             else:
                 part = self._scalar(kind)
             parts.append(part)
@@ -305,7 +306,7 @@ class Lowering:
     def branch(self, branch: Conjunction) -> int:
         """The texts of one alternative."""
         if branch.values is not None:
-            return self.listed(self._allowed(branch))
+            return self.listed(self._allowed(branch), integers=branch.numbers.integer)
         parts = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -341,7 +342,7 @@ class Lowering:
         for branch in self.branches(goal):
             if branch.values is not None:
                 new = [value for value in self._allowed(branch) if canonical(value) not in written]
-                scalars.append(self.listed(new))
+                scalars.append(self.listed(new, integers=branch.numbers.integer))
                 continue
             inner = branch.types & {"array", "object"}
             if inner:
@@ -389,11 +390,15 @@ class Lowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def listed(self, values: list[Any]) -> int:
-        """Exactly these values."""
+    def listed(self, values: list[Any], *, integers: bool = False) -> int:
+        """Return the texts of some values (``integers``: numbers among them were asked to be integers)."""
         nodes = self.nodes
         simple, others = [], []
-        if self.flexible:
+        plain_integers = integers and self._plain_integers
+        loose_numbers = self.flexible and not plain_integers
+        if plain_integers:
+            values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
+        if loose_numbers:
             whole = [value for value in values if is_short_integer(value)]
             if whole:
                 values = [value for value in values if not is_short_integer(value)]
@@ -401,7 +406,7 @@ class Lowering:
         for value in values:
             compound = isinstance(value, (dict, list, tuple)) and bool(value)
             spelled = self.spelling is not None and (compound or isinstance(value, str))
-            loose = self.flexible and (compound or type_of(value) == "number")
+            loose = (self.flexible and compound) or (loose_numbers and type_of(value) == "number")
             if loose or spelled or (self.objects.any_order and compound):
                 others.append(self._loose(value))
             else:
@@ -423,6 +428,13 @@ class Lowering:
         if type_of(value) == "number" and self.flexible:
             return nodes.text(self._equal(value))
         return self._spaced(value)
+
+    def _any_spelling(self, numbers: NumberRange) -> bool:
+        """Return whether numbers of a range may be spelled in any way that means them.
+
+        In draft 4 an integer is a number "without a fraction or exponent part" (core, section 3.5): 1.0 is none.
+        """
+        return self.flexible and not (numbers.integer and self._plain_integers)
 
     def _equal(self, value: Any) -> int:
         """Every spelling of a number."""
@@ -500,7 +512,7 @@ class Lowering:
         terms, asked = self.nodes.terms, branch.numbers
         if asked.is_empty:
             return terms.EMPTY
-        loose = self.flexible if any_spelling is None else any_spelling
+        loose = self._any_spelling(asked) if any_spelling is None else any_spelling
         parts = [self.numbers.term(asked, any_spelling=loose)]
         for value in branch.not_values:
             if type_of(value) == "number":

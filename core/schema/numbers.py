@@ -96,6 +96,8 @@ class NumberRange:
     def contains(self, value: float) -> bool:
         """Whether a decoded number is in the range."""
         number = exact(value)
+        if not number.is_finite():  # `json.loads` reads 1e400 as infinity
+            return False
         whole = number == number.to_integral_value()
         if (self.integer and not whole) or (self.fractional and whole):
             return False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,3 +126,38 @@ def test_few_multiples_are_written_out_exactly(
         remainders = Numbers(terms).term(what, any_spelling=flags[2])
     assert terms.is_empty(terms.and_([listed, terms.not_(remainders)]))
     assert terms.is_empty(terms.and_([remainders, terms.not_(listed)]))
+
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer"},
+        {"type": "integer", "minimum": 3},
+        {"type": ["integer", "string"]},
+        {"type": "integer", "enum": [1, 2.0, 12345]},
+        {"allOf": [{"type": "integer"}, {"enum": [1, 12345]}]},
+        {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+        {"type": "number"},
+    ],
+)
+@pytest.mark.parametrize("draft", [DRAFT_4, "http://json-schema.org/draft-06/schema#"])
+def test_integers_of_draft_4_have_no_fraction_or_exponent(schema: dict[str, Any], draft: str) -> None:
+    """``jsonschema`` and we agree on what an integer is: since draft 6 any number without a remainder."""
+    schema = {"$schema": draft, **schema}
+    judge = jsonschema.validators.validator_for(schema)(schema)
+    grammar = Grammar.from_json_schema(schema, whitespace="flexible")
+    texts = ["1", "1.0", "2", "2.0", "5.0", "12345", "12345.0", "1e3", "1.5", "[1, 5]", "[1.0]", "[1, 2.0]"]
+    assert {text: grammar.matches(text) for text in texts} == {text: judge.is_valid(json.loads(text)) for text in texts}
+
+
+@pytest.mark.parametrize("value", [10**28, 10**28 + 1, -(10**40), 1e300, 0.07, 1e-300, float("inf")])
+@pytest.mark.parametrize("step", [7, 0.01, 1e-5, 1e300])
+def test_multiples_are_judged_of_numbers_of_any_size(value: float, step: float) -> None:
+    """Exact arithmetic, with as many digits as it takes; infinity is a multiple of nothing."""
+    expected = value != float("inf") and (Fraction(exact(value)) / Fraction(exact(step))).denominator == 1
+    assert is_valid(value, {"multipleOf": step}) is expected
