@@ -1,33 +1,60 @@
-"""Operations of an OpenAPI 3.0 or 3.1 document as tools.
+"""Operations of an OpenAPI 3 or Swagger 2 document as tools.
 
-The arguments of an operation are laid out by one rule: each parameter (path, query, header, cookie) is a property under
-its own name; where two parameters in different places share a name, the later one is ``PLACE_NAME`` (``query_id``). The
-request body is one property, ``body`` (``request_body`` if a parameter is called that), so that its schema may be
-anything. Properties marked ``readOnly`` are left out of what is sent, as the specification says.
+Each parameter (path, query, header, cookie) is a property of the arguments under its own name; where two parameters in
+different places share a name, the later one is ``PLACE_NAME`` (``query_id``). The request body is one property,
+``body`` (``request_body`` if a parameter is called that), so that its schema may be anything. Properties marked
+``readOnly`` are left out, as the specification says of requests.
 
-Nothing is called unless a client or a base URL is given: the servers that a document names are never used by
-themselves.
+An operation that cannot be a tool (its body is a file, say) is left out, and the result says which and why. A request
+is sent only through a client or to a base URL that the caller gives, never to the servers that a document names.
+
+Source: OpenAPI Specification 3.0.4, 3.1.1 and 3.2.0, Swagger 2.0.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote
 
-from ..core.errors import InvalidArgumentsError, Place, SchemaError, ToolCallError
-from .tool import Tool, with_tool
+from ..core.errors import LimitError, Place, SchemaError
+from .openapi_requests import Body, Parameter, Request, Sender, is_json
+from .swagger import as_openapi_3
+from .tool import Tool
 
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _PLACES = ("path", "query", "header", "cookie")
-#: The specification gives these three to other parts of a document.
+_STYLES = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form", "cookie"),
+}
+#: Headers that the specification reserves for other parts of a document.
 _OTHER_HEADERS = frozenset({"accept", "content-type", "authorization"})
-_MAX_ANSWER = 2_000
-_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")
-_DATA = ("enum", "const", "default", "example", "examples")
+_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_DATA = ("enum", "const", "default", "example", "examples", "required")
+#: Keywords that say nothing about JSON values.
+_DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
+_MAX_LISTED = 20
+
+_logger = logging.getLogger("toolgrammar.openapi")
+
+
+class OperationTools(list[Tool]):
+    """The tools of a document; a list.
+
+    Attributes:
+        skipped: one error for each operation that cannot be a tool, with its name, its place in the document and the
+            reason.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = (), skipped: Iterable[SchemaError] = ()) -> None:
+        super().__init__(tools)
+        self.skipped = tuple(skipped)
 
 
 def tools_from_openapi(
@@ -37,92 +64,79 @@ def tools_from_openapi(
     client: Any = None,
     base_url: str | None = None,
     timeout: float = 30.0,
-) -> list[Tool]:
-    """The operations of a document as tools.
+    strict: bool = False,
+) -> OperationTools:
+    """Return the operations of a document as tools.
+
+    Operations that cannot be tools are in the ``skipped`` attribute of the result, and in a warning of the logger
+    ``toolgrammar.openapi``.
 
     Args:
-        document: the decoded document (OpenAPI 3.0 or 3.1).
+        document: the decoded document: OpenAPI 3.0, 3.1 or 3.2, or Swagger 2.0.
         names: only the operations of these names (``operationId``; without one, ``get_pets_petId`` for
-            ``GET /pets/{petId}``), in this order.
+            ``GET /pets/{petId}``), in this order. Each must be usable.
         client: an ``httpx.Client`` or ``httpx.AsyncClient`` that sends the requests: with its base URL, its headers
             and its authentication. Then the tools run.
         base_url: where to send requests, instead of the client's base URL, or with a client made for each call.
         timeout: seconds for one request, without a client.
+        strict: raise for the first operation that cannot be a tool, instead of leaving it out.
 
     Raises:
-        SchemaError: no OpenAPI 3 document; an operation that cannot be a tool, with its name and the reason; a
-            reference that leads nowhere or out of the document; or a name that no operation has.
+        SchemaError: the document is of another kind; a name is of no operation, or of one that cannot be a tool; with
+            ``strict``, any operation cannot be a tool. Names the operation, its place and the reason.
     """
-    version = document.get("openapi")
-    if not isinstance(version, str) or not version.startswith("3."):
-        raise SchemaError(
-            f"not an OpenAPI 3 document: openapi is {version!r}, swagger is {document.get('swagger')!r}",
-            hint="convert it to OpenAPI 3 first",
-        )
-    reader = _Document(document, version)
-    sender = _Sender(client, base_url, timeout) if client is not None or base_url is not None else None
+    reader = _Document(document)
+    sender = Sender(client, base_url, timeout) if client is not None or base_url is not None else None
     wanted = None if names is None else list(names)
-    found: dict[str, Tool] = {}
+    tools: dict[str, Tool] = {}
+    skipped: dict[str | None, list[SchemaError]] = {}
+    known: list[str] = []
     for operation in reader.operations():
-        if wanted is not None and operation.name not in wanted:
-            continue
-        if operation.name in found:
-            raise SchemaError(
-                "two operations have the same name",
-                hint="give each its own operationId",
-                place=Place(tool=operation.name, pointer=operation.pointer),
-            )
-        found[operation.name] = operation.tool(sender)
+        if isinstance(operation, _Operation):
+            known.append(operation.name)
+            if wanted is not None and operation.name not in wanted:
+                continue
+        try:
+            if isinstance(operation, SchemaError):
+                raise operation
+            if operation.name in tools:
+                raise SchemaError(
+                    "two operations have the same name",
+                    hint="give each its own operationId",
+                    place=Place(tool=operation.name, pointer=operation.pointer),
+                )
+            tools[operation.name] = operation.tool(sender)
+        except SchemaError as error:
+            if strict:
+                raise
+            skipped.setdefault(error.place.tool, []).append(error)
     for name in wanted or ():
-        if name not in found:
-            known = ", ".join(operation.name for operation in reader.operations())
-            raise SchemaError(f"the document has no operation {name!r}", hint=f"it has {known}")
-    return list(found.values()) if wanted is None else [found[name] for name in wanted]
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    """One argument.
-
-    Attributes:
-        key: its property in the arguments.
-        name: its name in the request.
-        place: ``path``, ``query``, ``header`` or ``cookie``.
-        style: how arrays and objects are written.
-        explode: whether each of their parts is written by itself.
-        as_json: the value is written as JSON.
-    """
-
-    key: str
-    name: str
-    place: str
-    style: str
-    explode: bool
-    as_json: bool
-
-    def texts(self, value: Any) -> list[tuple[str, str]]:
-        """The name and text, or several, that the value becomes."""
-        if self.as_json:
-            return [(self.name, json.dumps(value, ensure_ascii=False))]
-        if isinstance(value, Mapping):
-            pairs = [(str(key), _plain(each)) for key, each in value.items()]
-            if self.style == "deepObject":
-                return [(f"{self.name}[{key}]", each) for key, each in pairs]
-            if self.explode:
-                return pairs if self.place == "query" else [(self.name, ",".join(f"{k}={v}" for k, v in pairs))]
-            return [(self.name, ",".join(part for pair in pairs for part in pair))]
-        if isinstance(value, (list, tuple)):
-            items = [_plain(each) for each in value]
-            if self.explode and self.style == "form" and self.place in ("query", "cookie"):
-                return [(self.name, item) for item in items]
-            between = {"spaceDelimited": " ", "pipeDelimited": "|"}.get(self.style, ",")
-            return [(self.name, between.join(items))]
-        return [(self.name, _plain(value))]
+        if name in skipped:
+            raise skipped[name][0]
+        if name not in tools:
+            shown = ", ".join(known[:_MAX_LISTED]) + (", ..." if len(known) > _MAX_LISTED else "")
+            raise SchemaError(f"the document has no operation {name!r}", hint=f"it has {shown}")
+    chosen = list(tools.values()) if wanted is None else [tools[name] for name in wanted]
+    errors = [error for group in skipped.values() for error in group] if wanted is None else []
+    if errors:
+        shown = "; ".join(map(str, errors[:_MAX_LISTED])) + ("; ..." if len(errors) > _MAX_LISTED else "")
+        _logger.warning("%d of %d operations cannot be tools: %s", len(errors), len(tools) + len(errors), shown)
+    return OperationTools(chosen, errors)
 
 
 @dataclass(frozen=True)
 class _Operation:
-    """One operation: what it is called, what it takes, how it is sent."""
+    """One operation of a document.
+
+    Attributes:
+        name: its ``operationId``, or a name made of method and path.
+        method: the HTTP method, in lower case.
+        path: the path template.
+        pointer: where it is in the document.
+        body: the operation object.
+        shared: the parameters of its path item.
+        document: the document that it belongs to.
+    """
 
     name: str
     method: str
@@ -132,77 +146,92 @@ class _Operation:
     shared: list[Any]
     document: _Document
 
-    def tool(self, sender: _Sender | None) -> Tool:
-        """The operation as a tool."""
+    def tool(self, sender: Sender | None) -> Tool:
+        """Return the operation as a tool.
+
+        Raises:
+            SchemaError: it cannot be one; the place names the operation.
+        """
         try:
             return self._tool(sender)
-        except SchemaError as error:
-            raise with_tool(error, self.name) if error.place.tool is None else error from None
+        except (SchemaError, LimitError) as error:
+            kind = type(error) if isinstance(error, SchemaError) else SchemaError
+            pointer = self.pointer if error.place.pointer is None else error.place.pointer
+            place = replace(error.place, tool=self.name, pointer=pointer)
+            raise kind(error.message, hint=error.hint, place=place) from error
 
-    def _tool(self, sender: _Sender | None) -> Tool:
+    def _tool(self, sender: Sender | None) -> Tool:
         properties: dict[str, Any] = {}
         required: list[str] = []
-        parameters: list[_Parameter] = []
-        for source in self._merged():
+        parameters: list[Parameter] = []
+        stated, shared = self.body, self.shared
+        if self.document.swagger:
+            stated, shared = as_openapi_3(stated, shared, self.document.document, self._resolve), []
+        for source in self._merged(stated, shared):
             parameter, schema = self._parameter(source, properties)
             properties[parameter.key] = schema
             parameters.append(parameter)
             if source.get("required") is True or parameter.place == "path":
                 required.append(parameter.key)
-        body_key = "request_body" if "body" in properties else "body"
-        request = self.document.resolve(self.body.get("requestBody"), self.pointer)
-        kind = None
-        if request:
-            kind, schema = self._body_schema(request)
-            if isinstance(request.get("description"), str) and "$ref" not in schema:
-                schema = {"description": request["description"], **schema}
-            properties[body_key] = schema
-            if request.get("required") is True:
-                required.append(body_key)
         missing = set(re.findall(r"\{([^{}]+)\}", self.path)) - {p.name for p in parameters if p.place == "path"}
         if missing:
             raise SchemaError(
-                f"the path has a variable without a parameter: {sorted(missing)[0]}",
+                f"the path has a variable without a parameter: {min(missing)}",
                 hint="declare it with in: path",
-                place=Place(pointer=self.pointer, parameter=sorted(missing)[0]),
+                place=Place(pointer=self.pointer, parameter=min(missing)),
             )
+        body = None
+        request = self._resolve(stated.get("requestBody"))
+        if request:
+            key = "request_body" if "body" in properties else "body"
+            body, schema = self._request_body(request, key)
+            if isinstance(request.get("description"), str):
+                schema = {"allOf": [schema]} if "$ref" in schema else schema
+                schema = {"description": request["description"], **schema}
+            properties[key] = schema
+            if request.get("required") is True:
+                required.append(key)
         schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
         texts = [self.body.get("summary"), self.body.get("description")]
+        request_of = Request(self.name, self.method, self.path, tuple(parameters), body)
         return Tool(
             self.name,
             "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
             self.document.standalone(schema, self.pointer),
-            function=None if sender is None else sender.function(self, parameters, body_key, kind),
+            function=None if sender is None else sender.function(request_of),
         )
 
-    def _merged(self) -> list[Mapping[str, Any]]:
-        """The operation's parameters, and those of its path that it does not declare anew."""
-        found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
-        for source in [*self.shared, *(self.body.get("parameters") or ())]:
-            parameter = self.document.resolve(source, self.pointer)
+    def _resolve(self, source: Any) -> Mapping[str, Any]:
+        """Return an object of the document, after its references."""
+        return self.document.resolve(source, self.pointer)
+
+    def _merged(self, stated: Mapping[str, Any], shared: list[Any]) -> list[Mapping[str, Any]]:
+        """Return the operation's parameters, and those of its path that it does not declare anew."""
+        merged: dict[tuple[Any, Any], Mapping[str, Any]] = {}
+        for source in [*shared, *_list(stated.get("parameters"), "parameters", self.pointer)]:
+            parameter = self._resolve(source)
             if parameter.get("in") == "header" and str(parameter.get("name")).lower() in _OTHER_HEADERS:
                 continue
-            found[(parameter.get("in"), parameter.get("name"))] = parameter
-        return list(found.values())
+            merged[(parameter.get("in"), parameter.get("name"))] = parameter
+        return list(merged.values())
 
-    def _parameter(self, source: Mapping[str, Any], taken: Mapping[str, Any]) -> tuple[_Parameter, Any]:
+    def _parameter(self, source: Mapping[str, Any], taken: Mapping[str, Any]) -> tuple[Parameter, Any]:
         name, place = source.get("name"), source.get("in")
+        where = Place(pointer=self.pointer, parameter=name if isinstance(name, str) else None)
         if not isinstance(name, str) or place not in _PLACES:
             raise SchemaError(
                 f"a parameter needs a name and one of the places {', '.join(_PLACES)}",
                 hint="correct the document",
-                place=Place(pointer=self.pointer, parameter=name if isinstance(name, str) else None),
+                place=where,
             )
         content = source.get("content")
         if isinstance(content, Mapping) and content:
             media, entry = next(iter(content.items()))
-            if not _is_json(media):
+            if not is_json(media):
                 raise SchemaError(
-                    f"a parameter of the media type {media} cannot be written",
-                    hint="use application/json",
-                    place=Place(pointer=self.pointer, parameter=name),
+                    f"a parameter of the media type {media} cannot be written", hint="use application/json", place=where
                 )
-            schema = entry.get("schema", {})
+            schema = entry.get("schema", {}) if isinstance(entry, Mapping) else {}
         else:
             schema = source.get("schema", {})
         schema = dict(schema) if isinstance(schema, Mapping) else schema
@@ -210,49 +239,116 @@ class _Operation:
             schema = {"allOf": [schema]} if "$ref" in schema else schema
             schema = {**schema, "description": source["description"]}
         style = source.get("style") or ("form" if place in ("query", "cookie") else "simple")
-        explode = source.get("explode", style == "form")
-        key = name if name not in taken else f"{place}_{name}"
-        return _Parameter(key, name, place, style, explode, bool(content)), schema
-
-    def _body_schema(self, request: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The media type that is sent, and the schema of the body."""
-        content = request.get("content") or {}
-        kinds = [media for media in content if _is_json(media)]
-        others = ("application/x-www-form-urlencoded", "text/plain")
-        kinds += [media for media in content if media.split(";")[0] in others]
-        if not kinds:
+        if style not in _STYLES[place]:
             raise SchemaError(
-                f"the request body has no media type that can be written: {', '.join(content) or 'none'}",
-                hint="application/json, application/x-www-form-urlencoded and text/plain can",
-                place=Place(pointer=self.pointer, parameter="body"),
+                f"a {place} parameter cannot be written in the style {style!r}",
+                hint=f"the styles of {place} parameters are {', '.join(_STYLES[place])}",
+                place=where,
             )
-        schema = content[kinds[0]].get("schema", {})
-        return kinds[0], dict(schema) if isinstance(schema, Mapping) else {}
+        explode = source.get("explode")
+        explode = style in ("form", "cookie") if explode is None else explode
+        key = name if name not in taken else f"{place}_{name}"
+        return Parameter(key, name, place, style, bool(explode), bool(content)), schema
+
+    def _request_body(self, request: Mapping[str, Any], key: str) -> tuple[Body, dict[str, Any]]:
+        """Return how the body is sent, and its schema."""
+        content = request.get("content")
+        content = content if isinstance(content, Mapping) else {}
+        for usable in (is_json, _is_form, _is_text, self._is_plain_multipart(content)):
+            for media, entry in content.items():
+                if not usable(media):
+                    continue
+                entry = entry if isinstance(entry, Mapping) else {}
+                schema = entry.get("schema", {})
+                schema = dict(schema) if isinstance(schema, Mapping) else {}
+                if _is_text(media) and not schema:
+                    schema = {"type": "string"}
+                encoding = entry.get("encoding")
+                return Body(key, media, encoding if isinstance(encoding, Mapping) else {}), schema
+        raise SchemaError(
+            f"the request body has no media type that can be written: {', '.join(content) or 'none'}",
+            hint="a tool can send JSON, forms without files, and text",
+            place=Place(pointer=f"{self.pointer}/requestBody", parameter=key),
+        )
+
+    def _is_plain_multipart(self, content: Mapping[str, Any]) -> Any:
+        """Return a predicate of media types: multipart forms whose fields hold no files."""
+
+        def usable(media: str) -> bool:
+            entry = content[media]
+            if media.split(";")[0].strip().lower() != "multipart/form-data" or not isinstance(entry, Mapping):
+                return False
+            schema = self._resolve(entry.get("schema"))
+            fields = schema.get("properties")
+            return (
+                isinstance(fields, Mapping)
+                and bool(fields)
+                and not any(key in schema for key in ("allOf", "anyOf", "oneOf"))
+                and not any(self._is_file(field) for field in fields.values())
+            )
+
+        return usable
+
+    def _is_file(self, schema: Any) -> bool:
+        """Return whether a form field is, or may be, something else than text."""
+        schema = self._resolve(schema)
+        kind = schema.get("type")
+        if kind == "array":
+            return self._is_file(schema.get("items"))
+        if kind == "string":
+            return schema.get("format") in ("binary", "byte") or "contentMediaType" in schema
+        return kind not in ("integer", "number", "boolean", "object")
 
 
 class _Document:
     """A document and the references in it."""
 
-    def __init__(self, document: Mapping[str, Any], version: str) -> None:
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        version, swagger = document.get("openapi"), document.get("swagger")
+        if isinstance(version, str) and version.startswith("3."):
+            self.swagger = False
+            self.siblings = not version.startswith("3.0")  # before 3.1 nothing beside a $ref counts
+        elif str(swagger) in ("2.0", "2"):
+            self.swagger = True
+            self.siblings = False
+        else:
+            raise SchemaError(
+                f"not a document of OpenAPI 3 or Swagger 2: openapi is {version!r}, swagger is {swagger!r}",
+                hint="convert it to OpenAPI 3 first",
+            )
         self.document = document
-        self.siblings = not version.startswith("3.0")  # before 3.1 nothing beside a $ref counts
+        self._names: dict[str, str] = {}  # reference -> name in $defs
+        self._definitions: dict[str, tuple[Any, tuple[str, ...]]] = {}  # reference -> schema, references in it
 
-    def operations(self) -> Iterator[_Operation]:
-        """Every operation, in order."""
-        for path, source in (self.document.get("paths") or {}).items():
+    def operations(self) -> Iterator[_Operation | SchemaError]:
+        """Yield every operation in order; for a path item that cannot be read, its error."""
+        paths = self.document.get("paths")
+        if paths is not None and not isinstance(paths, Mapping):
+            raise SchemaError(f"paths is a {type(paths).__name__}, not an object", place=Place(pointer="/paths"))
+        for path, source in (paths or {}).items():
+            if not str(path).startswith("/"):
+                continue  # an extension
             pointer = f"/paths/{_escape(path)}"
-            item = self.resolve(source, pointer)
-            for method in METHODS:
-                body = item.get(method)
-                if isinstance(body, Mapping):
-                    name = body.get("operationId")
-                    if not isinstance(name, str) or not name:
-                        name = re.sub(r"[^A-Za-z0-9]+", "_", f"{method}_{path}").strip("_")
-                    shared = list(item.get("parameters") or ())
-                    yield _Operation(name, method, path, f"{pointer}/{method}", body, shared, self)
+            try:
+                item = self.resolve(source, pointer)
+                shared = _list(item.get("parameters"), "parameters", pointer)
+            except SchemaError as error:
+                yield error
+                continue
+            methods = {method: (f"{pointer}/{method}", item.get(method)) for method in METHODS}
+            more = item.get("additionalOperations")
+            for method, body in more.items() if isinstance(more, Mapping) else ():
+                methods[method] = (f"{pointer}/additionalOperations/{_escape(method)}", body)
+            for method, (where, body) in methods.items():
+                if not isinstance(body, Mapping):
+                    continue
+                name = body.get("operationId")
+                if not isinstance(name, str) or not name:
+                    name = re.sub(r"[^A-Za-z0-9]+", "_", f"{method}_{path}").strip("_")
+                yield _Operation(name, method, path, where, body, shared, self)
 
     def resolve(self, source: Any, pointer: str) -> Mapping[str, Any]:
-        """What a place in the document says, references followed."""
+        """Return an object of the document, after its references."""
         seen: set[str] = set()
         while isinstance(source, Mapping) and isinstance(source.get("$ref"), str):
             reference = source["$ref"]
@@ -263,175 +359,120 @@ class _Document:
         return source if isinstance(source, Mapping) else {}
 
     def find(self, reference: str, pointer: str) -> Any:
-        """The target of a reference."""
+        """Return the target of a reference."""
         if not reference.startswith("#/"):
             raise SchemaError(
                 f"the reference {reference} leads out of the document",
                 hint="put what it names into this document: nothing is fetched",
                 place=Place(pointer=pointer),
             )
-        found: Any = self.document
+        target: Any = self.document
         for step in reference[2:].split("/"):
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
-                found = found[int(name)]
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(target, Mapping) and name in target:
+                target = target[name]
+            elif isinstance(target, list) and name.isdigit() and int(name) < len(target):
+                target = target[int(name)]
             else:
                 raise SchemaError(
                     f"the reference {reference} leads nowhere",
                     hint="correct the document",
                     place=Place(pointer=pointer),
                 )
-        return found
+        return target
 
     def standalone(self, schema: dict[str, Any], pointer: str) -> dict[str, Any]:
-        """A schema with what it refers to in its own ``$defs``."""
-        names: dict[str, str] = {}
+        """Return a schema with everything that it refers to in its own ``$defs``."""
+        body, waiting = self._read(schema, pointer)
         definitions: dict[str, Any] = {}
+        queue = list(waiting)
+        for reference in queue:
+            name = self._names[reference]
+            if name not in definitions:
+                definitions[name], more = self._definition(reference, pointer)
+                queue += more
+        return {**body, "$defs": definitions} if definitions else dict(body)
 
-        def name_of(reference: str) -> str:
-            if reference not in names:
-                short = reference.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-                chosen = short if short not in definitions else f"{short}_{len(definitions)}"
-                names[reference] = chosen
-                definitions[chosen] = {}  # its place, while it is being read
-                definitions[chosen] = walk(self.find(reference, pointer))
-            return names[reference]
+    def _definition(self, reference: str, pointer: str) -> tuple[Any, tuple[str, ...]]:
+        """Return the schema that a reference leads to, read once for all operations, and the references in it."""
+        if reference not in self._definitions:
+            self._definitions[reference] = self._read(self.find(reference, pointer), pointer)
+        return self._definitions[reference]
 
-        def walk(part: Any) -> Any:
+    def _name(self, reference: str) -> str:
+        """Return the name in ``$defs`` for what a reference leads to: the same in all tools of the document."""
+        if reference not in self._names:
+            short = unquote(reference.rsplit("/", 1)[-1]).replace("~1", "/").replace("~0", "~")
+            taken = set(self._names.values())
+            self._names[reference] = short if short not in taken else f"{short}_{len(taken)}"
+        return self._names[reference]
+
+    def _read(self, schema: Any, pointer: str) -> tuple[Any, tuple[str, ...]]:
+        """Return a schema of the document as JSON Schema for requests, and the references in it, in order."""
+        references: dict[str, None] = {}
+
+        def walk(part: Any, unsent: frozenset[str] = frozenset()) -> Any:
             if isinstance(part, list):
-                return [walk(item) for item in part]
+                return [walk(item, unsent) for item in part]
             if not isinstance(part, Mapping):
                 return part
             result: dict[str, Any] = {}
             if isinstance(part.get("$ref"), str):
-                reference = {"$ref": f"#/$defs/{_escape(name_of(part['$ref']))}"}
+                references[part["$ref"]] = None
+                result["$ref"] = f"#/$defs/{_escape(self._name(part['$ref']))}"
                 if not self.siblings:
-                    return reference
-                result.update(reference)
-            unsent = {
-                name
-                for name, sub in (part.get("properties") or {}).items()
-                if isinstance(sub, Mapping) and self.resolve(sub, pointer).get("readOnly") is True
-            }
+                    return result
+            unsent = unsent | self._read_only(part, pointer)
             for key, value in part.items():
-                if key == "$ref" and isinstance(value, str):
+                if (key == "$ref" and isinstance(value, str)) or key in _DROPPED or str(key).startswith("x-"):
                     continue
                 if key in _SCHEMA_MAPS and isinstance(value, Mapping):
-                    result[key] = {n: walk(s) for n, s in value.items() if key != "properties" or n not in unsent}
+                    hidden = unsent if key == "properties" else ()
+                    result[key] = {name: walk(sub) for name, sub in value.items() if name not in hidden}
                 elif key == "required" and isinstance(value, list):
                     result[key] = [name for name in value if name not in unsent]
-                elif key not in ("discriminator", "xml", "externalDocs"):
-                    result[key] = value if key in _DATA else walk(value)
+                elif key in _DATA:
+                    result[key] = value
+                else:
+                    result[key] = walk(value, unsent if key == "allOf" else frozenset())
             return result
 
-        body = walk(schema)
-        return {**body, "$defs": definitions} if definitions else dict(body)
+        return walk(schema), tuple(references)
 
-
-class _Sender:
-    """Sends requests through ``httpx``."""
-
-    def __init__(self, client: Any, base_url: str | None, timeout: float) -> None:
-        self.client, self.base_url, self.timeout = client, base_url, timeout
-
-    def function(self, operation: _Operation, parameters: list[_Parameter], body_key: str, kind: str | None) -> Any:
-        """What runs the operation: an async function for an async client."""
-        import httpx
-
-        def request(arguments: dict[str, Any]) -> dict[str, Any]:
-            return self._request(operation, parameters, body_key, kind, arguments)
-
-        def call(**arguments: Any) -> Any:
-            if self.client is not None:
-                return _answer(operation.name, self.client.request(**request(arguments)))
-            with httpx.Client(timeout=self.timeout) as client:
-                return _answer(operation.name, client.request(**request(arguments)))
-
-        async def acall(**arguments: Any) -> Any:
-            return _answer(operation.name, await self.client.request(**request(arguments)))
-
-        return acall if isinstance(self.client, httpx.AsyncClient) else call
-
-    def _request(
-        self,
-        operation: _Operation,
-        parameters: list[_Parameter],
-        body_key: str,
-        kind: str | None,
-        arguments: dict[str, Any],
-    ) -> dict[str, Any]:
-        path = operation.path
-        query: list[tuple[str, str]] = []
-        headers: dict[str, str] = {}
-        cookies: list[str] = []
-        for parameter in parameters:
-            if parameter.key not in arguments:
+    def _read_only(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
+        """Return the names of properties that are not sent, those under ``allOf`` included."""
+        names: set[str] = set()
+        queue: list[Any] = [schema]
+        seen: set[int] = set()
+        for part in queue:
+            part = self.resolve(part, pointer)
+            if id(part) in seen:
                 continue
-            texts = parameter.texts(arguments[parameter.key])
-            if parameter.place == "path":
-                text = ",".join(text for _, text in texts)
-                if text in ("", ".", ".."):
-                    raise InvalidArgumentsError(
-                        f"{text!r} cannot be a part of a path",
-                        hint="give another value",
-                        place=Place(tool=operation.name, pointer=f"/{_escape(parameter.key)}"),
-                    )
-                path = path.replace(f"{{{parameter.name}}}", quote(text, safe=""))
-            elif parameter.place == "query":
-                query += texts
-            elif parameter.place == "header":
-                headers[parameter.name] = ",".join(text for _, text in texts)
-            else:
-                cookies += [f"{name}={quote(text)}" for name, text in texts]
-        if cookies:
-            headers["Cookie"] = "; ".join(cookies)
-        url = path if self.base_url is None else self.base_url.rstrip("/") + path
-        made: dict[str, Any] = {"method": operation.method.upper(), "url": url, "headers": headers}
-        if query:
-            made["params"] = query
-        if kind is not None and body_key in arguments:
-            body = arguments[body_key]
-            headers["Content-Type"] = "application/json" if kind == "*/*" else kind
-            if _is_json(kind):
-                made["content"] = json.dumps(body, ensure_ascii=False).encode()
-            elif kind.startswith("text/"):
-                made["content"] = _plain(body).encode()
-            else:
-                made["data"] = {key: _plain(value) for key, value in body.items()}
-        return made
+            seen.add(id(part))
+            properties, parts = part.get("properties"), part.get("allOf")
+            for name, sub in properties.items() if isinstance(properties, Mapping) else ():
+                if isinstance(sub, Mapping) and self.resolve(sub, pointer).get("readOnly") is True:
+                    names.add(name)
+            queue += parts if isinstance(parts, list) else []
+        return frozenset(names)
 
 
-def _answer(tool: str, response: Any) -> Any:
-    """The decoded body of a response.
-
-    Raises:
-        ToolCallError: the server refused the request, or failed; with its words.
-    """
-    text = response.text
-    if response.status_code >= 400:
-        shown = text if len(text) <= _MAX_ANSWER else text[:_MAX_ANSWER] + " ..."
-        raise ToolCallError(
-            f"the server answered {response.status_code} {response.reason_phrase}: {shown}".rstrip(": "),
-            place=Place(tool=tool),
+def _list(value: Any, what: str, pointer: str) -> list[Any]:
+    """Return an optional list of the document."""
+    if value is not None and not isinstance(value, list):
+        raise SchemaError(
+            f"{what} is a {type(value).__name__}, not a list", hint="correct the document", place=Place(pointer=pointer)
         )
-    if _is_json(response.headers.get("content-type", "")) and text.strip():
-        return response.json()
-    return text
+    return list(value or ())
 
 
-def _plain(value: Any) -> str:
-    """A value as the text of a parameter."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+def _is_form(media: str) -> bool:
+    return media.split(";")[0].strip().lower() == "application/x-www-form-urlencoded"
 
 
-def _is_json(media: str) -> bool:
-    kind = media.split(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json") or kind == "*/*"
+def _is_text(media: str) -> bool:
+    return media.strip().lower().startswith("text/")
 
 
-def _escape(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+def _escape(name: object) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")

@@ -65,7 +65,7 @@ def tools_from_any(sources: Any) -> Iterator[Tool]:
         return
     if isinstance(sources, Mapping) and "jsonrpc" in sources and isinstance(sources.get("result"), Mapping):
         sources = sources["result"]  # the response of an MCP server as it came
-    if isinstance(sources, Mapping) and isinstance(sources.get("openapi"), str) and "paths" in sources:
+    if isinstance(sources, Mapping) and any(isinstance(sources.get(key), str) for key in ("openapi", "swagger")):
         yield from tools_from_openapi(sources)
         return
     if isinstance(sources, Mapping):

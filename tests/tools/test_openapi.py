@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+from urllib.parse import unquote, unquote_plus
 
 import httpx
 import jsonschema
@@ -164,7 +166,9 @@ def test_an_operation_replaces_a_parameter_of_its_path() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"swagger": "2.0"}, "swagger is '2.0'"),
+    ({"swagger": "1.2"}, "swagger is '1.2'"),
+    ({"openapi": "3.1.0", "paths": []}, "paths is a list"),
+    ({"openapi": "3.1.0", "paths": {"/x": {"$ref": "#/no"}}}, "leads nowhere"),
     (document({"parameters": [{"$ref": "#/components/parameters/No"}]}), "leads nowhere"),
     (document({"parameters": [{"$ref": "other.yaml#/P"}]}), "out of the document"),
     (document({"parameters": [parameter("a", "body")]}), "one of the places"),
@@ -172,6 +176,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (document({}, "/x/{id}"), "without a parameter: id"),
     (document({"requestBody": {"content": {"multipart/form-data": {}}}}), "multipart/form-data"),
     (document({"requestBody": {"content": {}}}), "none"),
+    (
+        document({"requestBody": {"content": {"application/octet-stream": {}, "image/png": {}}}}),
+        "octet-stream, image/png",
+    ),
+    (document({"parameters": [parameter("a", "query", style="tabs")]}), "the style 'tabs'"),
+    (document({"parameters": {"a": 1}}), "parameters is a dict"),
     (document({"parameters": [{"name": "a", "in": "query", "content": {"text/xml": {}}}]}), "text/xml"),
     (document({"parameters": [parameter("a", "query", {"$ref": "#/components/schemas/No"})]}), "leads nowhere"),
     (document({"parameters": [parameter("a", "query", {"type": "strng"})]}), "strng"),
@@ -189,17 +199,46 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_refused(source: dict[str, Any], said: str) -> None:
     """What cannot be a tool is refused with the operation's name and the reason."""
     with pytest.raises(SchemaError, match=said) as caught:
-        tools_from_openapi(source)
-    assert "swagger" in source or caught.value.place.tool == "f"
+        tools_from_openapi(source, strict=True)
+    place = caught.value.place
+    assert place.tool == ("f" if "operationId" in json.dumps(source) else None)
+    assert place.pointer or "swagger" in source
 
 
 def test_refused_names() -> None:
     """Two operations of one name, and a name that no operation has, are errors."""
     twice = {**PETS, "paths": {path: {"get": {"operationId": "a"}} for path in ("/a", "/b")}}
     with pytest.raises(SchemaError, match="the same name"):
-        tools_from_openapi(twice)
+        tools_from_openapi(twice, strict=True)
     with pytest.raises(SchemaError, match="no operation 'dropPets'"):
         tools_from_openapi(PETS, ["dropPets"])
+
+
+def files(**more: Any) -> dict[str, Any]:
+    """An operation that takes a file."""
+    schema = {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}, **more}}
+    return {"requestBody": {"content": {"multipart/form-data": {"schema": schema}}}}
+
+
+def test_unusable_operations_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    """One operation that cannot be a tool does not take the others with it; result and log say which and why."""
+    source = {
+        **PETS,
+        "paths": {**PETS["paths"], "/files": {"post": {"operationId": "upload", **files()}}, "/x": {"$ref": "#/no"}},
+    }
+    tools = tools_from_openapi(source)
+    assert [tool.name for tool in tools] == ["listPets", "createPet", "get_pets_petId"]
+    assert [(error.place.tool, error.place.pointer) for error in tools.skipped] == [
+        ("upload", "/paths/~1files/post/requestBody"),
+        (None, "/paths/~1x"),
+    ]
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("toolgrammar.openapi", "WARNING")
+    assert "2 of 5 operations" in record.message and "multipart/form-data (tool 'upload'" in record.message
+    assert ToolSet.from_any(source).names == ToolSet(tools).names
+    assert tools_from_openapi(source, ["listPets"]).skipped == ()
+    with pytest.raises(SchemaError, match="multipart/form-data"):
+        tools_from_openapi(source, ["listPets", "upload"])
 
 
 def echo(request: httpx.Request) -> httpx.Response:
@@ -267,7 +306,7 @@ def test_every_place() -> None:
     }
     arguments = {"id": "a/b?c ü", "ids": [1, 2], "X-Names": ["a", "b"], "session": "s;1", "body": {"ü": [1]}}
     request = sent(operation, arguments, "/x/{id}/{ids}")
-    assert request["url"] == "https://api.example/v1/x/a%2Fb%3Fc%20%C3%BC/1%2C2"
+    assert request["url"] == "https://api.example/v1/x/a%2Fb%3Fc%20%C3%BC/1,2"
     assert request["headers"] == {"x-names": "a,b", "cookie": "session=s%3B1", "content-type": "application/json"}
     assert json.loads(request["body"]) == {"ü": [1]}
     assert request["method"] == "POST"
@@ -280,6 +319,238 @@ def test_bodies_that_are_not_json() -> None:
     assert (request["body"], request["headers"]["content-type"]) == ("a=x+y&b=1", "application/x-www-form-urlencoded")
     assert sent({"requestBody": {"content": {"text/plain": {}}}}, {"body": "hello"})["body"] == "hello"
     assert sent(form, {})["body"] == ""
+
+
+FORM = "application/x-www-form-urlencoded"
+#: Schema or encoding of the fields, the body, and what is sent. Lists are repeated fields, and objects JSON, unless the
+#: document says otherwise (OpenAPI 3.1.1, "Encoding the x-www-form-urlencoded Media Type").
+FORMS: list[tuple[dict[str, Any], Any, str]] = [
+    ({}, {"MediaUrl": ["https://a", "https://b"], "Body": "x"}, "MediaUrl=https://a&MediaUrl=https://b&Body=x"),
+    ({}, {"address": {"zip": "1"}}, 'address={"zip": "1"}'),
+    ({}, {"filters": [{"a": 1}, {"b": 2}]}, 'filters={"a": 1}&filters={"b": 2}'),
+    ({}, {"a": None, "b": True, "c": 1.5}, "b=true&c=1.5"),
+    ({"ids": {"explode": False}}, {"ids": [1, 2]}, "ids=1,2"),
+    ({"ids": {"style": "pipeDelimited", "explode": False}}, {"ids": [1, 2]}, "ids=1|2"),
+    ({"at": {"style": "form"}}, {"at": {"x": 1, "y": 2}}, "x=1&y=2"),
+    (
+        {"at": {"style": "deepObject", "explode": True}},
+        {"at": {"x": 1, "in": {"y": [2, 3]}}},
+        "at[x]=1&at[in][y][0]=2&at[in][y][1]=3",
+    ),
+    ({"expand": {"style": "deepObject", "explode": True}}, {"expand": ["a", "b"]}, "expand[0]=a&expand[1]=b"),
+    ({"ids": {"contentType": "application/json"}}, {"ids": [1, 2]}, "ids=[1, 2]"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "body", "text"), FORMS, ids=[text for *_, text in FORMS])
+def test_forms(encoding: dict[str, Any], body: Any, text: str) -> None:
+    """The fields of a form are written as the document's encoding says."""
+    request = sent(
+        {"requestBody": {"content": {FORM: {"schema": {"type": "object"}, "encoding": encoding}}}}, {"body": body}
+    )
+    assert unquote_plus(request["body"]) == text
+    assert request["headers"]["content-type"] == FORM
+
+
+def test_multipart_forms_without_files() -> None:
+    """A form of plain fields can be sent in parts; one with a file, or with a field of any type, cannot."""
+    operation = files(file={"type": "array", "items": {"type": "integer"}}, name={"type": "string"})
+    request = sent(operation, {"body": {"name": "ü", "file": [1, 2]}})
+    assert request["headers"]["content-type"].startswith("multipart/form-data; boundary=")
+    assert re.findall(r'name="(\w+)"\r\n\r\n(.*?)\r\n--', request["body"]) == [
+        ("name", "ü"),
+        ("file", "1"),
+        ("file", "2"),
+    ]
+    for field in (
+        {"type": "array", "items": {"type": "string", "format": "binary"}},
+        {},
+        {"type": "string", "contentMediaType": "image/png"},
+    ):
+        assert tools_from_openapi(document(files(more=field))).skipped
+
+
+def test_text_of_any_kind() -> None:
+    """A body of a text type is one string."""
+    operation = {"requestBody": {"content": {"text/csv": {}, "image/png": {}}}}
+    request = sent(operation, {"body": "a,b"})
+    assert (request["body"], request["headers"]["content-type"]) == ("a,b", "text/csv")
+
+
+#: The path column of the specification's table of styles.
+PATHS: list[tuple[dict[str, Any], Any, str]] = [
+    ({}, "a b", "a%20b"),
+    ({}, ["blue", "bl,ack"], "blue,bl%2Cack"),
+    ({}, {"R": 100, "G": 200}, "R,100,G,200"),
+    ({"explode": True}, {"R": 100, "G": 200}, "R=100,G=200"),
+    ({"style": "label"}, "blue", ".blue"),
+    ({"style": "label"}, ["blue", "black"], ".blue,black"),
+    ({"style": "label", "explode": True}, ["blue", "black"], ".blue.black"),
+    ({"style": "label", "explode": True}, {"R": 100, "G": 200}, ".R=100.G=200"),
+    ({"style": "matrix"}, "blue", ";color=blue"),
+    ({"style": "matrix"}, ["blue", "black"], ";color=blue,black"),
+    ({"style": "matrix", "explode": True}, ["blue", "black"], ";color=blue;color=black"),
+    ({"style": "matrix"}, {"R": 100, "G": 200}, ";color=R,100,G,200"),
+    ({"style": "matrix", "explode": True}, {"R": 100, "G": 200}, ";R=100;G=200"),
+]
+
+
+@pytest.mark.parametrize(("how", "value", "text"), PATHS, ids=[text for *_, text in PATHS])
+def test_styles_of_the_path(how: dict[str, Any], value: Any, text: str) -> None:
+    """Values in a path are written as the specification's styles say."""
+    request = sent({"parameters": [parameter("color", "path", {}, **how)]}, {"color": value}, "/x/{color}")
+    assert request["url"] == f"https://api.example/v1/x/{text}"
+
+
+def test_a_path_cannot_be_left_by_two_values() -> None:
+    """Two values that make ``..`` together are refused too; a query parameter of the same name is another one."""
+    parameters = [parameter("a", "query"), parameter("a", "path"), parameter("b", "path")]
+    tools = ToolSet(tools_from_openapi(document({"parameters": parameters}, "/x/{a}{b}/y"), client=CLIENT))
+    result = tools.execute({"name": "f", "arguments": {"path_a": ".", "b": "."}})
+    assert (result.code, result.pointer) == ("invalid_arguments", "/path_a")
+
+
+def test_read_only_properties_under_all_of() -> None:
+    """A property that is not sent is not required either, wherever it is declared."""
+    schema = {
+        "allOf": [
+            {"properties": {"id": {"type": "string", "readOnly": True}}},
+            {"$ref": "#/components/schemas/Base"},
+            {"required": ["id", "a"]},
+        ],
+        "required": ["id", "at", "a"],
+        "properties": {"a": {"type": "string"}},
+    }
+    base = {"properties": {"at": {"$ref": "#/components/schemas/At"}}}
+    (tool,) = tools_from_openapi(
+        document(
+            {"requestBody": {"content": {"application/json": {"schema": schema}}}},
+            components={"schemas": {"Base": base, "At": {"type": "string", "readOnly": True}}},
+        )
+    )
+    body = tool.parameters["properties"]["body"]
+    assert (body["required"], body["allOf"][2]["required"]) == (["a"], ["a"])
+    grammar = ToolSet([tool]).grammar(tool_choice="required")
+    assert grammar.matches('<tool_call>\n{"name": "f", "arguments": {"body": {"a": "x"}}}\n</tool_call>')
+
+
+def test_references_are_uri_fragments() -> None:
+    """A reference may be percent-encoded, and extensions are not schemas."""
+    source = document(
+        {"parameters": [{"$ref": "#/paths/~1y~1%7Bid%7D/parameters/0"}]},
+        "/x/{id}",
+    )
+    schema = {"type": "string", "x-docs": {"$ref": "elsewhere.md"}}
+    source["paths"]["/y/{id}"] = {"parameters": [parameter("id", "path", schema)]}
+    (tool,) = tools_from_openapi(source)
+    assert tool.parameters["properties"] == {"id": {"type": "string"}}
+
+
+def test_long_chains_of_references() -> None:
+    """Components that refer to one another in a long chain are read without recursion, each once."""
+    schemas: dict[str, Any] = {
+        f"s{n}": {"properties": {"next": {"$ref": f"#/components/schemas/s{n + 1}"}}} for n in range(3_000)
+    }
+    schemas["s3000"] = {"type": "string"}
+    body = {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/s0"}}}}}
+    (tool,) = tools_from_openapi(document(body, components={"schemas": schemas}))
+    assert len(tool.parameters["$defs"]) == 3_001
+
+
+SWAGGER: dict[str, Any] = {
+    "swagger": "2.0",
+    "consumes": ["application/json"],
+    "parameters": {"Page": {"name": "page", "in": "query", "type": "integer", "minimum": 1}},
+    "definitions": {"Pet": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}},
+    "paths": {
+        "/pets/{id}": {
+            "parameters": [{"name": "id", "in": "path", "required": True, "type": "string", "description": "Which."}],
+            "post": {
+                "operationId": "f",
+                "parameters": [
+                    {"$ref": "#/parameters/Page"},
+                    {"name": "a", "in": "query", "type": "array", "items": {"type": "string"}},
+                    {
+                        "name": "b",
+                        "in": "query",
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "collectionFormat": "multi",
+                    },
+                    {
+                        "name": "c",
+                        "in": "query",
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "collectionFormat": "pipes",
+                    },
+                    {"name": "pet", "in": "body", "required": True, "schema": {"$ref": "#/definitions/Pet"}},
+                ],
+            },
+        }
+    },
+}
+
+
+def swagger(*parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A Swagger document with one operation, ``f``."""
+    return {"swagger": "2.0", "paths": {"/x": {"post": {"operationId": "f", "parameters": list(parameters), **more}}}}
+
+
+def test_swagger() -> None:
+    """A Swagger 2 document is read as the same document of OpenAPI 3 is."""
+    assert ToolSet.from_any(SWAGGER).names == ("f",)
+    (tool,) = tools_from_openapi(SWAGGER, client=CLIENT)
+    strings = {"type": "array", "items": {"type": "string"}}
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "Which."},
+            "page": {"type": "integer", "minimum": 1},
+            **dict.fromkeys("abc", strings),
+            "body": {"$ref": "#/$defs/Pet"},
+        },
+        "required": ["id", "body"],
+        "$defs": SWAGGER["definitions"],
+    }
+    lists = {key: ["1", "2"] for key in "abc"}
+    request = ToolSet([tool]).call({"name": "f", "arguments": {"id": "7", "page": 1, **lists, "body": {"name": "Tom"}}})
+    assert unquote(request["url"]) == "https://api.example/v1/pets/7?page=1&a=1,2&b=1&b=2&c=1|2"
+    assert json.loads(request["body"]) == {"name": "Tom"}
+
+
+def test_swagger_forms() -> None:
+    """Form fields are one body: urlencoded, or in parts where the document says so; files cannot be sent."""
+    fields = [
+        {"name": "n", "in": "formData", "type": "integer", "required": True, "description": "How many."},
+        {"name": "a", "in": "formData", "type": "array", "items": {"type": "string"}},
+        {"name": "m", "in": "formData", "type": "array", "items": {"type": "string"}, "collectionFormat": "multi"},
+    ]
+    (tool,) = tools_from_openapi(swagger(*fields), client=CLIENT)
+    assert tool.parameters["required"] == ["body"]
+    assert tool.parameters["properties"]["body"]["required"] == ["n"]
+    assert tool.parameters["properties"]["body"]["properties"]["n"] == {"type": "integer", "description": "How many."}
+    call = {"name": "f", "arguments": {"body": {"n": 1, "a": ["x", "y"], "m": ["x", "y"]}}}
+    assert unquote(ToolSet([tool]).call(call)["body"]) == "n=1&a=x,y&m=x&m=y"
+    (tool,) = tools_from_openapi(swagger(*fields, consumes=["multipart/form-data"]), client=CLIENT)
+    assert 'name="n"' in ToolSet([tool]).call(call)["body"]
+    upload = swagger(*fields, {"name": "file", "in": "formData", "type": "file"})
+    assert "multipart/form-data" in str(tools_from_openapi(upload).skipped[0])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [
+        ({"name": "a", "in": "query", "type": "array", "items": {}, "collectionFormat": "tsv"}, "the format 'tsv'"),
+        ({"name": "a", "in": "header", "type": "array", "items": {}, "collectionFormat": "multi"}, "header parameter"),
+        ({"name": "a", "in": "body", "schema": {"$ref": "#/definitions/No"}}, "leads nowhere"),
+    ],
+)
+def test_refused_in_swagger(parameter: dict[str, Any], said: str) -> None:
+    """What OpenAPI 3 cannot say, or no request can hold, is refused with the operation's name."""
+    with pytest.raises(SchemaError, match=said) as caught:
+        tools_from_openapi(swagger(parameter), strict=True)
+    assert caught.value.place.tool == "f"
 
 
 @pytest.mark.parametrize("value", ["..", ".", ""])
