@@ -1,8 +1,8 @@
-"""Tools of the Model Context Protocol: a server's ``tools/list`` as tools, its results as values, and the way back.
+"""Model Context Protocol: a server's tools as tools, its results as values, and the way back.
 
 `McpServer` starts a server and keeps a session with it in a thread of its own, so that its tools run from ordinary code
-and from async code alike. Who has a session of the official ``mcp`` package already gives it to `tools_from_session`.
-Dicts and objects of a ``tools/list`` result need neither: `ToolSet.from_any` reads them.
+and from async code alike. If you have a session of the official ``mcp`` package (version 1 or 2), give it to
+`tools_from_session`. Dicts and objects of a ``tools/list`` result need neither: `ToolSet.from_any` reads them.
 
 What a server says of its tools (descriptions, ``annotations``) is a claim, not a fact: use servers that you trust.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
-from ..core.errors import MissingDependencyError, Place, ToolCallError
+from ..core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
 from ..core.messages import ImagePart, Part, TextPart
 from ..core.validation import Validator
 from .calling import ToolResult, describe_failure, result_text
@@ -114,8 +114,7 @@ async def tools_from_session(session: Any, *, prefix: str = "", timeout: float |
     """
 
     async def call(name: str, arguments: dict[str, Any]) -> Any:
-        limit = None if timeout is None else timedelta(seconds=timeout)
-        return await session.call_tool(name, arguments, read_timeout_seconds=limit)
+        return await _in_time(session.call_tool(name, arguments), name, timeout)
 
     return ToolSet(_bound(tool, call, prefix) for tool in await _listed(session))
 
@@ -125,7 +124,7 @@ class McpServer:
 
     Args:
         transport: gives the connection: a function without arguments that returns one of the ``mcp`` package's client
-            context managers, for example ``lambda: streamablehttp_client(url)``. For a program, see `stdio`.
+            context managers, for example ``lambda: streamable_http_client(url)``. For a program, see `stdio`.
         prefix: put before every tool's name, to tell several servers' tools apart.
         start_timeout: seconds that starting, greeting and listing may take.
         call_timeout: seconds that one call may take, or None.
@@ -257,22 +256,38 @@ class McpServer:
         session, loop = self._session, self._loop
         if session is None or loop is None or loop.is_closed():
             raise ToolCallError("the MCP server is not running", hint="call its tools inside the with block")
-        limit = None if self._call_timeout is None else timedelta(seconds=self._call_timeout)
-        work = session.call_tool(name, arguments, read_timeout_seconds=limit)
+        work = _in_time(session.call_tool(name, arguments), name, self._call_timeout)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
+async def _in_time(work: Awaitable[Any], tool: str, seconds: float | None) -> Any:
+    """Return the result of a call, or end it when its seconds are over."""
+    # The package's own time-out takes a timedelta in version 1 and seconds in version 2.
+    try:
+        return await asyncio.wait_for(work, seconds)
+    except asyncio.TimeoutError as error:
+        raise ToolTimeoutError(
+            f"the MCP server did not answer in {seconds:g} seconds", hint="allow more time", place=Place(tool=tool)
+        ) from error
+
+
 async def _listed(session: Any) -> list[Tool]:
-    """The tools of every page."""
-    found: list[Tool] = []
+    """Return the tools of every page."""
+    tools: list[Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await (session.list_tools() if cursor is None else session.list_tools(cursor))
-        found += [tool_from_any(entry) for entry in page.tools]
-        cursor = page.nextCursor
+        # Version 2 of the package has other attributes and arguments, and the same names on the wire.
+        if cursor is None:
+            page = await session.list_tools()
+        elif "cursor" in inspect.signature(session.list_tools).parameters:
+            page = await session.list_tools(cursor)
+        else:
+            page = await session.list_tools(params=_import_mcp().types.PaginatedRequestParams(cursor=cursor))
+        tools += [tool_from_any(entry) for entry in page.tools]
+        cursor = page.model_dump(by_alias=True).get("nextCursor")
         if not cursor:
             break
-    return found
+    return tools
 
 
 def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> Tool:

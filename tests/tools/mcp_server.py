@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from typing import Any
 
@@ -10,59 +11,78 @@ import mcp.types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-server: Server[Any, Any] = Server("test")
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 NONE: dict[str, Any] = {"type": "object", "additionalProperties": False}
 PIXEL = "iVBORw0KGgo="
 
 
-@server.list_tools()
-async def list_tools(request: types.ListToolsRequest) -> types.ListToolsResult:
+def list_tools(cursor: str | None) -> types.ListToolsResult:
     """Two pages."""
-    cursor = request.params.cursor if request and request.params else None
     if cursor is None:
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name="add",
-                    title="Adder",
-                    description="Add two numbers.",
-                    inputSchema=NUMBERS,
-                    outputSchema={"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]},
-                    annotations=types.ToolAnnotations(readOnlyHint=True),
-                ),
-                types.Tool(name="fail", description="Fail.", inputSchema=NONE),
-            ],
-            nextCursor="2",
-        )
-    return types.ListToolsResult(
-        tools=[
-            types.Tool(name="picture", description="A picture.", inputSchema=NONE),
-            types.Tool(name="sleep", description="Sleep.", inputSchema=NONE),
-            types.Tool(name="die", description="End the server.", inputSchema=NONE),
-        ]
-    )
+        add = {
+            "name": "add",
+            "title": "Adder",
+            "description": "Add two numbers.",
+            "inputSchema": NUMBERS,
+            "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]},
+            "annotations": {"readOnlyHint": True},
+        }
+        page = {"tools": [add, {"name": "fail", "description": "Fail.", "inputSchema": NONE}], "nextCursor": "2"}
+    else:
+        rest = {"picture": "A picture.", "sleep": "Sleep.", "die": "End the server."}
+        page = {"tools": [{"name": name, "description": about, "inputSchema": NONE} for name, about in rest.items()]}
+    return types.ListToolsResult.model_validate(page)
 
 
-@server.call_tool(validate_input=False)
-async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     """Run a tool."""
     if name == "add":
-        return {"sum": arguments["a"] + arguments["b"]}
+        total = {"sum": arguments["a"] + arguments["b"]}
+        return result([{"type": "text", "text": json.dumps(total)}], structuredContent=total)
     if name == "picture":
-        return [
-            types.TextContent(type="text", text="Here:"),
-            types.ImageContent(type="image", data=PIXEL, mimeType="image/png"),
-        ]
+        image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+        return result([{"type": "text", "text": "Here:"}, image])
     if name == "sleep":
         await asyncio.sleep(20)
     if name == "die":
         os._exit(1)
-    raise ValueError("the disk is full")
+    return result([{"type": "text", "text": "the disk is full"}], isError=True)
+
+
+def result(content: list[dict[str, Any]], **more: Any) -> types.CallToolResult:
+    """A result by its names on the wire, which the two versions of the package share."""
+    return types.CallToolResult.model_validate({"content": content, **more})
+
+
+def make_server() -> Any:
+    """The server, as version 1 or 2 of the package makes it."""
+    if not hasattr(Server, "list_tools"):
+
+        async def listed(_: Any, params: Any) -> types.ListToolsResult:
+            return list_tools(params.cursor if params else None)
+
+        async def called(_: Any, params: Any) -> types.CallToolResult:
+            return await call_tool(params.name, params.arguments or {})
+
+        make: Any = Server
+        return make("test", on_list_tools=listed, on_call_tool=called)
+
+    server: Server[Any, Any] = Server("test")
+
+    @server.list_tools()
+    async def listed_1(request: types.ListToolsRequest) -> types.ListToolsResult:
+        return list_tools(request.params.cursor if request and request.params else None)
+
+    @server.call_tool(validate_input=False)
+    async def called_1(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        return await call_tool(name, arguments)
+
+    return server
 
 
 async def main() -> None:
     """Serve until the input ends."""
+    server = make_server()
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 

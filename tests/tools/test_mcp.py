@@ -215,6 +215,44 @@ async def test_a_session_of_the_user() -> None:
         assert await tools.acall({"name": "add", "arguments": {"a": 2, "b": 2}}) == {"sum": 4}
 
 
+class Page:
+    """A page of tools as version 2 of the package has it: snake case in Python, camel case on the wire."""
+
+    def __init__(self, name: str, cursor: str | None) -> None:
+        self.tools = [{"name": name, "inputSchema": {"type": "object"}, "description": None}]
+        self.next_cursor = cursor
+
+    def model_dump(self, *, by_alias: bool) -> dict[str, Any]:
+        """The page by its names on the wire."""
+        return {"tools": self.tools, "nextCursor" if by_alias else "next_cursor": self.next_cursor}
+
+
+class SessionOfVersion2:
+    """The methods of ``mcp.ClientSession`` 2.x that are used here, with its signatures."""
+
+    async def list_tools(self, *, params: Any = None) -> Page:
+        """Two pages."""
+        return Page("first", "2") if params is None else Page(f"second {params.cursor}", None)
+
+    async def call_tool(self, name: str, arguments: Any = None, read_timeout_seconds: float | None = None) -> Any:
+        """A call that takes its time."""
+        assert read_timeout_seconds is None or isinstance(read_timeout_seconds, float)
+        await asyncio.sleep(arguments.get("seconds", 0))
+        return {"content": [{"type": "text", "text": name}]}
+
+
+@pytest.mark.asyncio
+async def test_a_session_of_version_2() -> None:
+    """Version 2 of the package lists and calls by other names; a call that takes too long is a time-out in both."""
+    pytest.importorskip("mcp")
+    tools = await tools_from_session(SessionOfVersion2(), timeout=0.05)
+    assert tools.names == ("first", "second 2")
+    tools = ToolSet(tools, additional_properties=True)
+    assert await tools.acall({"name": "first", "arguments": {}}) == "first"
+    result = await tools.aexecute({"name": "first", "arguments": {"seconds": 20}})
+    assert (result.code, "did not answer in 0.05 seconds" in (result.error or "")) == ("tool_timeout", True)
+
+
 def test_a_server_that_does_not_start() -> None:
     """A program that is not there, or no MCP server, is an error at once or after the given seconds."""
     pytest.importorskip("mcp")
