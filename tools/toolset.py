@@ -11,7 +11,7 @@ from ..core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, U
 from ..core.events import CallEnd, Event, ReasoningDelta, TextDelta
 from ..core.grammar import Grammar
 from ..core.messages import Message, ToolCall
-from ..core.params import OutputParser, Whitespace
+from ..core.params import OutputParser, Whitespace, require_word
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
 from .closing import close_objects
@@ -216,10 +216,13 @@ class ToolSet:
 
         Raises:
             UnknownToolError: ``tool_choice`` is no word and no tool; lists the names.
+            GrammarError: ``whitespace`` or ``reasoning`` is none of its words.
             SchemaError: a schema cannot be enforced; names the tool.
             ToolGrammarError: a call is demanded, but there are no tools.
         """
         wire = get_format(format)
+        require_word("whitespace", whitespace, Whitespace)
+        require_word("reasoning", reasoning, Reasoning)
         schema = None if response_schema is None else _response_schema(response_schema)
         tools = self if allowed is None else self.subset(allowed)
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
@@ -237,7 +240,7 @@ class ToolSet:
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> Turn:
         tools = tuple(self._tools.values())
-        if choice not in CHOICES and choice not in self._tools:
+        if not isinstance(choice, str) or (choice not in CHOICES and choice not in self._tools):
             raise self._unknown(choice, f"the tool choice {choice!r} is neither a tool nor one of {', '.join(CHOICES)}")
         if choice == "required" and not tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")

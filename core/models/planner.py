@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import isfinite
+from math import inf
+from numbers import Integral, Real
 from typing import Any, Union
 
 from ..errors import ModelError
@@ -135,11 +136,11 @@ def json_params(params: GenerateParams, schema: Any) -> tuple[GenerateParams, Js
     return replace(params, json_mode=mode), mode
 
 
-def resolve_params(params: GenerateParams | None, overrides: dict[str, Any]) -> GenerateParams:
-    """The parameters with the overrides put in.
+def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) -> GenerateParams:
+    """Return the parameters with the overrides put in, checked.
 
     Raises:
-        ModelError: an unknown name, or a value out of range.
+        ModelError: an unknown name, or a value of the wrong type or out of range; names the option and the value.
     """
     known = {each.name for each in fields(GenerateParams)}
     if unknown := sorted(set(overrides) - known):
@@ -149,31 +150,74 @@ def resolve_params(params: GenerateParams | None, overrides: dict[str, Any]) -> 
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
-    if params.max_tokens is not None and params.max_tokens < 1:
-        raise ModelError(f"max_tokens is {params.max_tokens}", hint="give at least 1")
-    if params.temperature < 0 or not 0 < params.top_p <= 1 or params.top_k < 0 or not 0 <= params.min_p <= 1:
-        raise ModelError(
-            "a sampling option is out of range", hint="temperature >= 0, 0 < top_p <= 1, top_k >= 0, 0 <= min_p <= 1"
-        )
-    thinking = params.thinking
-    if not (thinking is None or thinking == "auto" or (isinstance(thinking, int) and thinking >= 0)):
-        raise ModelError(f"thinking is {thinking!r}", hint="True, False, 'auto', or a budget in tokens")
-    if not 0 < params.repetition_penalty < float("inf"):
-        raise ModelError(
-            f"repetition_penalty is {params.repetition_penalty}", hint="give more than 0; 1 changes nothing"
-        )
-    _check_bias(params.logit_bias)
-    if params.on_budget not in ("close", "error"):
-        raise ModelError(f"on_budget is {params.on_budget!r}", hint="'close' or 'error'")
+    for name, (is_good, wanted) in _RANGES.items():
+        value = getattr(params, name)
+        if not is_good(value):
+            raise ModelError(f"{name} is {_shown(value)}", hint=f"give {wanted}")
     return params
 
 
-def _check_bias(bias: Any) -> None:
-    if bias is None:
-        return
-    whole = isinstance(bias, Mapping) and all(isinstance(each, int) and each >= 0 for each in bias)
-    if not whole or not all(isinstance(each, (int, float)) and isfinite(each) for each in bias.values()):
-        raise ModelError("logit_bias is no map from token ids to finite numbers", hint="for example {1234: -100.0}")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and -inf < value < inf
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_bias(value: Any) -> bool:
+    whole = isinstance(value, Mapping) and all(_is_whole(token) and token >= 0 for token in value)
+    return whole and all(map(_is_number, value.values()))
+
+
+def _are_texts(value: Any) -> bool:
+    """Whether a value is a sequence of texts, none of them empty."""
+    return isinstance(value, Sequence) and all(isinstance(each, str) and each for each in value)
+
+
+def _is_thinking(value: Any) -> bool:
+    return value is None or value == "auto" or isinstance(value, bool) or (_is_whole(value) and value >= 0)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+_FLAG = (lambda value: isinstance(value, bool), "True or False")
+# What each option may be. Whether the options go together is for `Planner.plan`.
+_RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "max_tokens": (lambda value: value is None or (_is_whole(value) and value >= 1), "at least 1, or None"),
+    "temperature": (lambda value: _is_number(value) and value >= 0, "a number from 0 (greedy)"),
+    "top_p": (lambda value: _is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
+    "top_k": (lambda value: _is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
+    "min_p": (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "repetition_penalty": (lambda value: _is_number(value) and value > 0, "more than 0; 1 changes nothing"),
+    "logit_bias": (
+        lambda value: value is None or _is_bias(value),
+        "a map from token ids to finite numbers, for example {1234: -100.0}",
+    ),
+    "seed": (lambda value: value is None or (_is_whole(value) and value >= 0), "a whole number from 0, or None"),
+    "thinking": (_is_thinking, "True, False, 'auto', or a budget in tokens"),
+    "thinking_markers": (
+        lambda value: value is None or (_are_texts(value) and not isinstance(value, str) and len(value) == 2),
+        "the text before the reasoning and the one after it, for example ('<think>', '</think>')",
+    ),
+    "prefix": (lambda value: isinstance(value, str), "a text"),
+    "stop": (_are_texts, "texts, none of them empty"),
+    "json_mode": (lambda value: value is None or isinstance(value, JsonMode), "JsonMode(schema=...)"),
+    "grammar": (
+        lambda value: value is None or isinstance(value, Grammar),
+        "a toolgrammar.core.Grammar, for example Grammar.from_regex(...)",
+    ),
+    "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required', 'none' or a tool's name"),
+    "parallel_tool_calls": _FLAG,
+    "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
+    "jump_forward": _FLAG,
+    "trace": _FLAG,
+    "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
+    "timeout": (lambda value: value is None or (_is_number(value) and value >= 0), "seconds"),
+}
 
 
 def conversation_of(prompt: Prompt) -> tuple[Message, ...]:

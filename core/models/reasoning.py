@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError
 from ..grammar import Grammar
 
 if TYPE_CHECKING:
@@ -90,19 +89,8 @@ def find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
 
 
 def markers_of(given: tuple[str, str] | None, vocabulary: Vocabulary) -> ReasoningMarkers | None:
-    """The markers that a caller gave, or those of the family.
-
-    Raises:
-        ModelError: what was given is no pair of markers.
-    """
-    if given is None:
-        return find_markers(vocabulary)
-    pair = (
-        isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(each, str) and each for each in given)
-    )
-    if not pair:
-        raise ModelError("thinking_markers is no pair of strings", hint='for example ("<think>", "</think>")')
-    return ReasoningMarkers(*given)
+    """Return the markers that a caller gave, or those of the family."""
+    return find_markers(vocabulary) if given is None else ReasoningMarkers(*given)
 
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:

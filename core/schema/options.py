@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..params import OnUnsupported, PropertyOrder, Whitespace
+from ..params import OnUnsupported, PropertyOrder, Whitespace, require_word
 from .spelling import Arguments, Spelling
 
 
@@ -36,3 +36,9 @@ class SchemaOptions:
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)
     spelling: Spelling | None = None
     arguments: Arguments | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse words that mean nothing; they would be read as one of the others."""
+        require_word("whitespace", self.whitespace, Whitespace)
+        require_word("property_order", self.property_order, PropertyOrder)
+        require_word("on_unsupported", self.on_unsupported, OnUnsupported)

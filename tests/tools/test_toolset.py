@@ -11,6 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from toolgrammar.core import (
+    Grammar,
+    GrammarError,
     InvalidArgumentsError,
     ToolCall,
     ToolCallError,
@@ -160,6 +162,21 @@ def test_unknown_choice() -> None:
     with pytest.raises(UnknownToolError, match="get, get_all, now") as caught:
         TOOLS.grammar(tool_choice="gett")
     assert "required" in str(caught.value)
+    for odd in (None, 5, ["get"], {"x": 1}):
+        with pytest.raises(UnknownToolError):
+            TOOLS.grammar(tool_choice=odd)  # type: ignore[arg-type]
+
+
+def test_unknown_words() -> None:
+    """A word that an option does not have is an error, whatever else is asked for; it would mean one of the others."""
+    for choice in ("auto", "none", "required"):
+        with pytest.raises(GrammarError, match="whitespace is 'nonsense'"):
+            TOOLS.grammar(tool_choice=choice, whitespace="nonsense")  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match="reasoning is"):
+        TOOLS.grammar(reasoning="some")  # type: ignore[arg-type]
+    for option in ("whitespace", "property_order", "on_unsupported"):
+        with pytest.raises(GrammarError, match=f"{option} is 'nonsense'"):
+            Grammar.from_json_schema({"type": "integer"}, **{option: "nonsense"})
 
 
 def test_no_tools() -> None:

@@ -328,7 +328,7 @@ def test_misuse_of_thinking_is_named() -> None:
         model.generate("x", thinking="auto", thinking_markers=("[R]", "[/R]"), prefix="I")
     with pytest.raises(ModelError, match="prefix and thinking"):
         model.generate("x", thinking=True, thinking_markers=("[R]", "[/R]"), prefix="I")
-    with pytest.raises(ModelError, match="no pair"):
+    with pytest.raises(ModelError, match="thinking_markers is"):
         model.generate("x", thinking=True, thinking_markers=("", "x"))
     generation = model.generate("x", grammar=Grammar.literal("!"), thinking=9, thinking_markers=("[R]", "[/R]"), seed=1)
     assert generation.raw.startswith("[R]") and generation.raw.endswith("[/R]!")
