@@ -178,7 +178,7 @@ def check(
     problems: list[ToolGrammarError] = list(find_problems(schema)) if isinstance(schema, (dict, bool)) else []
     if not problems:
         try:
-            Grammar.from_json_schema(schema).program  # noqa: B018 - this finds what cannot be satisfied
+            Grammar.from_json_schema(schema).check()
         except (SchemaError, UnsatisfiableSchemaError, ToolGrammarError) as error:
             problems = [error]
     if as_json:

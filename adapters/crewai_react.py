@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ..core.grammar import Grammar
@@ -64,7 +65,10 @@ class React(WireFormat):
         """A thought, and then exactly one action or the final answer."""
         endings = []
         if turn.max_calls != 0:
-            endings += [Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + turn.arguments(tool) for tool in turn.tools]
+            endings += [
+                Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + turn.part(tool, self, partial(turn.arguments, tool))
+                for tool in turn.tools
+            ]
         if turn.min_calls == 0:
             endings.append(Grammar.literal(FINAL + " ") + self._answer(turn))
         forbidden = "|".join([_MARKERS, *(_SYNTAX.sub(r"\\\g<0>", word) for word in self.stop)])

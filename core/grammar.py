@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .automaton.constraint import Constraint
 from .automaton.program import SHARED, Program, Store
@@ -297,6 +297,17 @@ class Grammar:
             self._sure = self._sure()
         return self._sure is True
 
+    def check(self) -> None:
+        """Return if the language has a text.
+
+        Raises:
+            UnsatisfiableSchemaError: it has none; names the place in the schema.
+            LimitError: the grammar is nested too deeply.
+        """
+        if not self._is_sure:
+            self.program  # noqa: B018
+            self._sure = True
+
     def _node(self, nodes: Nodes) -> int:
         """The root node in a store."""
         if not self._is_part:
@@ -347,14 +358,27 @@ class Grammar:
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
                     ) from None
                 if program.is_empty:
-                    raise UnsatisfiableSchemaError(
-                        "no text can satisfy the grammar", hint="look for constraints that contradict each other"
-                    )
+                    raise self._unsatisfiable()
                 if self._shares:  # grammars that are kept do not keep stores that others have filled
                     self._program_in_use = weakref.ref(program)
                 else:
                     self._program = program
             return program
+
+    def _unsatisfiable(self) -> UnsatisfiableSchemaError:
+        """Return the error for a grammar without any text."""
+        kind, *rest = self._key
+        if kind == "schema":
+            compiled: Any = rest[0]
+            return cast(UnsatisfiableSchemaError, compiled.unsatisfiable())
+        for part in rest if kind == "sequence" else ():
+            try:
+                cast(Grammar, part).check()
+            except UnsatisfiableSchemaError as error:
+                return error.with_traceback(None)
+        return UnsatisfiableSchemaError(
+            "no text can satisfy the grammar", hint="look for constraints that contradict each other"
+        )
 
     def _release(self) -> None:
         """Let go of the automaton: it is made again when it is needed."""

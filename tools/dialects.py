@@ -5,7 +5,7 @@
 * the types of the Berkeley Function Calling Leaderboard and of programming languages (``dict``, ``float``, ``tuple``,
   ``any``, ``list``, ``HashMap``, ...) and Gemini's upper-case ones (``OBJECT``);
 * ``optional`` on a property or on an object, and Draft 3's ``required: true`` on a property;
-* OpenAPI 3.0's ``nullable``;
+* OpenAPI 3.0's ``nullable``, and ``discriminator``, whose property must be there;
 * Gemini's numbers written as strings (``"minItems": "1"``) and its ``propertyOrdering``;
 * the spellings of Draft 4 to 7 that Draft 2020-12 changed (``items`` as a list, boolean ``exclusiveMinimum``,
   ``dependencies``, ``$ref`` hiding its siblings);
@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import InvalidSchemaError, LimitError, Place
+from ..core.schema.discriminator import require_tags
 
 MAX_DEPTH = 150
 
@@ -70,7 +71,8 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
     declared = schema.get("$schema") if isinstance(schema, Mapping) else None
     old = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
     try:
-        return _Converter(old).convert(schema, "")
+        converted: dict[str, Any] | bool = require_tags(_Converter(old).convert(schema, ""))
+        return converted
     except RecursionError:  # the caller's own stack was deep already, or the nesting is in an enum or default
         raise LimitError("the schema is nested too deeply", hint="use $ref for recursive structures") from None
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..errors import InvalidSchemaError, LimitError, Place, SchemaError, UnsupportedSchemaError
+from ..errors import (
+    InvalidSchemaError,
+    LimitError,
+    Place,
+    SchemaError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
 from ..language.nodes import Nodes
 from .identity import canonical
 from .lower import Lowering
@@ -56,6 +63,13 @@ class CompiledSchema:
             self.document, self.unenforced, options.formats, open_objects=options.additional_properties
         )
         return Lowering(normaliser, options, nodes)
+
+    def unsatisfiable(self) -> UnsatisfiableSchemaError:
+        """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it."""
+        from .unsatisfiable import unsatisfiable
+
+        nodes = Nodes()
+        return unsatisfiable(self._lowering(nodes), nodes)
 
     @cached_property
     def is_surely_satisfiable(self) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, ValidationError
 
 from toolgrammar.core import (
     Grammar,
@@ -18,6 +18,7 @@ from toolgrammar.core import (
     ToolCallError,
     ToolGrammarError,
     UnknownToolError,
+    UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
 from toolgrammar.core.params import ToolInterface
@@ -195,6 +196,70 @@ def test_unenforceable_schema_names_the_tool() -> None:
         ToolSet([*TOOLS, Tool("bad", "", bad)]).grammar()
     assert caught.value.place.tool == "bad"
     assert isinstance(caught.value, UnsupportedSchemaError) or caught.value.code == "pattern"
+
+
+IMPOSSIBLE = {
+    "": ("required", {"type": "object", "properties": {"a": {}}, "required": ["b"]}),
+    "/properties/a": ("required", {"properties": {"a": {"$ref": "#/$defs/x"}}, "required": ["a"], "$defs": {}}),
+    "/properties/n": (None, {"properties": {"n": {"type": "integer", "minimum": 2, "maximum": 1}}, "required": ["n"]}),
+    "/properties/l/items": (
+        None,
+        {"properties": {"l": {"type": "array", "minItems": 1, "items": {"enum": []}}}, "required": ["l"]},
+    ),
+}
+IMPOSSIBLE["/properties/a"][1]["$defs"]["x"] = {"type": "object", "properties": {}, "required": ["b"]}
+
+
+@pytest.mark.parametrize("pointer", IMPOSSIBLE)
+@pytest.mark.parametrize("choice", ["auto", "required", "never"])
+@pytest.mark.parametrize("format", ["hermes", "mistral-v11", "glm-4.5", "pythonic", "react"])
+def test_a_tool_that_can_never_be_called_is_an_error(pointer: str, choice: str, format: str) -> None:
+    """A tool whose arguments nothing satisfies does not vanish from the grammar: an error names it and the place."""
+    keyword, schema = IMPOSSIBLE[pointer]
+    tools = ToolSet([*TOOLS, Tool("never", "", {"type": "object", **schema})])
+    wire: Any = format
+    if format == "react":
+        wire = pytest.importorskip("toolgrammar.adapters.crewai_react").React()
+    with pytest.raises(UnsatisfiableSchemaError) as caught:
+        tools.grammar(wire, tool_choice=choice)
+    assert caught.value.place.tool == "never"
+    assert caught.value.place.keyword == keyword
+    assert caught.value.place.pointer == (pointer if "a" not in pointer else "/$defs/x")
+    assert tools.grammar(wire, tool_choice="none" if format == "react" else "now")
+    if keyword == "required" and format == "hermes":  # as the standard reads the schema, nothing forbids the name
+        assert "strictness={'never': 'open'}" in (caught.value.hint or "")
+        ToolSet(tools, strictness={"never": "open"}).grammar(wire, tool_choice=choice)
+
+
+def test_the_tag_of_a_discriminated_union_is_written() -> None:
+    """Pydantic refuses a value without it, though its schema does not require what has a default."""
+
+    class Cat(BaseModel):
+        kind: Literal["cat"] = "cat"
+        age: int
+
+    class Dog(BaseModel):
+        kind: Literal["dog"] = "dog"
+        age: int
+
+    class Owner(BaseModel):
+        pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+        other: Cat | None = None
+
+    for source in (Owner, {"name": "Owner", "parameters": Owner.model_json_schema()}):
+        tools = ToolSet.from_any([source])
+        grammar = tools.grammar("hermes", tool_choice="Owner")
+        for arguments in ('{"pet": {"age": 0}}', '{"pet": {"kind": "dog", "age": 0}}'):
+            valid = True
+            try:
+                Owner.model_validate_json(arguments)
+            except ValidationError:
+                valid = False
+            assert valid == ("kind" in arguments)
+            assert grammar.matches(written("Owner", arguments)) == valid
+            problem = tools.judged(ToolCall("", "Owner", json.loads(arguments))).error
+            assert (problem is None) == valid
+        assert grammar.matches(written("Owner", '{"pet": {"kind": "dog", "age": 0}, "other": {"age": 1}}'))
 
 
 def test_grammar_is_shared() -> None:

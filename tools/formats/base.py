@@ -12,11 +12,11 @@ import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ...core.errors import ToolGrammarError
+from ...core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
@@ -79,7 +79,23 @@ class Turn:
             tool: the tool.
             spelling: what else it follows from: the format, if all of its fields count.
             make: makes it, from the tool's name and parameters and from `whitespace` and `schema`.
+
+        Raises:
+            SchemaError: the tool's schema cannot be enforced, or no arguments can satisfy it; names the tool.
         """
+        part = self._kept(tool, spelling, make)
+        try:
+            part.check()
+        except UnsatisfiableSchemaError as error:
+            undeclared = f"; or read the tool open: ToolSet(..., strictness={{{tool.name!r}: 'open'}})"
+            raise UnsatisfiableSchemaError(
+                f"the tool can never be called: {error.message}",
+                hint=(error.hint or "") + (undeclared if error.place.keyword == "required" else ""),
+                place=replace(error.place, tool=tool.name),
+            ) from None
+        return part
+
+    def _kept(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
         identity = tool.identity
         if identity is None:
             return make()

@@ -1,0 +1,74 @@
+"""Discriminated unions: the tag that tells the alternatives apart must be written.
+
+OpenAPI (3.1, section 4.8.25) says of ``discriminator`` that its property is a required one in every alternative.
+Pydantic writes the keyword too, and refuses a value without the tag; but it leaves the tag out of ``required`` where
+the alternative's class gives it a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_DATA = frozenset({"enum", "const", "default", "examples"})
+
+
+def require_tags(schema: Any) -> Any:
+    """Return a schema whose discriminated unions require their tag; the input is not changed.
+
+    Args:
+        schema: Draft 2020-12; references are followed only within it.
+
+    Law: every instance of the result is one of ``schema``; a schema without ``discriminator`` is returned as it is.
+    """
+    return _required(schema, schema) if _mentions(schema) else schema
+
+
+def _mentions(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return "discriminator" in schema or any(map(_mentions, schema.values()))
+    return isinstance(schema, list) and any(map(_mentions, schema))
+
+
+def _required(schema: Any, root: Any) -> Any:
+    if isinstance(schema, list):
+        return [_required(each, root) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    result = {key: value if key in _DATA else _required(value, root) for key, value in schema.items()}
+    discriminator = schema.get("discriminator")
+    name = discriminator.get("propertyName") if isinstance(discriminator, Mapping) else None
+    for keyword in ("oneOf", "anyOf"):
+        if isinstance(name, str) and isinstance(schema.get(keyword), list):
+            result[keyword] = [_tagged(each, name, root) for each in result[keyword]]
+    return result
+
+
+def _tagged(schema: Any, name: str, root: Any) -> Any:
+    """Return an alternative that requires the tag: as it is, where it does so already or is itself a tagged union."""
+    if not isinstance(schema, Mapping):
+        return schema
+    target: Any = schema
+    seen: set[int] = set()
+    while isinstance(target, Mapping) and id(target) not in seen:
+        seen.add(id(target))
+        names = target.get("required")
+        if isinstance(names, list) and name in names:
+            return schema
+        inner = target.get("discriminator")
+        if isinstance(inner, Mapping) and inner.get("propertyName") == name:
+            return schema
+        target = _referred(target.get("$ref"), root)
+    names = schema.get("required")
+    return {**schema, "required": [*(names if isinstance(names, list) else ()), name]}
+
+
+def _referred(reference: Any, root: Any) -> Any:
+    """Return the subschema that a local reference names, or None."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    found = root
+    for step in reference[2:].split("/"):
+        step = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
