@@ -32,7 +32,7 @@ def mended(call: ToolCall, names: Collection[str], kinds: Callable[[str, str], f
 def _read(call: ToolCall, names: Collection[str]) -> ToolCall:
     """A call that was not JSON, from what JSON there is in it."""
     try:
-        value = extract_json(call.raw or "", repair=True)
+        value = extract_json(call.raw or "", repair=True, whole=True)
     except (ParseError, MissingDependencyError):
         return call
     if isinstance(value, list) and len(value) == 1:

@@ -7,23 +7,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from ..errors import InvalidArgumentsError, ParseError
-from ..events import Usage
+from ..errors import BudgetError, InvalidArgumentsError, ParseError
+from ..events import Generation, Usage
 from ..messages import Message, TextPart
 from ..params import JsonMode
-from ..repair import extract_json
+from ..repair import extract_json, may_go_on
 from ..validation import violations
 
 
-def judge(text: str, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
-    """The value of a text, and what is wrong with it as far as the grammar did not see to that."""
+def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
+    """Return the value of an answer, and what is wrong with it as far as its grammar did not prevent that.
+
+    Raises:
+        BudgetError: nothing constrained the answer, and the token budget ended inside its JSON.
+    """
     if mode.constrained_decoding and mode.strict:
-        return json.loads(text), []
+        return json.loads(generation.text), []
+    cut = not mode.constrained_decoding and generation.finish_reason == "length"
     try:
-        value = extract_json(text, repair=mode.repair)
+        value = extract_json(generation.text, repair=mode.repair and not cut)
     except ParseError as error:
-        return None, [error.message]
-    return value, list(violations(value, rules))
+        value, wrong = None, [error.message]
+    else:
+        wrong = list(violations(value, rules))
+    if cut and (wrong or may_go_on(value)):
+        raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
+    return value, wrong
 
 
 def check_text(text: str, schema: Any) -> None:

@@ -428,7 +428,7 @@ class Model:
         for _ in range(MAX_RETRIES + 1 if mode.repair else 1):
             generation = yield from self._silent(messages, params)
             usage = summed(usage, generation.usage)
-            value, wrong = judge(generation.text, mode, rules)
+            value, wrong = judge(generation, mode, rules)
             if not wrong and convert:
                 value, wrong = converted(value, mode.schema)
             if not wrong:

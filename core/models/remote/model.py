@@ -119,6 +119,7 @@ class RemoteModel(Model):
         self._transport = Transport(place.base_url, sent, secrets, timeout, trust_env=trust_env, transport=transport)
         self._kind = server
         self._window = context_window
+        self._told_window: int | None = None  # what the server itself says: only that tells of a cut
         self._retries = retries
         self._repair = repair
         self._body = dict(body or {})
@@ -320,10 +321,15 @@ class RemoteModel(Model):
             if not verdict.wrong:
                 for event in told.rest(verdict):
                     yield event
-                reason: FinishReason = "tool_calls" if verdict.calls else "stop"
-                reason = "length" if answer.finish == "length" else reason
-                if any(call.cut for call in verdict.calls) and task.params.on_budget == "error":
+                cut = any(call.cut for call in verdict.calls)
+                if cut and task.params.on_budget == "error":
                     raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
+                if task.is_json and not verdict.calls:
+                    reason: FinishReason = "stop"  # it is whole, whatever would have followed
+                elif cut or answer.used_up(self._told_window):
+                    reason = "length"
+                else:
+                    reason = "tool_calls" if verdict.calls else "stop"
                 finish = Finish(reason, usage)
                 yield finish
                 yield told.generation(finish, form, attempt, answer.text)
@@ -347,7 +353,7 @@ class RemoteModel(Model):
                 continue
             turn, reasoning = self._reader(task, held), Reasoning(*(task.params.thinking_markers or ()))
             try:
-                async with aclosing(self._completion(kind, task, form, messages, live)) as pieces:
+                async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
                     async for piece in pieces:
                         thought, said = answer.add(piece)
                         more, said = reasoning.feed(said)
@@ -360,7 +366,7 @@ class RemoteModel(Model):
                 yield event
             self._whole(answer)
             self._note([mark for mark, _ in refusals])
-            yield form, turn.verdict(answer)
+            yield form, turn.verdict(answer, answer.used_up(self._told_window))
             return
         raise refusals[0][1].error
 
@@ -397,10 +403,12 @@ class RemoteModel(Model):
         return {name: value for name, value in body.items() if value is not None}
 
     async def _completion(
-        self, kind: str, task: Task, form: Form, messages: Sequence[Message], live: bool
+        self, kind: str, task: Task, form: Form, messages: Sequence[Message], answer: Answer, live: bool
     ) -> AsyncGenerator[Any, None]:
-        """The pieces of the server's answer to one request."""
+        """Yield the pieces of the server's answer to one request; notes the token budget of the request."""
         body = self._request(kind, task, form, messages)
+        budgets = [body[name] for name in ("max_tokens", "max_completion_tokens") if isinstance(body.get(name), int)]
+        answer.budget = min(budgets, default=None)
         if live:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         try:
@@ -442,6 +450,7 @@ class RemoteModel(Model):
         """What the server is; asked once, and only if it was to be asked."""
         if self._kind == "auto":
             kind, window = await recognised(self._transport, self._name)
+            self._told_window = window
             self._window = self._window or window
             self._kind = kind
         return self._kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from ...events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...grammar import Grammar
 from ...messages import ToolCall
 from ...params import GenerateParams, JsonMode, OutputParser, ToolInterface
-from ...repair import extract_json
+from ...repair import ends_early, extract_json, may_go_on
 from ...validation import Validator
 from ..planner import Planner, schema_of
 from .wire import Answer, RawCall, json_text, new_call_id, read_json
@@ -28,7 +28,7 @@ class Verdict:
         text: of the answer; JSON in one spelling where JSON was asked for.
         calls: of tools, all valid; the last may be cut (`ToolCall.cut`), and is no call then.
         wrong: what is wrong with it, for the model to read; empty for an answer that is handed on.
-        cut: the token budget ended inside a structured answer, so that asking again is of no use.
+        cut: the token budget ended inside a structured answer that is wrong, so that asking again is of no use.
     """
 
     text: str = ""
@@ -107,33 +107,49 @@ class Task:
         cut_here = self.tools is not None and bool(self.params.stop)
         return self.is_json or self.grammar is not None or demanded or cut_here
 
-    def text_wrong(self, text: str, *, cut: bool) -> tuple[str, Verdict]:
-        """A text answer, in the spelling in which it is handed on, and its verdict."""
+    def text_verdict(self, text: str, used_up: bool | None) -> Verdict:
+        """Judge a text answer; JSON comes in one spelling.
+
+        Args:
+            text: the answer.
+            used_up: as `Answer.used_up` says.
+        """
+        cut = used_up is True
         if not self.is_json:
             if self.grammar is not None and not self.grammar.matches(text):
-                return text, Verdict(wrong=("the text does not have the form that was asked for",), cut=cut)
-            if not text:
-                return text, Verdict(wrong=("the answer is empty",), cut=cut)
-            return text, Verdict(text)
-        try:
-            value = self._value(text, mend=self.repair and not cut)
-            written = json_text(value)
-        except (ValueError, ParseError, RecursionError) as error:
-            return text, Verdict(wrong=(getattr(error, "message", None) or f"no JSON: {error}",), cut=cut)
-        wrong = tuple(self._problems(value, written))
-        # A number at the very end may go on where the budget ended.
-        open_end = cut and text.rstrip()[-1:] not in ("}", "]", '"', "e", "l")
-        return written, Verdict(written, wrong=wrong or (("the number may go on",) if open_end else ()), cut=cut)
-
-    def _value(self, text: str, *, mend: bool) -> Any:
+                return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
+            return Verdict(text) if text else Verdict(wrong=("the answer is empty",), cut=cut)
         text = text.strip()
+        # Reasoning that a server did not tell apart stands before the answer.
+        answer = text.rpartition("</think>")[2]
+        try:
+            value = self._value(text, answer, mend=self.repair and not cut)
+            found = self._spelled(value)
+        except (ValueError, ParseError, RecursionError) as error:
+            cut = cut or (used_up is None and ends_early(answer))
+            return Verdict(text, wrong=(getattr(error, "message", None) or f"no JSON: {error}",), cut=cut)
+        wrong = tuple(self._problems(value, found))
+        if not wrong and cut and may_go_on(value):
+            wrong = ("the number may go on",)
+        return Verdict(found, wrong=wrong, cut=cut and bool(wrong))
+
+    def _value(self, text: str, answer: str, *, mend: bool) -> Any:
         try:
             return read_json(text)
         except ValueError:
-            if not mend:  # mending what was cut would show half an answer as a whole one
+            if not mend:
                 raise
-        # Reasoning that a server did not tell apart stands before the answer.
-        return extract_json(text.rpartition("</think>")[2], repair=True)
+        return extract_json(answer, repair=True)
+
+    def _spelled(self, value: Any) -> str:
+        """Return a value in the spelling that was asked for: the first that the grammar takes, if there is one."""
+        mode = self.params.json_mode
+        written = [json_text(value), json_text(value, compact=True)]
+        if mode is not None and mode.grammar is None and mode.whitespace == "compact":
+            return written[1]
+        if self.grammar is not None and self.grammar.schema is None:
+            return next(filter(self.grammar.matches, written), written[0])
+        return written[0]
 
     def _problems(self, value: Any, written: str) -> list[str]:
         if self.grammar is not None and self.grammar.schema is None:
@@ -192,10 +208,14 @@ class Turn:
                 self._calls.append(event.call)
         return certain
 
-    def verdict(self, answer: Answer) -> Verdict:
-        """What the answer comes to, now that it is whole."""
+    def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
+        """Judge the answer, now that all of it has come.
+
+        Args:
+            answer: the answer.
+            used_up: as `Answer.used_up` says.
+        """
         task, tools = self._task, self._task.tools
-        cut = answer.finish == "length"
         text = "".join(self._text)
         if tools is None and answer.calls:
             return Verdict(wrong=("no tool may be called now; answer in text",))
@@ -204,28 +224,37 @@ class Turn:
                 return Verdict(wrong=(f"the model refuses: {answer.refusal}",))
             text = answer.refusal
         if tools is None:
-            return task.text_wrong(text, cut=cut)[1]
-        calls, wrong = self._judged(tools, answer, cut)
+            return task.text_verdict(text, used_up)
+        calls, wrong = self._judged(tools, answer, used_up)
         if task.params.stop and not answer.calls:
             text = _until(text, task.params.stop)
         if calls or wrong:
-            return Verdict(text, calls, wrong, cut=cut and not calls)
+            return Verdict(text, calls, wrong, cut=used_up is True and not calls)
         if task.params.tool_choice != "auto":
             what = "a tool" if task.params.tool_choice == "required" else f"the tool {task.params.tool_choice!r}"
-            return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=cut)
-        return task.text_wrong(text, cut=cut)[1]
+            return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=used_up is True)
+        return task.text_verdict(text, used_up)
 
-    def _judged(self, tools: ToolInterface, answer: Answer, cut: bool) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-        """The calls of the answer, and what is wrong with them."""
+    def _judged(
+        self, tools: ToolInterface, answer: Answer, used_up: bool | None
+    ) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
+        """Return the calls of the answer, the last of them perhaps cut, or else what is wrong with them.
+
+        The last call of an answer whose tokens were used up is never taken for whole, even if it is valid: servers
+        close the arguments that they cut (vLLM while it streams, and those that hand on arguments as objects).
+        Calls in the text are the model's own writing: their end markers show that they are whole.
+        """
         found = [_read(raw) for raw in answer.calls] or list(self._calls)
         partial: ToolCall | None = None
-        if cut and answer.calls and found[-1].error is not None:
-            partial = found.pop()
-        elif cut and not answer.calls and (self._written or self._broken):
+        if answer.calls:
+            open_end = _is_open(answer.calls[-1], tools)
+            if used_up or (used_up is None and open_end):
+                partial = found.pop()
+        elif self._written or self._broken is not None:
+            if used_up is False and self._broken is not None:
+                return (), (self._broken,)
             start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
             partial = ToolCall(start.id, start.name, {}, raw="".join(pieces))
-        elif self._broken is not None and not answer.calls:
-            return (), (self._broken,)
         calls = [tools.judged(call, repair=self._task.repair) for call in found]
         choice = self._task.params.tool_choice
         named = choice not in ("auto", "required")
@@ -266,8 +295,20 @@ def _read(raw: RawCall) -> ToolCall:
     return ToolCall(raw.id, raw.name, value, raw=json_text(value))
 
 
+def _is_open(call: RawCall, tools: ToolInterface) -> bool:
+    """Return whether the arguments of a call end before their JSON does, so that a part of them may be missing.
+
+    Arguments of which nothing came are the same, unless the tool takes none.
+    """
+    if call.arguments.strip():
+        return ends_early(call.arguments)
+    functions = (tool["function"] for tool in tools.to_openai(closed=True))
+    schema: Mapping[str, Any] = next((each["parameters"] for each in functions if each["name"] == call.name), {})
+    return bool(schema.get("properties")) or schema.get("additionalProperties") is not False
+
+
 def _cut(call: ToolCall) -> ToolCall:
-    """A call that the token budget cut: without arguments, so that nobody can take what there is of them for all."""
+    """Return a cut call without its arguments, so that nobody can take what came of them for all."""
     received = " ".join((call.raw or "").split())[:200]
     error = f"{CUT}; received: {received}" if received else CUT
     return ToolCall(call.id, call.name, {}, raw="{}", cut=("",), error=error)

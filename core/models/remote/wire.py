@@ -18,13 +18,18 @@ from ...language.jsontext import escaped
 from ...messages import ImagePart, Message, Part, TextPart, ToolCall
 
 
-def json_text(value: Any) -> str:
-    """A value as JSON, in the spelling that grammars call ``single``; what UTF-8 cannot carry is escaped.
+def json_text(value: Any, *, compact: bool = False) -> str:
+    """Return a value as JSON, in the spelling that grammars call ``single``; what UTF-8 cannot carry is escaped.
+
+    Args:
+        value: the value.
+        compact: in the spelling that they call ``compact``.
 
     Raises:
         ValueError: it is no JSON value (NaN, an infinity).
     """
-    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    separators = (",", ":") if compact else None
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))
 
 
 def read_json(text: str) -> Any:
@@ -62,8 +67,7 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
         if message.tool_calls:
             calls = [_past_call(call, f"call_{number}_{index}") for index, call in enumerate(message.tool_calls)]
             open_ids = [call["id"] for call in calls]
-            turn["tool_calls"] = calls
-            turn["content"] = turn["content"] or None
+            turn["tool_calls"] = calls  # the content stays a text, if an empty one: some servers refuse null
         if message.role == "tool":
             turn["tool_call_id"] = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
             if turn["tool_call_id"] in open_ids:
@@ -100,6 +104,11 @@ def _address(image: ImagePart) -> str:
     return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
 
 
+#: Finish reasons of answers that ended by themselves; ``length``, and what is not known here, may mean a cut.
+_WHOLE = frozenset(
+    {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use", "complete"}
+)
+
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +139,7 @@ class Answer:
         finish: why it ended, in the server's words; None if it has not.
         usage: token counts, as far as the server gives them.
         model: the name under which the server answered.
+        budget: the token budget that the request named; None if it named none.
     """
 
     text: str = ""
@@ -139,7 +149,29 @@ class Answer:
     finish: str | None = None
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
+    budget: int | None = None
     _by_index: dict[Any, RawCall] = field(default_factory=dict)
+
+    def used_up(self, window: int | None = None) -> bool | None:
+        """Return whether the tokens that the answer might have were all used, so that it may have been cut.
+
+        The finish reason alone does not tell: servers say ``tool_calls`` or ``stop`` of calls that they cut (named
+        choices of llama_cpp.server, streamed calls of vLLM), so their counts are believed too.
+
+        Args:
+            window: the context window, if it is known.
+
+        Returns:
+            True: the finish reason or the token counts say so. False: nothing says so. None: the request named a
+            budget, and there are no counts to tell whether it was used up.
+        """
+        if self.finish is not None and self.finish.lower() not in _WHOLE:
+            return True
+        written = self.usage.completion_tokens
+        if not written:
+            return False if self.budget is None else None
+        full = window is not None and self.usage.prompt_tokens + written >= window
+        return full or (self.budget is not None and written >= self.budget)
 
     def add(self, event: Any) -> tuple[str, str]:
         """Take a whole completion, or the next chunk of one.

@@ -264,6 +264,7 @@ def test_history_is_sent_as_openai_has_it(serve: Any) -> None:
         tools=TOOLS,
     )
     sent = server.asked[0]["messages"]
+    assert [message["content"] for message in sent] == ["Be kind.", "Go", "", "on", "off"]  # null is refused by some
     ids = [call["id"] for call in sent[2]["tool_calls"]]
     assert len(set(ids)) == 2 and [message["tool_call_id"] for message in sent[3:]] == ids
     assert json.loads(sent[2]["tool_calls"][0]["function"]["arguments"]) == {"on": True}

@@ -1,0 +1,136 @@
+"""Answers that were cut, whatever the server says of them: no part of one is ever handed over as the whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import BudgetError, JsonMode, ToolCall, ToolGrammarError
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import get_format
+
+#: Every argument but one is optional, so that most beginnings of a call are valid once they are closed.
+BOOK = {
+    "name": "book",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "nights": {"type": "integer", "default": 1},
+            "guests": {"type": "array", "items": {"type": "string"}},
+            "room": {"type": "object", "properties": {"beds": {"type": "integer"}, "view": {"type": "string"}}},
+        },
+        "required": ["city"],
+    },
+}
+TOOLS = ToolSet.from_any([BOOK, {"name": "now", "parameters": {"type": "object", "properties": {}}}])
+WHOLE = {"city": "Oslo", "nights": 12, "guests": ["Åsa", "Bo"], "room": {"beds": 2, "view": "sea"}}
+TEXT = json.dumps(WHOLE, ensure_ascii=False)
+BUDGET = 40
+
+
+def answered(complete: Any, written: int | None, *parts: Any, finish: str) -> dict[str, Any]:
+    """A completion that counts this many tokens, or none at all."""
+    reply: dict[str, Any] = complete(*parts, finish=finish)
+    reply["usage"] = {} if written is None else {"prompt_tokens": 10, "completion_tokens": written}
+    return reply
+
+
+def calls_of(model: Any, live: bool, **options: Any) -> list[ToolCall]:
+    """The calls that are handed over; none where there is an error instead."""
+    try:
+        if live:
+            return [event.call for event in model.stream("Go", tools=TOOLS, **options) if hasattr(event, "call")]
+        return list(model.generate("Go", tools=TOOLS, **options).tool_calls)
+    except ToolGrammarError:
+        return []
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", "length", "abort"])
+@pytest.mark.parametrize("written", [BUDGET, None, BUDGET - 1])
+@pytest.mark.parametrize("live", [False, True])
+def test_no_beginning_of_a_call_is_a_call(
+    serve: Any, complete: Any, finish: str, written: int | None, live: bool
+) -> None:
+    """Wherever the arguments were cut, and whatever finish reason and counts say: the call is cut, or there is none."""
+    cut = 0
+    for size in range(0, len(TEXT), 3):
+        for options in ({}, {"tool_choice": "book"}, {"max_tokens": BUDGET}):
+            model = serve(answered(complete, written, None, ("book", TEXT[:size]), finish=finish)).model(retries=0)
+            for call in calls_of(model, live, **options):
+                assert call.cut == ("",) and call.error is not None and not call.arguments
+                assert TOOLS.execute(call, allow_cut=True).is_error
+                cut += 1
+    assert bool(cut) == (finish in ("length", "abort") or written in (BUDGET, None))
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_the_server_closed_itself_is_no_call(serve: Any, complete: Any, live: bool) -> None:
+    """Some servers close what they cut, and say ``tool_calls``: the budget that was used up is what gives it away."""
+    import json_repair
+
+    closed = {json.dumps(json_repair.loads(TEXT[:size])) for size in range(9, len(TEXT))}
+    assert len(closed) > 10
+    for arguments in closed:
+        reply = answered(complete, BUDGET, None, ("now", {}), ("book", arguments), finish="tool_calls")
+        first, last = calls_of(serve(reply).model(), live, max_tokens=BUDGET)
+        assert (first.name, first.cut, first.error) == ("now", (), None)
+        assert last.cut == ("",) and not last.arguments
+    whole = answered(complete, BUDGET - 1, None, ("book", TEXT), finish="tool_calls")
+    assert [call.arguments for call in calls_of(serve(whole).model(), live, max_tokens=BUDGET)] == [WHOLE]
+
+
+def test_the_window_is_a_budget_too(serve: Any, complete: Any) -> None:
+    """Where the server tells its window (``server="auto"``), an answer that fills it may be cut; a guess tells nothing."""
+    import httpx
+
+    listing = httpx.Response(200, json={"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 50}]})
+    reply = answered(complete, 40, None, ("book", TEXT), finish="tool_calls")
+    (call,) = calls_of(serve(listing, reply).model(server="auto"), False)
+    assert call.cut
+    (call,) = calls_of(serve(reply).model(context_window=50), False)
+    assert not call.cut
+
+
+def test_calls_that_come_without_arguments(serve: Any, complete: Any) -> None:
+    """An empty text is a call of a tool that takes no arguments; of another one it may be all that came."""
+    for name, cut in (("now", False), ("book", True)):
+        reply = answered(complete, None, None, (name, ""), finish="tool_calls")
+        (call,) = calls_of(serve(reply).model(), False, max_tokens=BUDGET)
+        assert bool(call.cut) is cut
+
+
+@pytest.mark.parametrize("name", ["hermes", "mistral-v7", "llama-json", "glm-4.5", "pythonic"])
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_no_beginning_of_a_call_in_text_is_a_call(serve: Any, complete: Any, name: str, finish: str) -> None:
+    """Calls that come as text are whole when the text shows their end, and only then."""
+    text = get_format(name).render("", [ToolCall("aaaaaaaaa", "book", WHOLE)])
+    whole = 0
+    for size in range(1, len(text) + 1):
+        reply = answered(complete, None, text[:size], finish=finish)
+        for call in calls_of(serve(reply).model(retries=0), False, tool_format=name, max_tokens=BUDGET):
+            assert call.cut or call.arguments == WHOLE
+            whole += not call.cut
+    assert whole >= 1
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+@pytest.mark.parametrize("written", [BUDGET, None, 1])
+def test_no_beginning_of_json_is_json(serve: Any, complete: Any, finish: str, written: int | None) -> None:
+    """JSON that ends too early is an error; the budget is named as the reason where it may be."""
+    for size in range(1, len(TEXT)):
+        model = serve(answered(complete, written, TEXT[:size], finish=finish)).model()
+        with pytest.raises(ToolGrammarError) as caught:
+            model.generate("Go", json_mode=JsonMode(schema=BOOK["parameters"]), max_tokens=BUDGET)
+        assert isinstance(caught.value, BudgetError) == (finish == "length" or written != 1)
+    whole = serve(answered(complete, BUDGET, f"{TEXT} ", finish="length")).model()
+    answer = whole.generate("Go", json_mode=JsonMode(schema=BOOK["parameters"]), max_tokens=BUDGET)
+    assert (json.loads(answer.text), answer.finish_reason) == (WHOLE, "stop")
+
+
+def test_json_in_the_spelling_that_was_asked_for(serve: Any) -> None:
+    """``whitespace="compact"`` counts for servers too."""
+    answer = serve(TEXT).model().generate("Go", json_mode=JsonMode(schema=True, whitespace="compact"))
+    assert answer.text == json.dumps(WHOLE, ensure_ascii=False, separators=(",", ":"))
