@@ -18,7 +18,6 @@ from .json_calls import JsonCalls
 from .json_calls_parser import JsonCallsParser, Syntax
 
 _ALL = "all\n"
-_SPACE = " \t\n\r"
 
 
 @dataclass(frozen=True)
@@ -67,18 +66,22 @@ class RecipientsParser(JsonCallsParser):
 
     def _recipient(self, events: list[Event]) -> bool:
         """A name at the beginning of a turn."""
-        rest = self._rest.removeprefix(">>>") if self._final or len(self._rest) > 2 else self._rest
-        undecided = self._perhaps.fullmatch(rest) or ">>>".startswith(rest)
-        if undecided and not self._final and not rest.startswith(_ALL):
+        buffer = self._buffer
+        if not self._final and buffer.may_begin((">>>",)):
             return False
-        if rest.startswith(_ALL):
-            self._rest = rest[len(_ALL) :]
+        begun = ">>>" if buffer.startswith(">>>") else ""
+        buffer.skip(len(begun))
+        if not self._final and self._perhaps.fullmatch(buffer.text, buffer.position) and not buffer.startswith(_ALL):
+            buffer.unread(begun)
+            return False
+        if buffer.startswith(_ALL):
+            buffer.skip(len(_ALL))
             self._state = self._plain if self._anchored else self._text
-        elif self._head.match(rest):
-            self._rest = rest
+        elif buffer.match(self._head):
             self._broken = []
             self._state = self._read_head
         else:
+            buffer.unread(begun)
             self._state = self._plain if self._anchored else self._text
         return True
 
@@ -90,7 +93,7 @@ FUNCTIONARY_V32 = Recipients(
     joint=">>>",
     triggers=(">>>",),
     openers=(">>>",),
-    head=r"\s*(?P<name>(?!all\s)[A-Za-z0-9_.\-]+)\s*\n\s*(?=\{)",
+    head=r"\s*(?P<name>(?!all\s)[A-Za-z0-9_.\-]+)[^\S\n]*\n\s*(?=\{)",
     frames=(">>>all\n",),
     names=r"(?!all$)[A-Za-z0-9_.\-]+",
     text_start=_ALL,

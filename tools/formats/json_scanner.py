@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SPACE = " \t\n\r"
+from .buffer import SPACE
+
+_SPACES = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _TOKEN = re.compile(r"[-+.0-9A-Za-z]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
@@ -35,7 +37,7 @@ class JsonScanner:
         self.problem: str | None = None
         self._stack: list[str] = []
         self._expect = "value"
-        self._token = ""
+        self._token: list[str] = []
         self._hex_left = 0
         self._is_key = False
 
@@ -68,12 +70,12 @@ class JsonScanner:
                 self._expect = "string"
         elif expect == "token":
             end = _end(_TOKEN, text, position)
-            self._token += text[position:end]
+            self._token.append(text[position:end])
             if end < len(text):
                 self._end_token(end)
             return end
-        elif char in _SPACE:
-            pass
+        elif char in SPACE:
+            return _end(_SPACES, text, position)
         elif expect in ("value", "value or ]"):
             return self._value(char, text, position)
         elif expect in ("key", "key or }"):
@@ -116,7 +118,7 @@ class JsonScanner:
         elif char == '"':
             self._expect = "string"
         elif char == "-" or (char.isascii() and char.isalnum()):
-            self._token = ""
+            self._token = []
             self._expect = "token"
             return position
         else:
@@ -144,8 +146,9 @@ class JsonScanner:
             raise _ScanError(f"expected ',' or the end of the {'object' if opened == '{' else 'array'}, found {char!r}")
 
     def _end_token(self, position: int) -> None:
-        if not _SCALAR.fullmatch(self._token):
-            raise _ScanError(f"{self._token[:20]!r} is not a JSON value", position)
+        token = "".join(self._token)
+        if not _SCALAR.fullmatch(token):
+            raise _ScanError(f"{token[:20]!r} is not a JSON value", position)
         self._end_value()
 
     def _end_value(self) -> None:

@@ -12,11 +12,10 @@ from .base import dump_json
 from .json_calls_parser import JsonCallsParser, Syntax
 from .literals import PYTHON, Literals, LiteralScanner, read_literal
 
-_SPACE = " \t\n\r"
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")
 _PERHAPS_NAME = re.compile(r"(?:[^\W\d][\w.\-]*\s*)?")
-_KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*)\s*=(?!=)\s*")
-_PERHAPS_KEY = re.compile(r"\s*(?:[^\W\d]\w*\s*)?=?\s*")
+_KEY = re.compile(r"(?P<key>[^\W\d]\w*)\s*=(?!=)\s*")
+_PERHAPS_KEY = re.compile(r"(?:[^\W\d]\w*\s*)?(?:=\s*)?")
 
 
 class PythonicCallsParser(JsonCallsParser):
@@ -38,69 +37,79 @@ class PythonicCallsParser(JsonCallsParser):
         super().__init__(syntax, finish, new_id, whole_text=whole_text)
         self._eaten: list[str] = []
         self._values: dict[str, object] = {}
-        self._key: str | None = None
+        self._key = ""
         self._literal = LiteralScanner(PYTHON, ",)")
+        self._written: list[str] = []
 
     def _between(self, events: list[Event]) -> bool:
-        before = self._rest
-        rest = before.lstrip(_SPACE)
-        match = _NAME_AND_BRACKET.match(rest)
+        buffer = self._buffer
+        self._eaten.append(buffer.take_space())
+        match = buffer.match(_NAME_AND_BRACKET)
         if match is not None:
             self._eaten = []
-            self._rest = rest[match.end() :]
             self._name = match["name"]
-            self._broken = [match.group()]
+            self._broken = [buffer.take(match.end())]
             self._id = self._new_id()
             self._values = {}
-            self._key = None
             self._arguments = ["{"]
             events += [CallStart(self._index, self._id, self._name), ArgumentsDelta(self._index, "{")]
-            self._state = self._read_arguments
+            self._state = self._read_key
             return True
-        if not self._final and _PERHAPS_NAME.fullmatch(rest):
+        if not self._final and _PERHAPS_NAME.fullmatch(buffer.text, buffer.position):
             return False
+        start = buffer.position
         goes_on = super()._between(events)
         if self._state == self._between:
-            self._eaten.append(before[: len(before) - len(self._rest)])
+            self._eaten.append(buffer.text[start : buffer.position])
         elif self._index == 0 and self._anchored:  # no call: what was taken for the markup of calls is text
-            self._rest = "".join(self._eaten) + before
+            buffer.unread("".join((*self._eaten, buffer.text[start : buffer.position])))
         return goes_on
 
-    def _read_arguments(self, events: list[Event]) -> bool:
-        if self._key is None:
-            rest = self._rest.lstrip(_SPACE)
-            if rest.startswith(")"):
-                self._rest = rest[1:]
-                self._end_call(events)
-                return True
-            if rest.startswith(",") and self._values:
-                self._rest = rest[1:]
-                return True
-            match = _KEY.match(rest)
-            if match is None or (match.end() == len(rest) and not self._final):
-                if match is None and not _PERHAPS_KEY.fullmatch(rest):
-                    return self._give_up("expected an argument's name, '=' and a value", events)
-                return self._unfinished()
-            self._key = match["key"]
-            self._rest = rest[match.end() :]
-            self._broken.append(match.group())
-            self._literal = LiteralScanner(PYTHON, ",)")
-            if self._key in self._values:
-                return self._give_up(f"the argument {self._key!r} is there twice", events)
-        end = self._literal.end(self._rest)
-        if end is None:
+    def _read_key(self, events: list[Event]) -> bool:
+        """The name of an argument, or the end of the call."""
+        buffer = self._buffer
+        buffer.take_space()
+        if buffer.startswith(")"):
+            buffer.skip(1)
+            self._end_call(events)
+            return True
+        if buffer.startswith(",") and self._values:
+            buffer.skip(1)
+            return True
+        match = buffer.match(_KEY)
+        if match is None or (match.end() == len(buffer.text) and not self._final):
+            if match is None and not _PERHAPS_KEY.fullmatch(buffer.text, buffer.position):
+                return self._give_up("expected an argument's name, '=' and a value", events)
             return self._unfinished()
-        text = self._rest[:end]
-        try:
-            value = read_literal(text, PYTHON)
-            spelled = dump_json(value)
-        except (ValueError, RecursionError) as error:
-            return self._give_up(str(error), events)
-        self._add(self._key, value, spelled, events)
-        self._broken.append(text)
-        self._rest = self._rest[end:]
-        self._key = None
+        self._key = match["key"]
+        self._broken.append(buffer.take(match.end()))
+        if self._key in self._values:
+            return self._give_up(f"the argument {self._key!r} is there twice", events)
+        self._literal = LiteralScanner(PYTHON, ",)")
+        self._written = []
+        self._state = self._read_value
         return True
+
+    def _read_value(self, events: list[Event]) -> bool:
+        buffer, literal = self._buffer, self._literal
+        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
+        if literal.problem is None and not literal.done:
+            return self._unfinished()
+        text = "".join(self._written)
+        problem = literal.problem
+        if problem is None:
+            try:
+                value = read_literal(text, PYTHON)
+                spelled = dump_json(value)
+            except (ValueError, RecursionError) as error:
+                problem = str(error)
+            else:
+                self._add(self._key, value, spelled, events)
+                self._broken.append(text)
+                self._state = self._read_key
+                return True
+        buffer.unread(text)
+        return self._give_up(problem, events)
 
     def _add(self, key: str, value: object, spelled: str, events: list[Event]) -> None:
         piece = f"{', ' if self._values else ''}{dump_json(key)}: {spelled}"
@@ -134,27 +143,36 @@ class BareCallsParser(JsonCallsParser):
     ) -> None:
         super().__init__(syntax, finish, new_id, whole_text=whole_text)
         self._literals = literals
-        self._literal: LiteralScanner | None = None
+        self._literal = LiteralScanner(literals, "")
+        self._written: list[str] = []
 
     def _read_arguments(self, events: list[Event]) -> bool:
-        if self._literal is None:
-            self._rest = self._rest.lstrip(_SPACE)
-            if not self._rest:
-                return self._unfinished()
-            if not self._rest.startswith("{"):
-                return self._give_up("the arguments are not an object", events)
-            self._literal = LiteralScanner(self._literals, "")
-        end = self._literal.end(self._rest)
-        if end is None:
+        buffer = self._buffer
+        buffer.take_space()
+        if buffer.is_empty:
             return self._unfinished()
-        self._literal = None
-        text = self._rest[:end]
-        try:
-            value = read_literal(text, self._literals)
-            raw = dump_json(value)
-        except (ValueError, RecursionError) as error:
-            return self._give_up(str(error), events)
-        self._rest = self._rest[end:]
+        if not buffer.startswith("{"):
+            return self._give_up("the arguments are not an object", events)
+        self._literal = LiteralScanner(self._literals, "")
+        self._written = []
+        self._state = self._read_object_literal
+        return True
+
+    def _read_object_literal(self, events: list[Event]) -> bool:
+        buffer, literal = self._buffer, self._literal
+        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
+        if literal.problem is None and not literal.done:
+            return self._unfinished()
+        text = "".join(self._written)
+        problem, raw = literal.problem, ""
+        if problem is None:
+            try:
+                raw = dump_json(read_literal(text, self._literals))
+            except (ValueError, RecursionError) as error:
+                problem = str(error)
+        if problem is not None:
+            buffer.unread(text)
+            return self._give_up(problem, events)
         events.append(ArgumentsDelta(self._index, raw))
         events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
         self._next_call()

@@ -11,12 +11,16 @@ from typing import Any
 
 from ...core.schema.spelling import python_string
 from .base import dump_json
+from .buffer import marks_of
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[^\W\d]\w*")
 _BARE_KEY = re.compile(r"""[^\s{}\[\]():,"'<]+""")
 _SPACE = re.compile(r"\s*")
+_PLAIN = re.compile(r"[\w\s.,:+\-]*")
+_PLAIN_BARE = re.compile(r"[^<']*")
+_CLOSING = frozenset("]})")
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\n)|([\s\S]))")
@@ -42,70 +46,74 @@ PYTHON = Literals((('"""', True), ("'''", True), ('"', True), ("'", True)), bare
 
 
 class LiteralScanner:
-    """Finds where a value ends in text that arrives in pieces. Give it the same text each time, or a longer one.
+    """Finds where a value ends in text that arrives in pieces. Which value it is, `read_literal` says.
+
+    Where it stops and where it fails depends on the text alone, never on how the text was cut.
 
     Args:
         literals: how strings look.
         until: what ends a value outside of brackets and strings; empty: its last bracket does.
+
+    Attributes:
+        done: the value has ended.
+        problem: why the text is no value, or None.
     """
 
     def __init__(self, literals: Literals, until: str) -> None:
-        self._quotes = dict(literals.quotes)
-        self._longest = max(map(len, self._quotes))
-        marks = "|".join(map(re.escape, sorted(self._quotes, key=len, reverse=True)))
-        self._stop = re.compile(rf"{marks}|[\[\](){{}}{re.escape(until)}]")
+        self.done = False
+        self.problem: str | None = None
+        self._escapes = dict(literals.quotes)
+        self._marks = marks_of((*self._escapes, *"[](){}", *until))
+        self._plain = _PLAIN_BARE if literals.bare_keys else _PLAIN
         self._until = until
         self._depth = 0
         self._quote = ""
-        self._at = 0
 
-    def end(self, text: str) -> int | None:
-        """Where the value ends (before one of ``until``, or behind its last bracket); None: not yet."""
-        while True:
-            if self._quote:
-                if not self._leave_string(text):
-                    return None
-                continue
-            match = self._stop.search(text, self._at)
-            cut = self._cut_mark(text)
-            if match is None or match.start() >= cut:
-                self._at = cut
-                return None
-            at, mark = match.start(), match.group()
-            self._at = match.end()
-            if mark in self._quotes:
-                self._quote = mark
-            elif mark in _PAIRS:
-                self._depth += 1
-            elif self._depth == 0:
-                return at
-            elif mark not in self._until or mark in _PAIRS.values():
-                self._depth -= 1
-                if self._depth == 0 and not self._until:
-                    return self._at
+    def push(self, text: str, position: int) -> int:
+        """Read on from a position; return where the reading stopped.
 
-    def _cut_mark(self, text: str) -> int:
-        """Where a mark may begin that the text has not all of; else its end."""
-        for at in range(max(self._at, len(text) - self._longest + 1), len(text)):
-            if any(len(each) > len(text) - at and each.startswith(text[at:]) for each in self._quotes):
-                return at
-        return len(text)
+        That is before one of ``until``, after the last bracket, before what is no part of a value, before what may be
+        the beginning of a quotation mark or an escape, or at the end of the text.
+        """
+        while not self.done and self.problem is None:
+            before = position
+            position = self._string(text, position) if self._quote else self._outside(text, position)
+            if position == before:
+                break
+        return position
 
-    def _leave_string(self, text: str) -> bool:
+    def _outside(self, text: str, position: int) -> int:
+        end, mark = self._marks.search(text, position, final=False)
+        plain = self._plain.match(text, position, end)
+        if plain is None or plain.end() < end:
+            position = plain.end() if plain else position
+            self.problem = f"{text[position]!r} is no part of a value"
+            return position
+        if not mark:
+            return end
+        if mark in self._escapes:
+            self._quote = mark
+        elif mark in _PAIRS:
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                self.problem = "the arguments are nested too deeply"
+        elif self._depth == 0:
+            self.done = True
+            return end
+        elif mark in _CLOSING:
+            self._depth -= 1
+            self.done = self._depth == 0 and not self._until
+        return end + len(mark)
+
+    def _string(self, text: str, position: int) -> int:
         quote = self._quote
-        if not self._quotes[quote]:
-            at = text.find(quote, self._at)
-            self._at = max(self._at, len(text) - len(quote) + 1) if at < 0 else at + len(quote)
-        else:
-            at = -1
-            for match in re.compile(rf"\\[\s\S]|{quote}").finditer(text, self._at):
-                self._at = match.end()
-                if match.group() == quote:
-                    at = match.start()
-                    break
-        if at >= 0:
+        marks = marks_of((quote, "\\")) if self._escapes[quote] else marks_of((quote,))
+        end, mark = marks.search(text, position, final=False)
+        if mark == quote:
             self._quote = ""
-        return at >= 0
+        elif mark:
+            return end + 2 if end + 2 <= len(text) else end
+        return end + len(mark)
 
 
 def read_literal(text: str, literals: Literals) -> Any:

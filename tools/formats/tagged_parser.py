@@ -11,17 +11,16 @@ nothing raises before `close`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import ParseError
 from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...core.messages import ToolCall
 from .base import MALFORMED
+from .buffer import SPACE, StreamParser, marks_of
 from .json_scanner import JsonScanner
-
-_SPACE = " \t\n\r"
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,11 @@ class Tags:
     argument_keys: tuple[str, ...]
 
 
-class TaggedJsonParser:
+class TaggedJsonParser(StreamParser):
     """Text and calls from a stream.
 
     Laws: the events, after joining neighbouring deltas of one kind, do not depend on how the text was cut; for a call
-    without ``error``, its `ArgumentsDelta`s join to ``call.raw``.
+    without ``error``, its `ArgumentsDelta`s join to ``call.raw``; the time is linear in the text.
 
     Args:
         tags: the markers and keys.
@@ -65,129 +64,92 @@ class TaggedJsonParser:
         *,
         whole_text: bool = False,
     ) -> None:
+        super().__init__()
         self._tags = tags
-        self._mode = "undecided" if whole_text else "mixed"
+        self._starts = marks_of((tags.separator + tags.start, tags.start))
+        self._ends = marks_of((tags.end, tags.start))
+        self._state = self._start if whole_text else self._text
         self._finish = finish
         self._new_id = new_id
-        self._rest = ""
         self._calls = 0
-        self._gap = False  # nothing but white space since the last call
-        self._call: _CallReader | None = None
-        self._closed = False
+        self._call = _CallReader(tags, 0, "")
+        self._space: list[str] = []  # white space that is text only if other text follows
 
-    def feed(self, text: str) -> list[Event]:
-        """Take the next piece; return what has become certain.
-
-        Raises:
-            ParseError: the parser was closed.
-        """
-        if self._closed:
-            raise ParseError("the parser is closed", hint="make a new parser for each text")
-        self._rest += text
-        events: list[Event] = []
-        while self._advance(events):
-            pass
-        return events
-
-    def close(self) -> list[Event]:
-        """Say that the text is over; return the rest. A whole object without its end tag is a call.
-
-        Raises:
-            ParseError: the text ends inside a call.
-        """
-        if self._closed:
-            return []
-        self._closed = True
-        events: list[Event] = []
-        while self._call is not None:
-            if self._call.at_end:
-                # An end tag that is only half there says no less than none at all.
-                cut_tag = self._tags.end.startswith(self._rest.strip(_SPACE))
-                self._call.take("" if cut_tag else self._rest, events)
-                self._rest = ""
-                self._end_call(events)
-            elif self._tags.end in self._call.body:
-                # The call looks unfinished only because a string in it was never closed: its tag is inside.
-                self._rest = self._call.give_up("a string is not closed")
-                while self._advance(events):
-                    pass
-            else:
-                raise ParseError(
-                    "the text ends inside a tool call",
-                    hint="raise the token budget, or generate under the tool set's grammar, which closes calls in time",
-                )
-        self._send_text(self._rest, events)
-        self._rest = ""
-        return events
-
-    def _advance(self, events: list[Event]) -> bool:
-        """One step; False when more text is needed."""
-        return self._text(events) if self._call is None else self._body(self._call, events)
-
-    def _text(self, events: list[Event]) -> bool:
-        if self._mode == "undecided":
-            beginning = self._rest.lstrip(_SPACE)
-            if len(beginning) < len(self._tags.start) and self._tags.start.startswith(beginning):
-                return False
-            self._mode = "mixed" if beginning.startswith(self._tags.start) else "text"
-        if self._mode == "text":
-            self._send_text(self._rest, events)
-            self._rest = ""
+    def _start(self, events: list[Event]) -> bool:
+        """The beginning of a turn in which calls exclude text."""
+        self._space.append(self._buffer.take_space())
+        if not self._final and self._buffer.may_begin((self._tags.start,)):
             return False
-        at = self._rest.find(self._tags.start)
-        if at >= 0:
-            text = self._rest[:at]
-            self._send_text(text if self._gap else text.removesuffix(self._tags.separator), events)
-            self._rest = self._rest[at + len(self._tags.start) :]
-            self._call = _CallReader(self._tags, self._calls, self._new_id())
-            return True
-        certain = len(self._rest) - len(self._held_back())
-        self._send_text(self._rest[:certain], events)
-        self._rest = self._rest[certain:]
-        return False
-
-    def _send_text(self, text: str, events: list[Event]) -> None:
-        """Send text, unless it is the white space between two calls."""
-        if text and not (self._gap and not text.strip(_SPACE)):
-            events.append(TextDelta(text))
-            self._gap = False
-
-    def _held_back(self) -> str:
-        """The end of the text that may yet turn out to be markup."""
-        if self._gap and self._tags.start.startswith(self._rest.lstrip(_SPACE)):
-            return self._rest
-        return _longest_suffix(self._rest, (self._tags.separator + self._tags.start, self._tags.start))
-
-    def _body(self, call: _CallReader, events: list[Event]) -> bool:
-        """Give the call what belongs to it: everything up to a tag that stands outside of JSON strings."""
-        if call.at_end:
-            return self._look_for_end(call, events)
-        self._rest = self._rest[call.read(self._rest, events) :]
-        if call.problem is not None:
-            # What is broken may have hidden the tag (a string that is never closed): look for it from the beginning.
-            self._rest = call.give_up(call.problem) + self._rest
-        return call.at_end
-
-    def _look_for_end(self, call: _CallReader, events: list[Event]) -> bool:
-        ends = [(at, tag) for tag in (self._tags.end, self._tags.start) if (at := self._rest.find(tag)) >= 0]
-        if not ends:
-            keep = _longest_suffix(self._rest, (self._tags.end, self._tags.start))
-            call.take(self._rest[: len(self._rest) - len(keep)], events)
-            self._rest = keep
-            return False
-        at, tag = min(ends)
-        call.take(self._rest[:at], events)
-        # A start tag where an end tag should be: the end was forgotten; the next call begins here.
-        self._rest = self._rest[at + len(tag) :] if tag == self._tags.end else self._rest[at:]
-        self._end_call(events)
+        self._state = self._text if self._buffer.startswith(self._tags.start) else self._plain
+        self._give_back_space()
         return True
 
-    def _end_call(self, events: list[Event]) -> None:
-        assert self._call is not None
+    def _plain(self, events: list[Event]) -> bool:
+        """Text in which nothing begins a call."""
+        self._send_text(self._buffer.take_all(), events)
+        return False
+
+    def _gap(self, events: list[Event]) -> bool:
+        """After a call: white space is dropped, unless text follows."""
+        self._space.append(self._buffer.take_space())
+        if self._buffer.startswith(self._tags.start):
+            self._space.clear()
+        elif self._buffer.is_empty or (not self._final and self._buffer.may_begin((self._tags.start,))):
+            return False
+        self._give_back_space()
+        self._state = self._text
+        return True
+
+    def _give_back_space(self) -> None:
+        self._buffer.unread("".join(self._space))
+        self._space.clear()
+
+    def _text(self, events: list[Event]) -> bool:
+        text, mark = self._buffer.take_before(self._starts, final=self._final)
+        self._send_text(text, events)
+        if not mark:
+            return False
+        self._buffer.skip(len(mark))
+        self._call = _CallReader(self._tags, self._calls, self._new_id())
+        self._state = self._body
+        return True
+
+    def _send_text(self, text: str, events: list[Event]) -> None:
+        if text:
+            events.append(TextDelta(text))
+
+    def _body(self, events: list[Event]) -> bool:
+        """Give the call what belongs to it: everything up to a tag that stands outside of JSON strings."""
+        call, buffer = self._call, self._buffer
+        buffer.position = call.read(buffer.text, buffer.position, events)
+        if call.problem is None and self._final and not call.at_end and self._tags.end in call.body:
+            # The call looks unfinished only because a string in it was never closed: its tag is inside.
+            call.problem = "a string is not closed"
+        if call.problem is not None:
+            # What is broken may have hidden the tag (a string that is never closed): look for it from the beginning.
+            buffer.unread(call.give_up(call.problem))
+        elif not call.at_end:
+            return self._unfinished()
+        self._state = self._tail
+        return True
+
+    def _tail(self, events: list[Event]) -> bool:
+        """After the object, or in a broken call: find the tag that ends it."""
+        text, tag = self._buffer.take_before(self._ends, final=False)
+        self._call.take(text, events)
+        if not tag:
+            if not self._final:
+                return False
+            # The beginning of an end tag says no less than none at all.
+            rest = self._buffer.take_all()
+            self._call.take("" if self._tags.end.startswith(rest) else rest, events)
+        elif tag == self._tags.end:
+            self._buffer.skip(len(tag))
+        # A start tag where an end tag should be: the end was forgotten; the next call begins here.
         self._call.finish(self._finish, events)
-        self._call = None
         self._calls += 1
-        self._gap = True
+        self._state = self._gap
+        return True
 
 
 class _CallReader:
@@ -219,12 +181,12 @@ class _CallReader:
         """What was read so far."""
         return "".join(self._body)
 
-    def read(self, text: str, events: list[Event]) -> int:
-        """Read on; return how much of the text was used."""
-        position = 0
+    def read(self, text: str, position: int, events: list[Event]) -> int:
+        """Read on from a position; return where the reading stopped."""
+        start = position
         while position < len(text) and not self.at_end:
             position = self._step(text, position, events)
-        self._body.append(text[:position])
+        self._body.append(text[start:position])
         return position
 
     def give_up(self, problem: str) -> str:
@@ -237,7 +199,7 @@ class _CallReader:
     def take(self, text: str, events: list[Event]) -> None:
         """Text after the object, or in a broken call, up to a tag."""
         self._body.append(text)
-        if text.strip(_SPACE) and self._state == "after":
+        if text.strip(SPACE) and self._state == "after":
             self._break("there is text after the call's object")
 
     def finish(self, finish: Callable[[ToolCall], ToolCall], events: list[Event]) -> None:
@@ -251,14 +213,14 @@ class _CallReader:
                 self._arguments.append("{}")
                 self._send(events)
             try:
-                arguments = _decode_object("".join(self._arguments))
+                arguments = decode_object("".join(self._arguments))
             except ValueError as error:
                 self.problem = str(error)
         if self.problem is None:
             call = finish(ToolCall(self._id, self._name or "", arguments, raw="".join(self._arguments)))
         else:
             why = f"{MALFORMED}: {self.problem}"
-            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(_SPACE), error=why)
+            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(SPACE), error=why)
         events.append(CallEnd(self._index, call))
 
     def _break(self, problem: str) -> None:
@@ -269,7 +231,7 @@ class _CallReader:
         char, state = text[position], self._state
         if state in ("key", "value"):
             return self._scan(text, position, events)
-        if char in _SPACE:
+        if char in SPACE:
             return position + 1
         if state == "open" and char == "{":
             self._state = "first key"
@@ -359,19 +321,25 @@ class _CallReader:
         if not text.startswith('"'):
             self._break("the arguments are not an object")
             return
-        inner = str(json.loads(text)).strip(_SPACE)
+        inner = str(json.loads(text)).strip(SPACE)
         if inner:
             try:
-                _decode_object(inner)
+                decode_object(inner)
             except ValueError as error:
                 self._break(f"the arguments are a string that holds no JSON object: {error}")
                 return
             self._arguments.append(inner)
 
 
-def _decode_object(text: str) -> dict[str, Any]:
+def decode_object(text: str) -> dict[str, Any]:
+    """Decode the JSON text of an object.
+
+    Raises:
+        ValueError: the text is no object, or holds what cannot be represented: ``NaN``, a number out of range, an
+            integer of more digits than Python reads, more nesting than Python's decoder takes.
+    """
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_int)
     except RecursionError:
         raise ValueError("the arguments are nested too deeply") from None
     if not isinstance(value, dict):
@@ -383,10 +351,15 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _longest_suffix(text: str, markers: tuple[str, ...]) -> str:
-    """The longest end of the text with which one of the markers may begin."""
-    longest = max(map(len, markers)) - 1
-    for start in range(max(0, len(text) - longest), len(text)):
-        if any(marker.startswith(text[start:]) for marker in markers):
-            return text[start:]
-    return ""
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is out of range")
+    return value
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # the interpreter's limit, sys.set_int_max_str_digits
+        raise ValueError(f"an integer of {len(text)} digits is too long") from None

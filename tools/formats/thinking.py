@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from ...core.events import Event, ReasoningDelta
 from ...core.params import OutputParser
-
-_SPACE = " \t\n\r"
+from .buffer import StreamParser, marks_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Thinking:
     after: str = ""
 
 
-class ThinkingParser:
+class ThinkingParser(StreamParser):
     """Reads the reasoning with which a turn begins, and hands the rest to the format's parser.
 
     Args:
@@ -35,55 +34,54 @@ class ThinkingParser:
     """
 
     def __init__(self, inner: OutputParser, thinking: Thinking, *, opened: bool = False) -> None:
+        super().__init__()
         self._inner = inner
         self._thinking = thinking
-        self._state = "inside" if opened else "before"
-        self._rest = ""
-
-    def feed(self, text: str) -> list[Event]:
-        """Take the next piece; return what has become certain."""
-        return self._read(text, final=False)
+        self._end = marks_of((thinking.end,))
+        self._state = self._reason if opened else self._start
+        self._space: list[str] = []
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return the rest."""
-        return [*self._read("", final=True), *self._inner.close()]
+        """Say that the text is over; return the rest.
 
-    def _read(self, text: str, *, final: bool) -> list[Event]:
-        if self._state == "done":
-            return self._inner.feed(text) if text else []
-        self._rest += text
-        events: list[Event] = []
-        if self._state == "before":
-            start, begun = self._thinking.start, self._rest.lstrip(_SPACE)
-            if begun.startswith(start) and start:
-                self._rest = begun[len(start) :]
-                self._state = "inside"
-            elif start and start.startswith(begun) and not final:
-                return []
-            else:
-                self._state = "done"
-                return self._inner.feed(self._rest)
-        if self._state == "inside":
-            self._inside(events, final=final)
-        if self._state == "after":
-            self._rest = self._rest.lstrip(_SPACE)
-            if self._rest or final:
-                self._state = "done"
-                events += self._inner.feed(self._rest)
-        return events
+        Raises:
+            ParseError: the text ends inside a call.
+        """
+        return [] if self._final else [*super().close(), *self._inner.close()]
 
-    def _inside(self, events: list[Event], *, final: bool) -> None:
-        end = self._thinking.end
-        at = self._rest.find(end)
-        if at >= 0:
-            piece, self._rest = self._rest[:at], self._rest[at + len(end) :]
-            self._state = "after"
-        else:
-            keep = next(
-                (size for size in range(min(len(end) - 1, len(self._rest)), 0, -1) if self._rest.endswith(end[:size])),
-                0,
-            )
-            keep = 0 if final else keep
-            piece, self._rest = self._rest[: len(self._rest) - keep], self._rest[len(self._rest) - keep :]
-        if piece:
-            events.append(ReasoningDelta(piece))
+    def _start(self, events: list[Event]) -> bool:
+        """The beginning of the turn: reasoning, or the answer."""
+        buffer, start = self._buffer, self._thinking.start
+        if start:
+            self._space.append(buffer.take_space())
+            if not self._final and buffer.may_begin((start,)):
+                return False
+            if buffer.startswith(start):
+                buffer.skip(len(start))
+                self._state = self._reason
+                return True
+            buffer.unread("".join(self._space))
+        self._state = self._answer
+        return True
+
+    def _reason(self, events: list[Event]) -> bool:
+        text, mark = self._buffer.take_before(self._end, final=self._final)
+        if text:
+            events.append(ReasoningDelta(text))
+        if mark:
+            self._buffer.skip(len(mark))
+            self._state = self._after
+        return bool(mark)
+
+    def _after(self, events: list[Event]) -> bool:
+        """White space between the reasoning and the answer is dropped."""
+        self._buffer.take_space()
+        if self._buffer.is_empty:
+            return False
+        self._state = self._answer
+        return True
+
+    def _answer(self, events: list[Event]) -> bool:
+        if not self._buffer.is_empty:
+            events += self._inner.feed(self._buffer.take_all())
+        return False

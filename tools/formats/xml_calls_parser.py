@@ -12,12 +12,15 @@ from ...core.events import ArgumentsDelta, CallEnd, Event
 from ...core.messages import ToolCall
 from ...core.schema.outermost import READINGS
 from .base import dump_json
+from .buffer import SPACE, marks_of
 from .json_calls_parser import JsonCallsParser, Syntax
 from .json_scanner import JsonScanner
 
-_SPACE = " \t\n\r"
 _STRING = frozenset({"string"})
 _PYTHON = {"True": True, "False": False, "None": None}
+
+#: Maximum length of the markup before a value, in characters; longer, it is no markup.
+MAX_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -59,33 +62,34 @@ class XmlCallsParser(JsonCallsParser):
         super().__init__(syntax, finish, new_id, whole_text=whole_text)
         self._xml = xml
         self._parameter = re.compile(xml.head)
+        self._end_marks = marks_of((xml.end,))
         self._values: dict[str, Any] = {}
-        self._key: str | None = None
-        self._raw: bool | None = None  # whether the markup says that a raw string stands there, if it says anything
+        self._value = _ValueReader("", None, frozenset())
 
     def _read_arguments(self, events: list[Event]) -> bool:
-        if not self._arguments:
-            self._values = {}
-            self._key = None
-            self._arguments = ["{"]
-            events.append(ArgumentsDelta(self._index, "{"))
-        if self._key is not None:
-            return self._read_value(self._key, events)
-        self._rest = self._rest.lstrip(_SPACE)
-        rest = self._rest
-        match = self._parameter.match(rest)
-        if match is not None:
-            if match.end() == len(rest) and not self._final:
+        self._values = {}
+        self._arguments = ["{"]
+        events.append(ArgumentsDelta(self._index, "{"))
+        self._state = self._read_parameter
+        return True
+
+    def _read_parameter(self, events: list[Event]) -> bool:
+        """The markup before a value, or the end of the call."""
+        buffer = self._buffer
+        buffer.take_space()
+        match = buffer.match(self._parameter)
+        if match is not None and match.end() - buffer.position <= MAX_HEAD:
+            if match.end() == len(buffer.text) and not self._final:
                 return False  # white space that belongs to the head may follow
-            self._key = match["key"]
+            key = match["key"]
             said = match.groupdict().get("raw")
-            self._raw = None if said is None else said == "true"
-            self._broken.append(match.group())
-            self._rest = rest[match.end() :]
-            if self._key in self._values:
-                return self._give_up(f"the argument {self._key!r} is there twice", events)
+            self._broken.append(buffer.take(match.end()))
+            if key in self._values:
+                return self._give_up(f"the argument {key!r} is there twice", events)
+            self._value = _ValueReader(key, None if said is None else said == "true", self._xml.kinds(self._name, key))
+            self._state = self._read_value
             return True
-        if any(rest.startswith(each) for each in self._xml.call_ends):
+        if buffer.startswith(self._xml.call_ends):
             self._arguments.append("}")
             events.append(ArgumentsDelta(self._index, "}"))
             raw = "".join(self._arguments)
@@ -93,45 +97,83 @@ class XmlCallsParser(JsonCallsParser):
             events.append(CallEnd(self._index, self._finish(call)))
             self._next_call()
             return True
-        if rest and (self._final or rest[0] != "<" or len(rest) > 1000):
+        size = len(buffer.text) - buffer.position
+        if size and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
             return self._give_up("expected an argument or the end of the call", events)
         return self._unfinished()
 
-    def _read_value(self, key: str, events: list[Event]) -> bool:
-        xml = self._xml
-        kinds = xml.kinds(self._name, key)
-        raw = kinds <= _STRING if self._raw is None else self._raw
-        # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
-        scanned = not raw and (
-            "string" not in kinds or self._raw is False or self._rest.lstrip(_SPACE)[:1] in ("[", "{")
-        )
-        at = self._rest.find(xml.end)
-        while at >= 0 and scanned:
-            # The closing tag may stand in a string of the JSON.
-            scanner = JsonScanner()
-            scanner.push(self._rest[:at], 0)
-            if scanner.problem is not None or scanner.done or '"' not in self._rest[:at]:
-                break
-            at = self._rest.find(xml.end, at + 1)
-        if at < 0:
+    def _read_value(self, events: list[Event]) -> bool:
+        value = self._value
+        text, mark = self._buffer.take_before(self._end_marks, final=False)
+        value.push(text)
+        if not mark:
             return self._unfinished()
-        text = self._rest[:at].removesuffix(xml.padding)
-        self._broken.append(self._rest[: at + len(xml.end)])
-        self._rest = self._rest[at + len(xml.end) :]
-        value = text if raw else _read(text, kinds, strings=self._raw is None and "string" in kinds)
-        piece = f"{', ' if self._values else ''}{dump_json(key)}: {dump_json(value)}"
-        self._values[key] = value
-        self._key = None
+        self._buffer.skip(len(mark))
+        if value.goes_on:
+            value.push(mark)
+            return True
+        written = "".join(value.pieces)
+        self._broken.append(written + mark)
+        decoded = value.read(written.removesuffix(self._xml.padding))
+        piece = f"{', ' if self._values else ''}{dump_json(value.key)}: {dump_json(decoded)}"
+        self._values[value.key] = decoded
         self._arguments.append(piece)
         events.append(ArgumentsDelta(self._index, piece))
+        self._state = self._read_parameter
         return True
+
+
+class _ValueReader:
+    """The text of one argument, up to a closing tag that is no part of it.
+
+    Args:
+        key: the name of the argument.
+        raw: whether the markup says that a raw string stands there; None if it says nothing.
+        kinds: which kinds of values the argument may have.
+    """
+
+    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str]) -> None:
+        self.key = key
+        self.pieces: list[str] = []
+        self._said = raw
+        self._kinds = kinds
+        self._raw = kinds <= _STRING if raw is None else raw
+        # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
+        self._decided = self._raw or "string" not in kinds or raw is False
+        self._scanner = None if self._raw else JsonScanner()
+        self._quoted = False
+
+    def push(self, text: str) -> None:
+        """Take more of the text."""
+        self.pieces.append(text)
+        if self._scanner is None:
+            return
+        if not self._decided and (begun := text.lstrip(SPACE)):
+            self._decided = True
+            if begun[0] not in "[{":
+                self._scanner = None
+                return
+        self._scanner.push(text, 0)
+        self._quoted = self._quoted or '"' in text
+
+    @property
+    def goes_on(self) -> bool:
+        """A closing tag that comes now stands in a string of the JSON."""
+        scanner = self._scanner
+        return self._quoted and scanner is not None and scanner.problem is None and not scanner.done
+
+    def read(self, text: str) -> Any:
+        """The value that a text spells."""
+        if self._raw:
+            return text
+        return _read(text, self._kinds, strings=self._said is None and "string" in self._kinds)
 
 
 def _read(text: str, kinds: frozenset[str], *, strings: bool) -> Any:
     """The value of a text that may be JSON; with ``strings``, only if it reads as one of the other kinds."""
     if strings and not any(re.fullmatch(READINGS[kind], text) for kind in kinds - _STRING):
         return text
-    value = _decoded(text.strip(_SPACE))
+    value = _decoded(text.strip(SPACE))
     return text if strings and isinstance(value, str) else value
 
 

@@ -1,0 +1,226 @@
+"""Text buffer and marker search of the streaming parsers.
+
+A parser of a wire format reads text that arrives in pieces of any size. It must be linear in the text whatever the text
+is, so it never copies or searches again what it has already read: `TextBuffer` is read by position, `Marks` searches
+from there, and a text that stays undecided is looked at again only after it has grown by a quarter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from ...core.errors import ParseError
+from ...core.events import Event
+
+#: White space of JSON (RFC 8259, section 2).
+SPACE = " \t\n\r"
+
+_SPACES = re.compile(r"[ \t\n\r]*")
+
+#: Up to this many undecided characters, each new piece is looked at; beyond, only after growth by a quarter.
+_ALWAYS = 1024
+
+
+class Marks:
+    """Search for the first of several strings in text that may end in the middle of one.
+
+    Where several begin at one place, the longest counts.
+
+    Args:
+        marks: the strings, none of them empty.
+    """
+
+    def __init__(self, marks: Iterable[str]) -> None:
+        self.longest = 0
+        whole, begun = [], []
+        for mark in sorted(set(marks), key=len, reverse=True):
+            self.longest = max(self.longest, len(mark))
+            whole.append(re.escape(mark))
+            if len(mark) > 1:
+                begun.append(_beginnings(mark))
+        never = r"(?!)"
+        self._whole = re.compile("|".join(whole) or never)
+        self._open = re.compile("|".join((*(f"(?:{each})" for each in begun), f"(?P<mark>{'|'.join(whole) or never})")))
+
+    def search(self, text: str, position: int, *, final: bool) -> tuple[int, str]:
+        """Return where the first mark begins, and the mark.
+
+        With an empty mark, the text before the returned place surely belongs to none; unless ``final``, the rest may
+        be the beginning of one.
+        """
+        match = (self._whole if final else self._open).search(text, position)
+        if match is None:
+            return len(text), ""
+        return match.start(), match.group() if final else match["mark"] or ""
+
+    def at(self, text: str, position: int, *, final: bool) -> str | None:
+        """Return the mark that stands at a place: empty if there is none, None if more text has to show which."""
+        match = (self._whole if final else self._open).match(text, position)
+        if match is None:
+            return ""
+        return match.group() if final else match["mark"]
+
+
+def _beginnings(mark: str) -> str:
+    """A regular expression of the proper beginnings of a string, at the end of the text."""
+    pattern = r"\Z"
+    for char in reversed(mark[1:-1]):
+        pattern = rf"(?:\Z|{re.escape(char)}{pattern})"
+    return re.escape(mark[0]) + pattern
+
+
+@lru_cache(maxsize=1024)
+def marks_of(marks: tuple[str, ...]) -> Marks:
+    """The search for these marks, compiled once."""
+    return Marks(marks)
+
+
+class TextBuffer:
+    """Text that has arrived and has not been taken yet: ``text`` from ``position`` on."""
+
+    __slots__ = ("_new", "_size", "_wanted", "position", "text")
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.position = 0
+        self._new: list[str] = []
+        self._size = 0  # of all that has not been taken
+        self._wanted = 0
+
+    def push(self, piece: str) -> bool:
+        """Add a piece of text; return whether it is worth looking at."""
+        self._new.append(piece)
+        self._size += len(piece)
+        return self._size >= self._wanted
+
+    def load(self) -> None:
+        """Make all that was pushed readable."""
+        if self._new:
+            if self.position < len(self.text):
+                self._new.insert(0, self.text[self.position :])
+            self.text = self._new[0] if len(self._new) == 1 else "".join(self._new)
+            self.position = 0
+            self._new = []
+
+    def settle(self) -> None:
+        """Note that what is left is undecided."""
+        self._size = len(self.text) - self.position
+        self._wanted = 0 if self._size <= _ALWAYS else self._size + self._size // 4
+
+    @property
+    def is_empty(self) -> bool:
+        """Everything was taken."""
+        return self.position >= len(self.text)
+
+    def startswith(self, marks: str | tuple[str, ...]) -> bool:
+        """Whether the text begins with the mark, or with one of them."""
+        return self.text.startswith(marks, self.position)
+
+    def may_begin(self, marks: Iterable[str]) -> bool:
+        """Whether the whole text is the beginning of one of the marks, and more text would have to show which."""
+        size = len(self.text) - self.position
+        rest: str | None = None
+        for mark in marks:
+            if len(mark) > size:
+                if rest is None:
+                    rest = self.text[self.position :]
+                if mark.startswith(rest):
+                    return True
+        return False
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern at the beginning of the text; nothing is taken."""
+        return pattern.match(self.text, self.position)
+
+    def take(self, end: int) -> str:
+        """Take the text up to a position."""
+        piece = self.text[self.position : end]
+        self.position = end
+        return piece
+
+    def take_all(self) -> str:
+        """Take the whole text."""
+        return self.take(len(self.text))
+
+    def take_before(self, marks: Marks, *, final: bool) -> tuple[str, str]:
+        """Take the text before the first mark, and return it with the mark, which stays.
+
+        The mark is empty if none has come; what may be the beginning of one stays too, unless the text is ``final``.
+        """
+        end, mark = marks.search(self.text, self.position, final=final)
+        return self.take(end), mark
+
+    def skip(self, count: int) -> None:
+        """Take as many characters."""
+        self.position += count
+
+    def take_space(self) -> str:
+        """Take the white space at the beginning."""
+        match = _SPACES.match(self.text, self.position)
+        return self.take(match.end()) if match else ""
+
+    def unread(self, piece: str) -> None:
+        """Give back what was just taken."""
+        if self.text.endswith(piece, 0, self.position):
+            self.position -= len(piece)
+        else:  # some of it came with an earlier piece
+            self.text = piece + self.text[self.position :]
+            self.position = 0
+
+
+class StreamParser:
+    """Base of the streaming parsers: states that read a buffer until they need more text.
+
+    A state is a method that takes what it can from ``_buffer`` and appends events; it returns whether another step can
+    be made at once. ``_final`` says that no more text comes.
+    """
+
+    _state: Callable[[list[Event]], bool]
+
+    def __init__(self) -> None:
+        self._buffer = TextBuffer()
+        self._final = False
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece; return what has become certain.
+
+        Raises:
+            ParseError: the parser was closed.
+        """
+        if self._final:
+            raise ParseError("the parser is closed", hint="make a new parser for each text")
+        return self._run() if self._buffer.push(text) else []
+
+    def close(self) -> list[Event]:
+        """Say that the text is over; return the rest. A whole call without its closing markup is a call.
+
+        Raises:
+            ParseError: the text ends inside a call.
+        """
+        if self._final:
+            return []
+        self._final = True
+        return self._run()
+
+    def _run(self) -> list[Event]:
+        events: list[Event] = []
+        self._buffer.load()
+        while self._state(events):
+            pass
+        self._buffer.settle()
+        return events
+
+    def _unfinished(self) -> bool:
+        """The call needs more text.
+
+        Raises:
+            ParseError: there is none.
+        """
+        if self._final:
+            raise ParseError(
+                "the text ends inside a tool call",
+                hint="raise the token budget, or generate under the tool set's grammar, which closes calls in time",
+            )
+        return False
