@@ -22,6 +22,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ..core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
 from ..core.messages import ImagePart, Message, TextPart, ToolCall
 from .formats import new_call_id
+from .formats.base import decode_object
 from .functions import arguments_error
 from .tool import Tool
 
@@ -29,6 +30,7 @@ from .tool import Tool
 MAX_ERROR_LENGTH = 2_000
 #: The code of a failure inside the tool itself; the other codes are those of our own errors.
 FAILED = "tool_failed"
+_EXAMPLE = 'for example {"name": "add", "arguments": {"a": 1}}'
 
 
 @dataclass(frozen=True)
@@ -89,30 +91,38 @@ def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
         InvalidArgumentsError: the arguments are not a JSON object.
     """
     if isinstance(source, ToolCall):
-        return source
+        if isinstance(source.arguments, Mapping):
+            return source
+        raise _not_an_object(source.arguments, source.name)
+    if not isinstance(source, Mapping):
+        raise ToolCallError(f"a call is a ToolCall or a dict, not {type(source).__name__}", hint=_EXAMPLE)
     inner = source.get("function")
     body = inner if isinstance(inner, Mapping) else source
     name = body.get("name")
     if not isinstance(name, str):
-        raise ToolCallError("a call has a name", hint='for example {"name": "add", "arguments": {"a": 1}}')
+        raise ToolCallError("the call has no name", hint=_EXAMPLE)
     key = next((key for key in ("arguments", "args", "input") if key in body), None)
     arguments = body[key] if key is not None else None
     raw = arguments if isinstance(arguments, str) else None
     if raw is not None:
         try:
-            arguments = json.loads(raw) if raw.strip() else {}
+            arguments = decode_object(raw) if raw.strip() else {}
         except ValueError as error:
             raise InvalidArgumentsError(
-                f"the arguments are not JSON: {error}", hint="write a JSON object", place=Place(tool=name)
+                f"the arguments cannot be read: {error}", hint="write a JSON object", place=Place(tool=name)
             ) from None
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
-        raise InvalidArgumentsError(
-            f"the arguments are a JSON object, not {type(arguments).__name__}",
-            hint='for example {"a": 1}',
-            place=Place(tool=name),
-        )
+        raise _not_an_object(arguments, name)
     return ToolCall(str(source.get("id") or new_call_id()), name, arguments, raw=raw)
+
+
+def _not_an_object(arguments: object, tool: object) -> InvalidArgumentsError:
+    return InvalidArgumentsError(
+        f"the arguments must be a JSON object, not {type(arguments).__name__}",
+        hint='for example {"a": 1}',
+        place=Place(tool=tool if isinstance(tool, str) else None),
+    )
 
 
 def result_text(value: Any) -> str:

@@ -1,8 +1,9 @@
-"""JSON in UTF-8."""
+"""JSON text: written in UTF-8, and read strictly."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -24,3 +25,45 @@ def json_bytes(value: Any, **options: Any) -> bytes:
     Law: these bytes are UTF-8, and ``json.loads`` gives back the value (two halves of one character are that one).
     """
     return escaped(json.dumps(value, ensure_ascii=False, **options)).encode()
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is out of range")
+    return value
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # the interpreter's own limit, sys.set_int_max_str_digits
+        raise ValueError(f"an integer of {len(text)} digits is too long") from None
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, parse_int=_int)
+
+
+def read_json(text: str) -> Any:
+    """The value that a JSON text spells (RFC 8259), as far as Python can represent it.
+
+    Raises:
+        ValueError: the text is not JSON, holds ``NaN`` or ``Infinity``, a number out of range or too long to be read,
+            or is nested more deeply than Python's decoder goes.
+    """
+    try:
+        return _STRICT.decode(text)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def read_json_prefix(text: str) -> tuple[Any, int]:
+    """The value with which a text begins, and where it ends; otherwise as `read_json`."""
+    try:
+        return _STRICT.raw_decode(text)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from ...core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from ...core.grammar import Grammar
+from ...core.language.jsontext import read_json
 from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
 from ..parts import PARTS
@@ -238,3 +239,15 @@ def dump_json(value: Any) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def decode_object(text: str) -> dict[str, Any]:
+    """The object that a JSON text spells.
+
+    Raises:
+        ValueError: it spells none; see `read_json`.
+    """
+    value = read_json(text)
+    if not isinstance(value, dict):
+        raise ValueError("the arguments are not an object")
+    return value

@@ -15,10 +15,10 @@ from typing import Any
 
 from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta
 from ...core.messages import ToolCall
-from .base import MALFORMED
+from .base import MALFORMED, decode_object
 from .buffer import SPACE, StreamParser, marks_of
 from .json_scanner import JsonScanner
-from .tagged_parser import Tags, _CallReader, decode_object
+from .tagged_parser import Tags, _CallReader
 from .thinking import Thinking
 
 

@@ -11,14 +11,13 @@ nothing raises before `close`.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...core.messages import ToolCall
-from .base import MALFORMED
+from .base import MALFORMED, decode_object
 from .buffer import SPACE, StreamParser, marks_of
 from .json_scanner import JsonScanner
 
@@ -329,37 +328,3 @@ class _CallReader:
                 self._break(f"the arguments are a string that holds no JSON object: {error}")
                 return
             self._arguments.append(inner)
-
-
-def decode_object(text: str) -> dict[str, Any]:
-    """Decode the JSON text of an object.
-
-    Raises:
-        ValueError: the text is no object, or holds what cannot be represented: ``NaN``, a number out of range, an
-            integer of more digits than Python reads, more nesting than Python's decoder takes.
-    """
-    try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_int)
-    except RecursionError:
-        raise ValueError("the arguments are nested too deeply") from None
-    if not isinstance(value, dict):
-        raise ValueError("the arguments are not an object")
-    return value
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"the number {text[:20]} is out of range")
-    return value
-
-
-def _int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:  # the interpreter's limit, sys.set_int_max_str_digits
-        raise ValueError(f"an integer of {len(text)} digits is too long") from None

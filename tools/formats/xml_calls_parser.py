@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...core.events import ArgumentsDelta, CallEnd, Event
+from ...core.language.jsontext import read_json
 from ...core.messages import ToolCall
 from ...core.schema.outermost import READINGS
 from .base import dump_json
@@ -181,7 +181,7 @@ def _decoded(text: str) -> Any:
     if text in _PYTHON:
         return _PYTHON[text]
     try:
-        value = json.loads(text)
+        value = read_json(text)
         dump_json(value)
     except (ValueError, RecursionError):
         return text

@@ -1,0 +1,211 @@
+"""Streaming parsers under hostile text: the work stays linear, and nothing but `ParseError` is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import CallEnd, ParseError, TextDelta, ToolCall, ToolGrammarError
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import WireFormat
+from toolgrammar.tools.formats.buffer import Marks, TextBuffer
+
+from .common import EVERY, events_of
+
+each_format = pytest.mark.parametrize("wire", EVERY.values(), ids=EVERY)
+EDIT = Tool(
+    "edit",
+    "",
+    {"type": "object", "properties": {"text": {"type": "string"}, "size": {"type": "number"}, "any": {}}},
+)
+TOOLS = ToolSet([EDIT])
+ARGUMENTS = {"text": "ab", "size": 12, "any": [1]}
+
+
+def beginnings(wire: WireFormat) -> Iterator[str]:
+    """A turn, cut before the markup, inside it, and inside each kind of value."""
+    turn = wire.render("", [ToolCall("c0", "edit", ARGUMENTS)])
+    yield ""
+    for place in ("edit", "ab", "12", "[1"):
+        at = turn.index(place)
+        yield turn[: at + 1]
+        yield turn[: at + len(place)]
+
+
+def fillers(wire: WireFormat) -> Iterator[str]:
+    """What the rest of the text may be made of: white space, digits, quotes, brackets, marks and halves of marks."""
+    yield from (" ", "\n", "x", "7", '"', "'", "\\", "[", "{", "(", "<", ',"')
+    for name in ("triggers", "openers", "call_ends", "special", "start", "end", "parameter_end"):
+        found = getattr(wire, name, ())
+        for mark in (found,) if isinstance(found, str) else found[:3]:
+            yield from filter(None, (mark, mark[:-1]))
+
+
+class Work:
+    """Counts the characters that parsers copy and search."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done = 0
+        load, unread, search = TextBuffer.load, TextBuffer.unread, Marks.search
+
+        def counted_load(buffer: TextBuffer) -> None:
+            self.done += buffer._size
+            load(buffer)
+
+        def counted_unread(buffer: TextBuffer, piece: str) -> None:
+            self.done += len(piece)
+            unread(buffer, piece)
+
+        def counted_search(marks: Marks, text: str, position: int, *, final: bool) -> tuple[int, str]:
+            end, mark = search(marks, text, position, final=final)
+            self.done += end - position
+            return end, mark
+
+        monkeypatch.setattr(TextBuffer, "load", counted_load)
+        monkeypatch.setattr(TextBuffer, "unread", counted_unread)
+        monkeypatch.setattr(Marks, "search", counted_search)
+
+    def of(self, wire: WireFormat, text: str, size: int) -> int:
+        """The work for one text in pieces of a size."""
+        self.done = 0
+        parser = TOOLS.parser(wire)
+        try:
+            for at in range(0, len(text), size):
+                parser.feed(text[at : at + size])
+            parser.close()
+        except ParseError:
+            pass
+        return self.done
+
+
+def check_linear(wire: WireFormat, work: Work, beginning: str, filler: str) -> None:
+    """Four times the text is at most some four times the work, in small pieces and in one."""
+    short, long = (beginning + filler * (count // len(filler)) for count in (1_024, 4_096))
+    for size in (4, len(long)):
+        less, more = work.of(wire, short, size), work.of(wire, long, size)
+        assert more <= 6 * less + 2_000, (beginning, filler, size)
+
+
+#: A format of each kind of parser, and of each kind of head.
+KINDS = ("hermes", "json", "harmony", "mistral-v13", "deepseek-v3", "glm-4.5", "minimax-m2", "pythonic", "gemma-4")
+
+
+@pytest.mark.parametrize("name", [*KINDS, "functionary-v3.2"])
+def test_work_is_linear(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading is linear in the text, whatever stands in it."""
+    work = Work(monkeypatch)
+    for beginning in [*beginnings(EVERY[name])][::2]:
+        for filler in dict.fromkeys(fillers(EVERY[name])):
+            check_linear(EVERY[name], work, beginning, filler)
+
+
+@pytest.mark.slow
+@each_format
+def test_work_is_linear_everywhere(wire: WireFormat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in every format, at every place."""
+    work = Work(monkeypatch)
+    for beginning in beginnings(wire):
+        for filler in dict.fromkeys(fillers(wire)):
+            check_linear(wire, work, beginning, filler)
+
+
+DEEP = 3_000
+HOSTILE = (
+    "[" * DEEP + "]" * DEEP,
+    '{"a":' * DEEP + "1" + "}" * DEEP,
+    "{a:" * DEEP,
+    "[" * 190 + "]" * 190,
+    "7" * 6_000,
+    "-" * 5_000,
+    "1e999",
+    "NaN",
+    "-Infinity",
+    '"\\ud800"',
+    '"\ud800"',
+    '{"a":1,"a":2}',
+    "0x10",
+    "b'a'",
+    "{1: 2}",
+    "\x00",
+    "'\\N{DASH}'",
+    '"\\',
+)
+
+
+@each_format
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: repr(text[:8]))
+def test_only_our_errors(wire: WireFormat, hostile: str) -> None:
+    """Whatever stands where a value should, parsing ends with calls or in a `ParseError`, however the text is cut."""
+    turn = wire.render("", [ToolCall("c0", "edit", ARGUMENTS)])
+    for place in ("ab", "12", "[1]"):
+        text = turn.replace(place, hostile, 1)
+
+        def outcome(pieces: list[str]) -> Any:
+            try:
+                return events_of(TOOLS, wire, pieces)
+            except ParseError as error:
+                return str(error)
+
+        assert outcome([text]) == outcome([text[at : at + 7] for at in range(0, len(text), 7)])
+
+
+@each_format
+def test_long_names(wire: WireFormat) -> None:
+    """Names and keys of any length come back, in small pieces too."""
+    name, key = "n" * 256, "k" * 3_000
+    tools = ToolSet([Tool(name, "", {"type": "object", "properties": {key: {"type": "integer"}}})])
+    try:
+        text = wire.render("", [ToolCall("c0", name, {key: 5})])
+    except ToolGrammarError as error:
+        assert "cannot spell" in str(error) or "name" in str(error)
+        return
+    ended = [
+        event.call
+        for event in events_of(tools, wire, [text[at : at + 4] for at in range(0, len(text), 4)])
+        if isinstance(event, CallEnd)
+    ]
+    assert [(call.name, call.arguments, call.error) for call in ended] == [(name, {key: 5}, None)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(None, "x", 5, [], {"name": None}, {"type": "function", "function": None}),
+        {"name": "edit", "arguments": "[" * 100_000},
+        {"name": "edit", "arguments": '{"size": NaN}'},
+        {"function": {"name": "edit", "arguments": 5}},
+        ToolCall("c0", "edit", None),  # type: ignore[arg-type]
+        ToolCall("c0", "edit", [1]),  # type: ignore[arg-type]
+        ToolCall("c0", None, {}),  # type: ignore[arg-type]
+    ],
+    ids=lambda call: repr(call)[:40],
+)
+def test_calls_that_are_none(call: Any) -> None:
+    """What is no call ends in an error of ours, in `call`, `validate` and `execute`."""
+    with pytest.raises(ToolGrammarError):
+        TOOLS.call(call)
+    with pytest.raises(ToolGrammarError):
+        TOOLS.validate(call)
+    assert TOOLS.execute(call).is_error
+
+
+def test_text_between_calls_does_not_depend_on_cuts() -> None:
+    """The line break before a call belongs to the markup, also after an earlier call."""
+    text = '<tool_call>{"name": "edit"}</tool_call>\n so\n<tool_call>{"name": "edit"}</tool_call>'
+    for pieces in ([text], list(text)):
+        events = events_of(TOOLS, EVERY["hermes"], pieces)
+        assert [event.text for event in events if isinstance(event, TextDelta)] == ["\n so"]
+
+
+def test_marks() -> None:
+    """The leftmost mark wins, of two at one place the longer, and what may begin one is held back."""
+    marks = Marks(("<a>", "<a><b>", "ab"))
+    assert marks.search("x<a>y", 0, final=False) == (1, "<a>")
+    assert marks.search("x<a><", 0, final=False) == (1, "")
+    assert marks.search("x<a><", 0, final=True) == (1, "<a>")
+    assert marks.search("x<a><b>", 0, final=False) == (1, "<a><b>")
+    assert marks.search("xa", 0, final=False) == (1, "")
+    assert marks.search("xa", 0, final=True) == (2, "")
+    assert Marks(()).search("anything", 0, final=False) == (8, "")
