@@ -298,6 +298,8 @@ class Store:
             if tail is None:
                 continue
             begin = self._begin(atom)
+            if not begin.length:  # what follows it is entered already, as far as the text so far allows it
+                continue
             if best is None or (begin.length + tail.length, begin.data) < best:
                 best = begin.length + tail.length, begin.data
                 found = Rope(best[0], b"", begin, tail)

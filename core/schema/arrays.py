@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
-from ..language.kinds import BEYOND, HERE
+from ..errors import LimitError
+from ..language.kinds import BEYOND
 from ..language.lookback import Written
 from .conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
+from .values import Supply, canonical, decoded, fixed
 
 if TYPE_CHECKING:
     from .lower import Lowering
 
-#: Sets of at most so many values are known to run out.
-MAX_LISTED = 1_000
+#: Maximum number of values that are followed one by one, because items of which there are few may be any of them.
+MAX_SPECIAL = 200
+
+_NONE: frozenset[str] = frozenset()
 
 
 class _Layout:
@@ -28,35 +31,33 @@ class _Layout:
         arrays: what is asked.
         limit: from how many items on their number does not matter; None: it always may.
         places: what may stand after ``[`` or after an item, by place.
-        bare: the same, but items may repeat; None: they may, or that was not asked yet.
+        special: where items must not repeat, the values (canonical texts) on which it may depend whether the array can
+            be finished; None: not asked yet.
     """
 
-    __slots__ = ("arrays", "bare", "limit", "places")
+    __slots__ = ("arrays", "limit", "places", "special")
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
         self.limit: int | None = None
         if arrays.most is None:
-            fixed = [len(part.prefix) for part in arrays.parts]
-            fixed += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
-            fixed += [each.first if each.end is None else each.end for each in arrays.contains]
-            self.limit = max(arrays.least, 1, *fixed)
+            self.limit = max(arrays.least, 1, fixed(arrays))
         self.places: dict[Any, int] = {}
-        self.bare: _Layout | None = None
-
-    def without_unique(self) -> _Layout:
-        """The layout of the same arrays, if their items may repeat."""
-        if self.bare is None:
-            self.bare = _Layout(replace(self.arrays, unique=False))
-        return self.bare
+        self.special: frozenset[str] | None = None
 
 
 class _Place:
-    """Where an array is: how many items were written and how many of them each `Contains` was given, as far as that
-    matters; and, where items must not repeat, what they were (None: that is not asked, or not known). As a rule: what
-    may stand there."""
+    """Where an array is. As a rule: what may stand there.
 
-    __slots__ = ("_lowering", "count", "found", "layout", "written")
+    Attributes:
+        count: how many items were written, as far as that matters.
+        found: how many of them each `Contains` was given, as far as that matters.
+        written: the items, where they must not repeat (None: they may, or it is not known what they were).
+        special: those of the items that are among the layout's special values.
+        alike: the arrays that this one must differ from, and that begin with the items written so far.
+    """
+
+    __slots__ = ("_lowering", "alike", "count", "found", "layout", "special", "written")
 
     def __init__(
         self,
@@ -65,82 +66,92 @@ class _Place:
         count: int,
         found: tuple[int, ...],
         written: frozenset[str] | None,
+        special: frozenset[str],
+        alike: frozenset[str],
     ) -> None:
         self._lowering = lowering
         self.layout = layout
         self.count = count
         self.found = found
         self.written = written
+        self.special = special
+        self.alike = alike
 
     def __call__(self) -> int:
         return self._lowering.expand(self)
 
 
 class ArrayLowering:
-    """Lowers the arrays of one document."""
+    """Lowers the arrays of one document.
+
+    Items that must not repeat: each is written as a value of its goal that none of the items before it has, so what
+    begins as an item can be finished as one. What the items were is read in the text (a DYNAMIC place after each), and
+    nothing is ever refused there. Whether enough different values will be left is decided beforehand: where a goal has
+    few values (`Values`), those written so far are followed one by one, as a part of the place; where it has many, what
+    was written cannot use them up before the array may end.
+    """
 
     def __init__(self, lowering: Lowering) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._lists: dict[_Layout, bool] = {}
         self._layouts: dict[Arrays, _Layout] = {}
         self._opening = self.nodes.literal(b"[")
         self._closing = self.nodes.literal(b"]")
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
-    def node(self, arrays: Arrays) -> int:
-        """The arrays that satisfy a conjunction."""
+    def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
+        """Return the arrays that satisfy a conjunction, but for some (canonical texts)."""
         layout = self._layouts.get(arrays)
         if layout is None:
             layout = self._layouts[arrays] = _Layout(self._bounded(arrays) if arrays.unique else arrays)
         arrays = layout.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
-        written: frozenset[str] | None = frozenset() if arrays.unique else None
-        return self.nodes.seq(self._opening, self._items(layout, 0, (0,) * len(arrays.contains), written))
+        written = _NONE if arrays.unique else None
+        start = self._items(layout, 0, (0,) * len(arrays.contains), written, _NONE, excluded)
+        return self.nodes.seq(self._opening, start)
 
-    def _bounded(self, arrays: Arrays) -> Arrays:
-        """No more items than there are values that they can have."""
-        if any(part.prefix for part in arrays.parts) or any(
-            part.prefix for rest in arrays.rests for part in rest.parts
-        ):
-            return arrays
-        listed = self.lowering.listing(self._goal(arrays, 0), MAX_LISTED)
-        if listed is None:
-            return arrays
-        return replace(arrays, most=len(listed) if arrays.most is None else min(arrays.most, len(listed)))
-
-    def _items(self, layout: _Layout, count: int, found: tuple[int, ...], written: frozenset[str] | None) -> int:
-        """What may stand after ``[`` or after an item."""
-        if layout.limit is not None and count > layout.limit:  # so that the same places meet
+    def _items(
+        self,
+        layout: _Layout,
+        count: int,
+        found: tuple[int, ...],
+        written: frozenset[str] | None,
+        special: frozenset[str],
+        alike: frozenset[str],
+    ) -> int:
+        """Return what may stand after ``[`` or after an item."""
+        if layout.limit is not None and count > layout.limit and not alike:  # so that the same places meet
             count = layout.limit
-        key = count if written is None and not found else (count, found, written)
+        key: Any = (count, found, written, special, alike)
+        if not layout.arrays.unique and not alike:
+            key = (count, found) if found else count
         known = layout.places.get(key)
         if known is None:
-            place = _Place(self, layout, count, found, written)
+            place = _Place(self, layout, count, found, written, special, alike)
             known = layout.places[key] = self.nodes.lazy(place, place)
         return known
 
     def expand(self, place: _Place) -> int:
-        """What may stand at a place."""
+        """Return what may stand at a place."""
         nodes, lowering, arrays, count = self.nodes, self.lowering, place.layout.arrays, place.count
         options = []
         enough = all(found >= each.least for found, each in zip(place.found, arrays.contains, strict=True))
-        if count >= arrays.least and enough:
+        if count >= arrays.least and enough and all(len(decoded(array)) != count for array in place.alike):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
-            goal = self._goal(arrays, count)
+            goal = self.goal(arrays, count)
             comma = nodes.EPSILON if count == 0 else self._comma
-            if not arrays.contains and not arrays.unique:
-                after = self._items(place.layout, count + 1, (), None)
+            if not arrays.contains and not arrays.unique and not place.alike:
+                after = self._items(place.layout, count + 1, (), None, _NONE, _NONE)
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             else:
-                for asked, found in self._counted(place):
+                for asked, found in self.counted(arrays, count, place.found):
                     options.append(nodes.seq(comma, self._item(place, (*goal, *asked), found)))
         return nodes.seq(lowering.space, nodes.alt(options))
 
-    def _goal(self, arrays: Arrays, index: int) -> Goal:
-        """What is asked of the item at a position."""
+    def goal(self, arrays: Arrays, index: int) -> Goal:
+        """Return what is asked of the item at a position."""
         goal: list[Formula] = []
         for part in arrays.parts:
             if index < len(part.prefix):
@@ -153,56 +164,61 @@ class ArrayLowering:
         return tuple(goal)
 
     @staticmethod
-    def _counted(place: _Place) -> Iterator[tuple[Goal, tuple[int, ...]]]:
-        """The ways in which an item may count for what must be contained, and what each asks of it."""
-        arrays = place.layout.arrays
-        ways: list[list[tuple[Goal, int]]] = []
-        for found, each in zip(place.found, arrays.contains, strict=True):
-            if place.count < each.first or (each.end is not None and place.count >= each.end):
-                ways.append([((), found)])
-            elif each.most is None:  # whether it matches is of no interest once enough do
-                ways.append([((each.formula,), found + 1), ((), found)] if found < each.least else [((), found)])
-            else:
-                beside: tuple[Goal, int] = ((negated(each.formula),), found)
-                ways.append([((each.formula,), found + 1), beside] if found < each.most else [beside])
-        for way in product(*ways):
-            yield tuple(formula for goal, _ in way for formula in goal), tuple(found for _, found in way)
+    def counted(arrays: Arrays, count: int, found: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+        """Yield the ways in which an item may count for what must be contained, and what each asks of it.
 
-    # -- items that do not repeat ------------------------------------------------------------------------------
+        Args:
+            arrays: what is asked of the array.
+            count: the position of the item.
+            found: how many items were counted for each `Contains` before it.
+        """
+        ways: list[list[tuple[Goal, int]]] = []
+        for number, each in zip(found, arrays.contains, strict=True):
+            if count < each.first or (each.end is not None and count >= each.end):
+                ways.append([((), number)])
+            elif each.most is None:  # whether it matches is of no interest once enough do
+                ways.append([((each.formula,), number + 1), ((), number)] if number < each.least else [((), number)])
+            else:
+                beside: tuple[Goal, int] = ((negated(each.formula),), number)
+                ways.append([((each.formula,), number + 1), beside] if number < each.most else [beside])
+        for way in product(*ways):
+            yield tuple(formula for goal, _ in way for formula in goal), tuple(number for _, number in way)
+
+    # -- items that differ -------------------------------------------------------------------------------------
 
     def _item(self, place: _Place, goal: Goal, found: tuple[int, ...]) -> int:
-        """An item, and everything after it."""
+        """Return an item, and everything after it."""
         nodes, lowering, layout = self.nodes, self.lowering, place.layout
-        if not layout.arrays.unique:
-            return nodes.seq(lowering.value(goal), self._items(layout, place.count + 1, found, None))
-        # After a scalar it is known that it is a new one; an array or object is compared when it is complete.
-        scalars, compounds = lowering.fresh(goal, place.written or frozenset())
+        heads: dict[str, set[str]] = {}  # what arrays that it must differ from have here
+        for array in place.alike:
+            items = decoded(array)
+            if len(items) > place.count:
+                heads.setdefault(canonical(items[place.count]), set()).add(array)
+        excluded: frozenset[str] = _NONE
+        alone: Iterable[str] = heads
+        if layout.arrays.unique:
+            excluded = place.special if place.written is None else place.written
+            alone = {*self._special(layout), *heads}.difference(excluded)
+        choices = [(value, self._after(place, value, found, frozenset(heads.get(value, _NONE)))) for value in alone]
+        others = lowering.without(goal, excluded.union(alone))
         return nodes.alt(
-            [
-                nodes.seq(scalars, self._from_text(layout, place.count + 1, found, BEYOND)),
-                nodes.seq(compounds, self._from_text(layout, place.count + 1, found, HERE)),
-            ]
+            [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, found, _NONE))]
         )
 
-    def _may_list(self, layout: _Layout) -> bool:
-        """Whether some item may be one of listed values, so that listed arrays and objects can run out."""
-        known = self._lists.get(layout)
-        if known is None:
-            arrays = layout.arrays
-            parts = [*arrays.parts, *(part for rest in arrays.rests for part in rest.parts)]
-            positions = 1 + max((len(part.prefix) for part in parts), default=0)
-            known = self._lists[layout] = bool(arrays.contains) or any(
-                branch.values is not None
-                for index in range(positions)
-                for branch in self.lowering.branches(self._goal(arrays, index))
-            )
-        return known
-
-    def _from_text(self, layout: _Layout, count: int, found: tuple[int, ...], kind: int) -> int:
-        """What may stand after an item, given all items so far."""
+    def _after(self, place: _Place, value: str | None, found: tuple[int, ...], alike: frozenset[str]) -> int:
+        """Return what may stand after an item: one of the special values, of those that other arrays have there, or
+        (None) any other."""
+        layout, count = place.layout, place.count + 1
+        if not layout.arrays.unique:
+            return self._items(layout, count, found, None, _NONE, alike)
+        special = place.special
+        if value is not None and value in self._special(layout):
+            special |= {value}
+        if alike:
+            assert place.written is not None and value is not None
+            return self._items(layout, count, found, place.written | {value}, special, alike)
         if layout.limit is not None:
             count = min(count, layout.limit)
-        lists = self._may_list(layout)
 
         def resolve(before: Written) -> int:
             spelling = self.lowering.spelling
@@ -210,15 +226,70 @@ class ArrayLowering:
                 items = [_read(item) for item in before.items()]
             else:
                 items = [canonical(item) for item in spelling.items_before(before.text())]
-            written = frozenset(items)
-            if len(written) < len(items):
-                return self.nodes.EMPTY
-            if not lists:  # arrays and objects are compared when they are complete: what follows is the same
-                written = frozenset(item for item in items if item[0] not in "[{")
-            return self._items(layout, count, found, written)
+            return self._items(layout, count, found, frozenset(items), special, _NONE)
 
-        static = self._items(layout.without_unique(), count, found, None)
-        return self.nodes.dynamic(("item", layout, count, found, kind), static, resolve, kind)
+        static = self._items(layout, count, found, None, special, _NONE)
+        return self.nodes.dynamic(("item", layout, count, found, special), static, resolve, BEYOND)
+
+    # -- whether enough values are left ------------------------------------------------------------------------
+
+    @staticmethod
+    def bound(arrays: Arrays) -> int:
+        """Return how many values are so many that items which must not repeat cannot use them up before the array may
+        end; 0 if it may always end."""
+        needed = arrays.least + sum(each.least for each in arrays.contains)
+        return 2 * (needed + fixed(arrays)) + 4 if needed else 0
+
+    def _bounded(self, arrays: Arrays) -> Arrays:
+        """Return the same arrays, with no more items than there are values for them, where all have the same goal."""
+        bound = self.bound(arrays)
+        if not bound or fixed(arrays) or arrays.contains:
+            return arrays
+        supply = self._supply(arrays, self.goal(arrays, 0), bound)
+        if not supply.is_complete:
+            return arrays
+        number = len(supply.values)
+        return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
+
+    def _special(self, layout: _Layout) -> frozenset[str]:
+        """Return the values of those goals of items that have few, unless all have the same goal."""
+        if layout.special is None:
+            layout.special = self._few(layout.arrays)
+        return layout.special
+
+    def _few(self, arrays: Arrays) -> frozenset[str]:
+        bound = self.bound(arrays)
+        if not bound:
+            return _NONE
+        goals: dict[Goal, None] = {}
+        for index in range(fixed(arrays) + 1):
+            goal = self.goal(arrays, index)
+            for found in product(*({0, max(each.least - 1, 0), each.most or 0} for each in arrays.contains)):
+                for asked, _ in self.counted(arrays, index, found):
+                    goals[(*goal, *asked)] = None
+        if len(goals) == 1:
+            return _NONE
+        few: frozenset[str] = _NONE
+        while True:  # what seemed many may be few without the special values
+            supplies = [self._supply(arrays, goal, bound + len(few)) for goal in goals]
+            special = frozenset(value for supply in supplies for value in supply.values)
+            if len(special) > MAX_SPECIAL:
+                raise LimitError(
+                    f"items that must not repeat depend on more than {MAX_SPECIAL} values",
+                    hint="leave out uniqueItems, or what else is asked of the number of items",
+                )
+            if special <= few:
+                return few
+            few = special | few
+
+    def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
+        supply = self.lowering.values.of(goal, bound)
+        if not supply.is_complete and not supply.is_ample:
+            raise LimitError(
+                "the values that items which must not repeat can have could not be counted",
+                hint="leave out uniqueItems, or what else is asked of the number of items",
+            )
+        return supply
 
     # -- listed values -----------------------------------------------------------------------------------------
 
@@ -229,7 +300,7 @@ class ArrayLowering:
             return False
         if arrays.unique and any(same_value(value[i], value[j]) for i in range(len(value)) for j in range(i)):
             return False
-        if not all(lowering.goal_holds(self._goal(arrays, index), item) for index, item in enumerate(value)):
+        if not all(lowering.goal_holds(self.goal(arrays, index), item) for index, item in enumerate(value)):
             return False
         return all(self._contains(each, value) for each in arrays.contains)
 
@@ -246,18 +317,3 @@ def _read(spelled: bytes) -> str:
 @lru_cache(maxsize=8_192)  # the items of an array are read again at each of its items
 def _remembered(spelled: bytes) -> str:
     return canonical(json.loads(spelled))
-
-
-def canonical(value: Any) -> str:
-    """The same text for equal values, and only for them: 1 and 1.0 are equal, and the order of members is nothing."""
-    if type(value) is str:
-        return encode_basestring_ascii(value)
-    return json.dumps(_plain(value), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..language.jsontext import json_bytes
 from ..language.nodes import Nodes
-from ..language.questions import listing
-from .arrays import ArrayLowering, canonical
+from .arrays import ArrayLowering
 from .common import spaces
 from .conjunction import (
     FALSE,
@@ -49,6 +47,7 @@ from .plain import (
 from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .strings import string_term
+from .values import Values, canonical, decoded
 
 _ANYTHING = Located({}, "")
 
@@ -94,7 +93,10 @@ class Lowering:
         self.spelling = options.spelling
         self.objects = ObjectLowering(self)
         self.arrays = ArrayLowering(self)
+        self.values = Values(self)
         self._strings: dict[Goal, int] = {}
+        #: Whether a goal holds of a value, by its canonical text, and whether a number must be spelled as an integer.
+        self._holding: dict[tuple[Goal, str], tuple[bool, bool]] = {}
         self._known: dict[Goal, int] = {}
         self._sure: dict[Located, bool] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
@@ -111,7 +113,7 @@ class Lowering:
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
-        del self.objects, self.arrays
+        del self.objects, self.arrays, self.values
 
     def root(self) -> int:
         """The node of the whole document."""
@@ -280,8 +282,8 @@ class Lowering:
                 return [] if own is None else [own]
         return self.normaliser.branches(goal)
 
-    def _allowed(self, branch: Conjunction) -> list[Any]:
-        """The values that an alternative lists and that satisfy the rest of it."""
+    def allowed(self, branch: Conjunction) -> list[Any]:
+        """Return the values that an alternative lists and that satisfy the rest of it."""
         found = self._lists.get(branch)
         if found is None:
             found = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
@@ -306,7 +308,7 @@ class Lowering:
     def branch(self, branch: Conjunction) -> int:
         """The texts of one alternative."""
         if branch.values is not None:
-            return self.listed(self._allowed(branch), integers=branch.numbers.integer)
+            return self.listed(self.allowed(branch), integers=branch.numbers.integer)
         parts = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -332,61 +334,84 @@ class Lowering:
             parts.append(nodes.literal(self._spell(None)))
         return nodes.alt(parts)
 
-    def fresh(self, goal: Goal, written: Collection[str]) -> tuple[int, int]:
-        """The values of a goal that are none of those written (`canonical`): scalars, and arrays and objects, which are
-        not compared."""
-        nodes = self.nodes
-        old = tuple(json.loads(text) for text in sorted(written))
-        old = tuple(value for value in old if not isinstance(value, (list, dict)))
-        scalars, compounds = [], []
+    # -- values that differ from others ------------------------------------------------------------------------
+
+    def without(self, goal: Goal, excluded: frozenset[str]) -> int:
+        """Return the values of a goal that are none of some others.
+
+        Numbers are written so that different decimals are different doubles: whoever reads them as doubles tells them
+        apart too.
+
+        Args:
+            goal: what the values must satisfy.
+            excluded: the others, each as its canonical text (see `values.canonical`).
+        """
+        if not excluded:
+            return self.value(goal)
+        key = ("without", self.number, goal, excluded)
+        return self.nodes.lazy(key, lambda: self._without(goal, excluded))
+
+    def _without(self, goal: Goal, excluded: frozenset[str]) -> int:
+        compounds = {
+            kind: frozenset(text for text in excluded if text[0] == opening)
+            for kind, opening in (("array", "["), ("object", "{"))
+        }
+        scalars = tuple(decoded(text) for text in sorted(excluded) if text[0] not in "[{")
+        parts = []
         for branch in self.branches(goal):
             if branch.values is not None:
-                new = [value for value in self._allowed(branch) if canonical(value) not in written]
-                scalars.append(self.listed(new, integers=branch.numbers.integer))
+                new = [value for value in self.allowed(branch) if canonical(value) not in excluded]
+                parts.append(self.listed(new, integers=branch.numbers.integer))
                 continue
-            inner = branch.types & {"array", "object"}
-            if inner:
-                compounds.append(self.branch(replace(branch, types=inner)))
-            if branch.types - inner:
-                numbers = replace(branch.numbers, exact=True)
-                rest = replace(branch, types=branch.types - inner, not_values=branch.not_values + old, numbers=numbers)
-                scalars.append(self._scalars(rest))
-        return nodes.alt(scalars), nodes.alt(compounds)
+            if "object" in branch.types:
+                parts.append(self.objects.node(branch.objects, compounds["object"]))
+            if "array" in branch.types:
+                parts.append(self.arrays.node(branch.arrays, compounds["array"]))
+            numbers = replace(branch.numbers, exact=True)
+            parts.append(
+                self._scalars(replace(branch, not_values=branch.not_values + scalars, numbers=numbers)),
+            )
+        return self.nodes.alt(parts)
 
-    def listing(self, goal: Goal, most: int) -> list[Any] | None:
-        """Every value of a goal, if they are scalars and at most ``most``; else None."""
-        found: dict[str, Any] = {}
-        for branch in self.branches(goal):
-            values = self._values(branch, most)
-            if values is None:
-                return None
-            found.update((canonical(value), value) for value in values)
-            if len(found) > most:
-                return None
-        return list(found.values())
+    def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
+        """Return those of some values (canonical texts) for which a goal holds, each followed by its own node."""
+        nodes = self.nodes
+        words: dict[bytes, int] = {}
+        parts = []
+        for text, after in choices:
+            value = decoded(text)
+            holding = self._holding.get((goal, text))
+            if holding is None:
+                branches = [branch for branch in self.branches(goal) if self.branch_holds(branch, value)]
+                integers = all(branch.numbers.integer for branch in branches)
+                holding = self._holding[goal, text] = bool(branches), integers and self._plain_integers
+            is_valid, integers = holding
+            if is_valid and text[0] in "[{":
+                value = self._ordered(goal, value)
+            if is_valid and self._is_loose(value, self.flexible and not integers):
+                parts.append(nodes.seq(self.listed([value], integers=integers), after))
+            elif is_valid:
+                words[self._spell(value)] = after
+        return nodes.alt([nodes.words(words), *parts])
 
-    def _values(self, branch: Conjunction, most: int) -> list[Any] | None:
-        if branch.values is not None:
-            return self._allowed(branch)
-        found: list[Any] = []
-        for kind in branch.types:
-            if kind in ("array", "object"):
-                return None
-            if kind == "string":
-                strings = listing(self.nodes.terms, self.string_term(branch), most)
-                if strings is None:
-                    return None
-                found += strings
-            elif kind == "number":
-                term = self._number_term(branch, any_spelling=False)
-                spelled = listing(self.nodes.terms, term, most)
-                if spelled is None:
-                    return None
-                found += [json.loads(text) for text in spelled]
-            else:
-                values = (True, False) if kind == "boolean" else (None,)
-                found += [each for each in values if not any(same_value(each, one) for one in branch.not_values)]
-        return found
+    def _ordered(self, goal: Goal, value: Any) -> Any:
+        """Return a value of a goal with its members in the order in which they are written."""
+        for branch in self.branches(goal) if isinstance(value, (dict, list)) else ():
+            if not self.branch_holds(branch, value):
+                continue
+            if branch.values is not None:
+                return next(each for each in branch.values if same_value(value, each))
+            if isinstance(value, list):
+                return [self._ordered(self.arrays.goal(branch.arrays, at), item) for at, item in enumerate(value)]
+            goals = self.objects.goals(branch.objects, value)
+            return {name: self._ordered(goal, value[name]) for name, goal in goals.items()}
+        return value
+
+    def scalar_term(self, branch: Conjunction, kind: str) -> int:
+        """Return the strings (decoded), or the numbers (compared as doubles), of an alternative as a term."""
+        if kind == "string":
+            return self.string_term(branch)
+        return self._number_term(replace(branch, numbers=replace(branch.numbers, exact=True)))
 
     # -- listed values -----------------------------------------------------------------------------------------
 
@@ -404,14 +429,20 @@ class Lowering:
                 values = [value for value in values if not is_short_integer(value)]
                 others.append(nodes.text(self.numbers.listed(whole)))
         for value in values:
-            compound = isinstance(value, (dict, list, tuple)) and bool(value)
-            spelled = self.spelling is not None and (compound or isinstance(value, str))
-            loose = (self.flexible and compound) or (loose_numbers and type_of(value) == "number")
-            if loose or spelled or (self.objects.any_order and compound):
+            if self._is_loose(value, loose_numbers):
                 others.append(self._loose(value))
             else:
                 simple.append(value)
         return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *others])
+
+    def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
+        """Return whether the options allow more than one spelling of a listed value."""
+        compound = isinstance(value, (dict, list, tuple)) and bool(value)
+        if self.spelling is not None and (compound or isinstance(value, str)):
+            return True
+        if compound:
+            return self.flexible or self.objects.any_order
+        return loose_numbers and type_of(value) == "number"
 
     def _loose(self, value: Any) -> int:
         """Every spelling of a listed value that the options allow."""
@@ -501,7 +532,7 @@ class Lowering:
             parts = []
             for branch in self.branches(goal):
                 if branch.values is not None:
-                    words = [each for each in self._allowed(branch) if isinstance(each, str)]
+                    words = [each for each in self.allowed(branch) if isinstance(each, str)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
                     parts.append(self.string_term(branch))
@@ -514,9 +545,13 @@ class Lowering:
             return terms.EMPTY
         loose = self._any_spelling(asked) if any_spelling is None else any_spelling
         parts = [self.numbers.term(asked, any_spelling=loose)]
-        for value in branch.not_values:
-            if type_of(value) == "number":
-                parts.append(terms.not_(self._equal(value)))
+        others = [value for value in branch.not_values if type_of(value) == "number"]
+        if asked.integer and not loose:  # an integer has one spelling, but for zero
+            texts = {str(int(value)) for value in others if int(value) == value}
+            parts.append(terms.not_(terms.words(sorted(texts | {"-0"} if "0" in texts else texts))))
+        elif others:
+            parts.append(self.numbers.normal())
+            parts += [terms.not_(self.numbers.equal(value)) for value in others]
         return terms.and_(parts)
 
     # -- whether a value satisfies a goal ----------------------------------------------------------------------
@@ -536,11 +571,13 @@ class Lowering:
 
     def goal_holds(self, goal: Goal, value: Any) -> bool:
         """Whether a decoded value satisfies a goal."""
-        return any(
-            self.holds(branch, value)
-            and (branch.values is None or any(same_value(value, each) for each in branch.values))
-            for branch in self.branches(goal)
-        )
+        return any(self.branch_holds(branch, value) for branch in self.branches(goal))
+
+    def branch_holds(self, branch: Conjunction, value: Any) -> bool:
+        """Return whether a decoded value satisfies an alternative."""
+        if branch.values is not None and not any(same_value(value, each) for each in branch.values):
+            return False
+        return self.holds(branch, value)
 
 
 def _only(located: Located) -> Located | None:

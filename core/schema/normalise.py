@@ -346,7 +346,8 @@ class Normaliser(Assertions):
         if self.rough:
             return Any_(tuple(options))
         overlapping = self._overlapping(located)
-        denied = self._all_denied(options) if all(len(others) == len(options) - 1 for others in overlapping) else None
+        every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
+        denied = self._all_denied(options) if every else None
         parts: list[Formula] = []
         for index, others in enumerate(overlapping):
             for kinds, those in _kinds(others):

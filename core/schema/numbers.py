@@ -142,8 +142,8 @@ def _listed(what: NumberRange) -> list[Decimal] | None:
 
 
 def exact(value: float) -> Decimal:
-    """The decimal that a JSON number means: what its shortest spelling says."""
-    return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value))
+    """Return the decimal that a JSON number means: what its shortest spelling says, and zero without a sign."""
+    return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value)) if value else Decimal(0)
 
 
 def is_short_integer(value: object) -> bool:
@@ -234,6 +234,17 @@ class Numbers:
         if what.most is not None:
             parts.append(self._at_most(what.most, what.most_excluded))
         return terms.and_(parts)
+
+    def normal(self) -> int:
+        """Return the numbers whose spelling shows how large they are: not ``0.01e2``."""
+        terms = self.terms
+        unsigned = self._magnitude(Decimal(0), above=True, strict=False)
+        return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
+
+    def equal(self, value: float) -> int:
+        """Return every spelling of one number that is `normal`: ``1``, ``1.0``, ``1e0``, ``1.0e-0``."""
+        number = exact(value)
+        return self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
 
     # -- spelling ----------------------------------------------------------------------------------------------
 
@@ -439,7 +450,9 @@ class Numbers:
         return terms.sequence([mark, terms.repeat(terms.literal("0"), 0, 2), digits])
 
     def _exponent_equal(self, exponent: int) -> int:
-        return self._signed("+" if exponent >= 0 else "-", self.terms.literal(str(abs(exponent))))
+        digits = self.terms.literal(str(abs(exponent)))
+        signs = "+-" if exponent == 0 else "+" if exponent > 0 else "-"
+        return self.terms.alt([self._signed(sign, digits) for sign in signs])
 
     def _exponent_above(self, exponent: int) -> int:
         terms = self.terms

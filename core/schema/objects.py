@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, combinations, pairwise
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,13 @@ from .layout import UNKNOWN, Layout
 from .resolve import Located
 from .satisfiable import is_surely_satisfiable
 from .shapes import Member, ObjectShape, Region, Shapes
+from .values import canonical, decoded
 
 if TYPE_CHECKING:
     from .lower import Lowering
     from .outermost import Outermost
+
+_NONE: frozenset[str] = frozenset()
 
 #: For how many lists of written names an object remembers what names are left.
 MAX_REMEMBERED = 256
@@ -32,12 +35,22 @@ class _Place:
         first: nothing was written yet.
         members: how many members were written, as far as that matters.
         open: which demands are still open, as bits.
+        alike: the objects that this one must differ from, and that have all the members written so far.
+        names: the names of those members, if there are such objects.
     """
 
-    __slots__ = ("_objects", "at", "first", "layout", "members", "open")
+    __slots__ = ("_objects", "alike", "at", "first", "layout", "members", "names", "open")
 
     def __init__(
-        self, objects: ObjectLowering, layout: Layout, at: int, first: bool, members: int = 0, open: int = 0
+        self,
+        objects: ObjectLowering,
+        layout: Layout,
+        at: int,
+        first: bool,
+        members: int = 0,
+        open: int = 0,
+        alike: frozenset[str] = _NONE,
+        names: frozenset[str] = _NONE,
     ) -> None:
         self._objects = objects
         self.layout = layout
@@ -45,6 +58,8 @@ class _Place:
         self.first = first
         self.members = members
         self.open = open
+        self.alike = alike
+        self.names = names
 
     def __call__(self) -> int:
         return self._objects.expand(self)
@@ -52,17 +67,18 @@ class _Place:
 
 class _Named:
     """The rule of what follows a name that was written at a place: a member's, or (below zero, from the last) a
-    region's."""
+    region's, and of that perhaps a name that other objects have (see `_Place.alike`)."""
 
-    __slots__ = ("_number", "_objects", "_place")
+    __slots__ = ("_name", "_number", "_objects", "_place")
 
-    def __init__(self, objects: ObjectLowering, place: _Place, number: int) -> None:
+    def __init__(self, objects: ObjectLowering, place: _Place, number: int, name: str | None) -> None:
         self._objects = objects
         self._place = place
         self._number = number
+        self._name = name
 
     def __call__(self) -> int:
-        return self._objects.expand_named(self._place, self._number)
+        return self._objects.expand_named(self._place, self._number, self._name)
 
 
 class ObjectLowering:
@@ -92,13 +108,16 @@ class ObjectLowering:
         """What several schemas say of objects, merged; made once."""
         return self._shapes.of(objects)
 
-    def node(self, objects: Objects) -> int:
-        """The objects that satisfy a conjunction."""
+    def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
+        """Return the objects that satisfy a conjunction, but for some (canonical texts)."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
         layout = self._layouts.get(objects)
         if layout is None:
             layout = self._layouts[objects] = Layout.of_shape(self.shape(objects))
+        if excluded:
+            start = _Place(self, layout, 0, True, 0, (1 << len(layout.demands)) - 1, excluded)
+            return self.nodes.seq(self._opening, self.nodes.lazy(start, start))
         return self._node(layout)
 
     def plain_node(self, located: Located) -> int:
@@ -128,13 +147,23 @@ class ObjectLowering:
 
     # -- places ------------------------------------------------------------------------------------------------
 
-    def _after(self, layout: Layout, at: int, members: int, open: int) -> int:
+    def _after(
+        self,
+        layout: Layout,
+        at: int,
+        members: int,
+        open: int,
+        alike: frozenset[str] = _NONE,
+        names: frozenset[str] = _NONE,
+    ) -> int:
         """What may stand after a member."""
-        key = at if layout.plain else (at, members, open)
+        key: Any = at if layout.plain else (at, members, open)
+        if alike:
+            key = (at, members, open, alike, names)
         found = layout.places.get(key)
         if found is None:
-            place = _Place(self, layout, at, False, members, open)
-            rule = self.nodes.lazy(place, place, as_empty_as=self._skeleton(layout))
+            place = _Place(self, layout, at, False, members, open, alike, names)
+            rule = self.nodes.lazy(place, place, as_empty_as=None if alike else self._skeleton(layout))
             found = layout.places[key] = self.nodes.seq(self.lowering.space, rule)
         return found
 
@@ -198,7 +227,7 @@ class ObjectLowering:
                     entries.append((lead + word, named))
         keys = nodes.words(entries)
         if allowed and layout.others and (done or self.any_order):
-            undeclared = [self._undeclared(place, index) for index in range(len(layout.others))]
+            undeclared = [each for index in range(len(layout.others)) for each in self._undeclared(place, index)]
             keys = nodes.alt([keys, *(nodes.seq(nodes.literal(lead), each) for each in undeclared)])
         if self._outermost is not None:
             separator = nodes.EPSILON if place.first else self._outermost.separator
@@ -206,6 +235,8 @@ class ObjectLowering:
         elif not place.first:
             keys = nodes.seq(self._loose_comma, keys)
         if not done or place.open or place.members < layout.least:
+            return keys
+        if any(len(decoded(other)) == len(place.names) for other in place.alike):
             return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
@@ -221,9 +252,12 @@ class ObjectLowering:
         layout.words[number] = words
         return words
 
-    def _named(self, place: _Place, number: int) -> int:
+    def _named(self, place: _Place, number: int, name: str | None = None) -> int:
         """What follows the name of a member, or of a region: looked into when the name is written."""
         layout = place.layout
+        if place.alike:
+            rule = _Named(self, place, number, name)
+            return self.nodes.lazy(rule, rule)
         key = number if layout.plain else (number, place.members, place.open)
         if not self.any_order:  # what follows a member is the same from wherever one came to it
             known = layout.follow.get(key)
@@ -232,13 +266,13 @@ class ObjectLowering:
         instead = self._skeleton(layout)
         if instead is not None and not self._is_sure(layout, number):
             instead = self.nodes.seq(self._value(layout, number), instead)
-        rule = _Named(self, place, number)
+        rule = _Named(self, place, number, None)
         found = self.nodes.lazy(rule, rule, as_empty_as=instead)
         if not self.any_order:
             layout.follow[key] = found
         return found
 
-    def expand_named(self, place: _Place, number: int) -> int:
+    def expand_named(self, place: _Place, number: int, name: str | None) -> int:
         """What follows a name that was written at a place."""
         nodes, layout = self.nodes, place.layout
         at: int
@@ -246,23 +280,38 @@ class ObjectLowering:
             at = place.at if self.any_order else len(layout.names)
         else:
             at = place.at | 1 << number if self.any_order else number + 1
-        if layout.plain:
+            name = layout.names[number]
+        alike = {other: decoded(other) for other in place.alike} if name is not None else {}
+        alike = {other: members for other, members in alike.items() if name in members}
+        if layout.plain and not alike:
             written = nodes.seq(self._value(layout, number), self._after(layout, at, 0, 0))
         else:
-            name = None if number < 0 else layout.names[number]
             goal = layout.goal(number)
             members = place.members
             if layout.least > members or layout.most is not None:
                 members += 1
-            written = nodes.alt(
-                [
-                    nodes.seq(
-                        self._value(layout, number) if not met else self._written_value(name, (*goal, *demanded)),
-                        self._after(layout, at, members, place.open & ~met),
-                    )
-                    for met, demanded in self._meeting(place, number)
-                ]
-            )
+            options = []
+            for met, demanded in self._meeting(place, number):
+                open = place.open & ~met
+                after = self._after(layout, at, members, open)
+                if alike:
+                    assert name is not None
+                    asked = (*goal, *demanded)
+                    same: dict[str, set[str]] = {}  # by the value of this member
+                    for other, its in alike.items():
+                        same.setdefault(canonical(its[name]), set()).add(other)
+                    names = place.names | {name}
+                    choices = [
+                        (value, self._after(layout, at, members, open, frozenset(others), names))
+                        for value, others in sorted(same.items())
+                    ]
+                    options.append(self.lowering.chosen(asked, choices))
+                    options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
+                elif met:
+                    options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
+                else:
+                    options.append(nodes.seq(self._value(layout, number), after))
+            written = nodes.alt(options)
         if self._loose_space is not None:  # one by one, as concatenation is cheapest
             space = self._loose_space
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
@@ -276,15 +325,27 @@ class ObjectLowering:
         for met in chain.from_iterable(combinations(able, size) for size in range(len(able) + 1)):
             yield sum(1 << index for index in met), tuple(layout.demands[index] for index in met)
 
-    def _undeclared(self, place: _Place, index: int) -> int:
-        """A member of a region, without what stands before it."""
-        layout = place.layout
-        name = layout.region_names[index]
-        if name == UNKNOWN:
-            name = layout.region_names[index] = self._name(layout, layout.others[index])
-        written = self._named(place, index - len(layout.others))
-        ending = self.nodes.literal(self._ending)
-        return self.nodes.seq(name, self.nodes.seq(ending, written))
+    def _undeclared(self, place: _Place, index: int) -> Iterator[int]:
+        """Yield members of a region, without what stands before them."""
+        nodes, layout = self.nodes, place.layout
+        number = index - len(layout.others)
+        ending = nodes.literal(self._ending)
+        region = layout.others[index]
+        if place.alike:  # then it is known which undeclared names were written, and which to look at
+            terms = nodes.terms
+            theirs = {name for other in place.alike for name in decoded(other)}.difference(layout.names)
+            own = sorted(name for name in theirs if terms.matches(region.names, name))
+            for name in own:
+                if name not in place.names:
+                    spelled = self._written(terms.literal(name))
+                    yield nodes.sequence([spelled, ending, self._named(place, number, name)])
+            rest = terms.and_([region.names, terms.not_(terms.words(own))]) if own else region.names
+            yield nodes.sequence([self._written(rest), ending, self._named(place, number)])
+            return
+        spelled = layout.region_names[index]
+        if spelled == UNKNOWN:
+            spelled = layout.region_names[index] = self._name(layout, region)
+        yield nodes.sequence([spelled, ending, self._named(place, number)])
 
     def _name(self, layout: Layout, region: Region) -> int:
         """A name that is not declared, compared as it reads, however it is escaped; never one that was written."""
@@ -359,6 +420,15 @@ class ObjectLowering:
         return self.nodes.EMPTY if name in others else self.nodes.EPSILON
 
     # -- listed values -----------------------------------------------------------------------------------------
+
+    def goals(self, objects: Objects, names: Iterable[str]) -> dict[str, Goal]:
+        """Return what is asked of the members of these names, in the order in which they are written."""
+        shape, terms = self.shape(objects), self.nodes.terms
+        wanted = frozenset(names)
+        found = {member.name: member.goal for member in shape.members if member.name in wanted}
+        for name in sorted(wanted.difference(found)):
+            found[name] = next(region.goal for region in shape.others if terms.matches(region.names, name))
+        return found
 
     def holds(self, objects: Objects, value: dict[str, Any]) -> bool:
         """Whether a decoded object satisfies a conjunction."""

@@ -1,0 +1,330 @@
+"""Sets of JSON values: their canonical texts, and all values of a goal where they are few.
+
+Items that must not repeat can run out. Whether an array can be finished then depends on how many different values its
+items may have: values, not texts (``1.0`` and ``1`` are one value).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from itertools import chain, combinations
+from json.encoder import encode_basestring_ascii
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..language.questions import listing
+from .conjunction import Arrays, Conjunction, Goal, Objects, same_value
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: Maximum number of steps when the arrays or objects of one alternative are enumerated.
+MAX_STEPS = 4_000
+
+#: Maximum number of decimals of a range that are looked at one by one.
+MAX_DECIMALS = 2_000
+
+#: Significant digits of the grids on which the numbers of a range are counted: the second holds all that are written
+#: where different decimals must be different doubles.
+_COARSE, _FINE = 12, 15
+
+
+@lru_cache(maxsize=4_096)
+def decoded(text: str) -> Any:
+    """Return the value of a canonical text."""
+    return json.loads(text)
+
+
+def canonical(value: Any) -> str:
+    """Return the same text for equal values, and only for them: 1 and 1.0 are equal, and members have no order."""
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+class Supply(NamedTuple):
+    """The values of a goal, as canonical texts, if they are few.
+
+    Attributes:
+        values: all of them, if ``is_complete``.
+        is_complete: they were all found, and are fewer than was asked about.
+        is_ample: there are at least as many as was asked about. With neither, it was too hard to tell.
+    """
+
+    values: tuple[str, ...]
+    is_complete: bool
+    is_ample: bool
+
+
+_AMPLE, _UNKNOWN = Supply((), False, True), Supply((), False, False)
+_NONE = Supply((), True, False)
+
+
+class Values:
+    """Counts the values of one document's goals."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self._lowering = lowering
+        self._known: dict[tuple[Goal, int], Supply] = {}
+        # Of one search: what this round found, what the round before found, what is in progress, and whether anything
+        # leaned on that.
+        self._found: dict[tuple[Goal, int], Supply] = {}
+        self._before: dict[tuple[Goal, int], Supply] = {}
+        self._open: set[tuple[Goal, int]] = set()
+        self._leaned = False
+
+    def of(self, goal: Goal, most: int) -> Supply:
+        """Return the values of a goal, if they are fewer than ``most``.
+
+        Recursive goals are the least fixpoint: rounds begin with no values, until one adds nothing. If the rounds are
+        more than the goals, values repeat a goal within themselves, and there is no end of them.
+        """
+        key = goal, most
+        result = self._known.get(key)
+        rounds = 0
+        self._before = {}
+        while result is None:
+            rounds += 1
+            self._found, self._leaned = {}, False
+            self._open.clear()
+            latest = self._look_up(goal, most)
+            if latest.is_ample or not self._leaned or self._found == self._before:
+                result = latest
+            elif rounds > len(self._found) + 1:
+                result = _AMPLE
+            self._before = self._found
+        self._known[key] = result
+        return result
+
+    def _look_up(self, goal: Goal, most: int) -> Supply:
+        key = goal, most
+        found = self._known.get(key) or self._found.get(key)
+        if found is None:
+            if key in self._open:
+                self._leaned = True
+                return self._before.get(key, _NONE)
+            self._open.add(key)
+            found = self._find(goal, most)
+            self._open.discard(key)
+            self._found[key] = found
+        return found
+
+    def _find(self, goal: Goal, most: int) -> Supply:
+        if self._lowering.is_false(goal):
+            return _NONE
+        return _union((self._branch(branch, most) for branch in self._lowering.branches(goal)), most)
+
+    def _branch(self, branch: Conjunction, most: int) -> Supply:
+        """Return the values of one alternative."""
+        if branch.values is not None:
+            return _supply({canonical(value) for value in self._lowering.allowed(branch)}, most)
+        return _union((self._of_type(branch, kind, most) for kind in sorted(branch.types, key=_COST.index)), most)
+
+    def _of_type(self, branch: Conjunction, kind: str, most: int) -> Supply:
+        if kind == "array":
+            return self._arrays(branch.arrays, most)
+        if kind == "object":
+            return self._objects(branch.objects, most)
+        if kind == "number":
+            return self._numbers(branch, most)
+        if kind == "string":
+            terms = self._lowering.nodes.terms
+            term = self._lowering.scalar_term(branch, kind)
+            strings = None if terms.is_cofinite(term) else listing(terms, term, most - 1)
+            return _AMPLE if strings is None else _supply({canonical(text) for text in strings}, most)
+        values = (True, False) if kind == "boolean" else (None,)
+        kept = [value for value in values if not any(same_value(value, other) for other in branch.not_values)]
+        return _supply({canonical(value) for value in kept}, most)
+
+    # -- numbers -----------------------------------------------------------------------------------------------
+
+    def _numbers(self, branch: Conjunction, most: int) -> Supply:
+        asked = branch.numbers
+        terms = self._lowering.nodes.terms
+        term = self._lowering.scalar_term(branch, "number")
+        if asked.is_empty or terms.is_empty(term):
+            return _NONE
+        if asked.least is None or asked.most is None:
+            return _AMPLE
+        step = Fraction(asked.multiples[0]) if asked.multiples else Fraction(1) if asked.integer else None
+        if step is None and asked.least == asked.most:
+            step = Fraction(asked.least) or Fraction(1)
+        if step is not None:
+            return self._on_grid(branch, term, step, most)
+        size = max(asked.least.copy_abs(), asked.most.copy_abs()).adjusted() + 1
+        found = self._on_grid(branch, term, Fraction(10) ** (size - _COARSE), most)
+        return found if found.is_ample else self._on_grid(branch, term, Fraction(10) ** (size - _FINE), most)
+
+    def _on_grid(self, branch: Conjunction, term: int, step: Fraction, most: int) -> Supply:
+        """Return the numbers of a range that are multiples of a step."""
+        asked = branch.numbers
+        assert asked.least is not None and asked.most is not None
+        first, last = ceil(Fraction(asked.least) / step), floor(Fraction(asked.most) / step)
+        terms = self._lowering.nodes.terms
+        found: set[str] = set()
+        for count in range(first, min(last, first + MAX_DECIMALS + 2 * most) + 1):
+            number = step * count
+            with localcontext() as context:
+                context.prec = 400
+                text = format(Decimal(number.numerator) / Decimal(number.denominator), "f")
+            if "." in text:
+                text = text.rstrip("0").rstrip(".")
+            if terms.matches(term, text):
+                found.add(canonical(json.loads(text)))
+                if len(found) >= most:
+                    return _AMPLE
+        return _supply(found, most) if last - first <= MAX_DECIMALS + 2 * most else _UNKNOWN
+
+    # -- arrays ------------------------------------------------------------------------------------------------
+
+    def _arrays(self, arrays: Arrays, most: int) -> Supply:
+        """Enumerate arrays, shortest first where that is possible; an item of which there are enough stands for all
+        of them."""
+        lowering = self._lowering.arrays
+        if arrays.most is not None and arrays.least > arrays.most:
+            return _NONE
+        inner = max(most, lowering.bound(arrays)) if arrays.unique else most
+        found: set[str] = set()
+        steps = 0
+        # How many items, how many of each `Contains`, the items (None: one of enough), whether one is so.
+        stack: list[tuple[int, tuple[int, ...], tuple[str | None, ...], bool]] = [
+            (0, (0,) * len(arrays.contains), (), False)
+        ]
+        longest = arrays.least + sum(each.least for each in arrays.contains) + fixed(arrays) + most
+        is_known = True
+        while stack:
+            count, counted, items, is_ample = stack.pop()
+            steps += 1
+            if steps > MAX_STEPS:
+                return _UNKNOWN
+            if count >= arrays.least and all(
+                number >= each.least for number, each in zip(counted, arrays.contains, strict=True)
+            ):
+                if is_ample:
+                    return _AMPLE
+                found.add("[" + ", ".join(item or "" for item in items) + "]")
+                if len(found) >= most:
+                    return _AMPLE
+            if count > longest or (arrays.most is not None and count >= arrays.most):
+                continue
+            goal = lowering.goal(arrays, count)
+            ways = list(lowering.counted(arrays, count, counted))
+            for asked, after in reversed(ways):
+                supply = self._look_up((*goal, *asked), inner)
+                if supply.is_ample:
+                    continue
+                is_known = is_known and supply.is_complete
+                for value in reversed(supply.values):
+                    if not (arrays.unique and value in items):
+                        stack.append((count + 1, after, (*items, value), is_ample))
+            for asked, after in reversed(ways):  # looked into first, and of them those that count
+                if self._look_up((*goal, *asked), inner).is_ample:
+                    stack.append((count + 1, after, (*items, None), True))
+        return _supply(found, most) if is_known else _UNKNOWN
+
+    # -- objects -----------------------------------------------------------------------------------------------
+
+    def _objects(self, objects: Objects, most: int) -> Supply:
+        """Enumerate objects, as `_arrays` does arrays."""
+        shape = self._lowering.objects.shape(objects)
+        terms = self._lowering.nodes.terms
+        members = [(each.name, each.goal, each.required, each.meets) for each in shape.members]
+        endless: list[tuple[Goal, tuple[int, ...]]] = []
+        for region in shape.others:
+            names = None if terms.is_cofinite(region.names) else listing(terms, region.names, most)
+            if names is None:
+                endless.append((region.goal, region.meets))
+            else:
+                members += [(name, region.goal, False, region.meets) for name in names]
+        limit = len(members) + len(shape.demands) + shape.least + 1
+        limit = limit if shape.most is None else min(limit, shape.most)
+        found: set[str] = set()
+        steps = 0
+        is_known = True
+        # Which member is next, the members written, how many there are, open demands, whether some are one of enough.
+        written: tuple[tuple[str, str], ...] = ()
+        stack = [(0, written, 0, (1 << len(shape.demands)) - 1, False)]
+        while stack:
+            at, written, count, open_demands, is_ample = stack.pop()
+            steps += 1
+            if steps > MAX_STEPS:
+                return _UNKNOWN
+            if at < len(members):
+                name, goal, required, meets = members[at]
+                if not required:
+                    stack.append((at + 1, written, count, open_demands, is_ample))
+                if count >= limit:
+                    continue
+                for met in _subsets(index for index in meets if open_demands >> index & 1):
+                    after = open_demands & ~sum(1 << index for index in met)
+                    supply = self._look_up((*goal, *(shape.demands[index] for index in met)), most)
+                    is_known = is_known and (supply.is_complete or supply.is_ample)
+                    for value in supply.values:
+                        stack.append((at + 1, (*written, (name, value)), count + 1, after, is_ample))
+                    if supply.is_ample:
+                        stack.append((at + 1, written, count + 1, after, True))
+                continue
+            if not open_demands and count >= shape.least and (shape.most is None or count <= shape.most):
+                if is_ample:
+                    return _AMPLE
+                spelled = sorted(written)
+                found.add("{" + ", ".join(f"{encode_basestring_ascii(name)}: {text}" for name, text in spelled) + "}")
+                if len(found) >= most:
+                    return _AMPLE
+            if count >= limit:
+                continue
+            for goal, meets in endless:
+                for met in _subsets(index for index in meets if open_demands >> index & 1):
+                    supply = self._look_up((*goal, *(shape.demands[index] for index in met)), most)
+                    is_known = is_known and (supply.is_complete or supply.is_ample)
+                    if supply.values or supply.is_ample:
+                        after = open_demands & ~sum(1 << index for index in met)
+                        stack.append((at, written, count + 1, after, True))
+        return _supply(found, most) if is_known else _UNKNOWN
+
+
+#: In which order the types of an alternative are counted: the cheap ones first.
+_COST = ("null", "boolean", "string", "number", "array", "object")
+
+
+def _supply(values: set[str], most: int) -> Supply:
+    return _AMPLE if len(values) >= most else Supply(tuple(sorted(values)), True, False)
+
+
+def _union(parts: Iterator[Supply], most: int) -> Supply:
+    """Join what alternatives have; no further than it takes to know that there are enough."""
+    values: set[str] = set()
+    is_complete = True
+    for part in parts:
+        if part.is_ample:
+            return _AMPLE
+        is_complete = is_complete and part.is_complete
+        values.update(part.values)
+        if len(values) >= most:
+            return _AMPLE
+    return Supply(tuple(sorted(values)), is_complete, False)
+
+
+def _subsets(indices: Iterator[int]) -> Iterator[tuple[int, ...]]:
+    able = list(indices)
+    return chain.from_iterable(combinations(able, size) for size in range(len(able) + 1))
+
+
+def fixed(arrays: Arrays) -> int:
+    """Return how many positions there are of whose items something is asked that is not asked of all."""
+    sizes = [len(part.prefix) for part in arrays.parts]
+    sizes += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
+    sizes += [each.first if each.end is None else each.end for each in arrays.contains]
+    return max(sizes, default=0)

@@ -1,0 +1,55 @@
+"""Whatever binds can be finished: from the start, from every state of a walk, under every budget, validly."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .writing import Tally, WritingError, judge, judge_seed
+
+REGRESSIONS = Path(__file__).resolve().parents[2] / "regressions"
+CASES = sorted(REGRESSIONS.glob("*.json"))
+
+#: Maximum share of schemas that may be refused though nothing says that they are unsatisfiable.
+MAX_REFUSED = 0.07
+
+
+def judge_seeds(seeds: range) -> None:
+    """Judge a schema for each seed; all faults are told, and refusals are counted and bounded."""
+    tally = Tally()
+    faults = []
+    for seed in seeds:
+        try:
+            judge_seed(seed, tally)
+        except WritingError as error:
+            faults.append(f"seed {seed}: {error}")
+    assert not faults, f"{len(faults)} of {len(seeds)}:\n" + "\n\n".join(faults[:10])
+    assert tally.refused <= MAX_REFUSED * len(seeds), tally
+    assert tally.outcomes["written"] >= 0.75 * len(seeds), tally
+
+
+@pytest.mark.timeout(600)
+def test_whatever_binds_can_be_finished() -> None:
+    """Schemas that mix all keywords."""
+    judge_seeds(range(1_000))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_whatever_binds_can_be_finished_at_length() -> None:
+    """100,000 schemas, others than in the ordinary run."""
+    judge_seeds(range(1_000_000, 1_100_000))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_what_failed_once(path: Path) -> None:
+    """Every schema that could not be finished once: its file holds the schema, the options, and what was wrong."""
+    case: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    tally = Tally()
+    for seed in range(3):
+        judge(case["schema"], case["options"], random.Random(seed), tally)
+    assert list(tally.outcomes) == [case["outcome"]]
