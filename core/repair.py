@@ -6,14 +6,13 @@ quotes are still open was cut, or was not written to its end, and what is missin
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from .errors import MissingDependencyError, ParseError
+from .language.jsontext import read_json, read_json_prefix
 
 _TOKENS = re.compile(r"""[{}\[\]"']""")
-_DECODER = json.JSONDecoder()
 
 
 def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
@@ -34,8 +33,8 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
     body = _unfenced(stripped)
     for candidate in dict.fromkeys((stripped, body)):
         try:
-            value, end = _DECODER.raw_decode(candidate)
-        except (ValueError, RecursionError):
+            value, end = read_json_prefix(candidate)
+        except ValueError:
             continue
         rest = candidate[end:].strip()
         if not rest or (candidate is not stripped and (not whole or rest == "```")):
@@ -55,7 +54,10 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
         raise MissingDependencyError(
             "broken JSON can be repaired only with json-repair", hint="pip install 'toolgrammar[repair]'"
         ) from None
-    value = json_repair.loads(stripped)
+    try:
+        value = json_repair.loads(stripped)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"the text holds no readable JSON value: {error}", hint="ask the model again") from None
     if value == "" and stripped not in ('""', "''"):
         raise ParseError("the text holds no JSON value", hint="ask the model for JSON")
     return value
@@ -97,8 +99,8 @@ def _first_value(text: str) -> tuple[Any] | None:
     """Return the first bracketed region that is JSON, in a tuple; None if there is none."""
     for start, end in _regions(text)[0]:
         try:
-            return (json.loads(text[start:end]),)
-        except (ValueError, RecursionError):
+            return (read_json(text[start:end]),)
+        except ValueError:
             continue
     return None
 

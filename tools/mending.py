@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..core.errors import MissingDependencyError, ParseError
+from ..core.language.jsontext import read_json
 from ..core.messages import ToolCall
 from ..core.repair import extract_json
 from .formats.base import MALFORMED
@@ -51,8 +51,8 @@ def _value(value: Any, kinds: frozenset[str]) -> Any:
         return value
     text = value.strip()
     try:
-        meant = _WORDS[text] if text in _WORDS else json.loads(text)
-    except (ValueError, RecursionError):
+        meant = _WORDS[text] if text in _WORDS else read_json(text)
+    except ValueError:
         return value
     kind = {bool: "boolean", int: "number", float: "number", type(None): "null", list: "array", dict: "object"}
     return meant if kind.get(type(meant)) in kinds else value

@@ -28,9 +28,6 @@ class Output:
         is_json: the text is JSON, so that values closed by force can be named.
         reasoning: the text that stands before the reasoning, and behind it, if the generation has any.
 
-    Attributes:
-        raw: the exact text so far.
-
     Laws: the concatenated deltas are the text, the reasoning and the arguments of `generation`; the events do not
     depend on where tokens end.
     """
@@ -57,13 +54,25 @@ class Output:
         self._arguments_from = 0  # the arguments of the present call do not begin before
         self._bytes = 0  # of the text, those of the present step included
         self._is_own = True  # the budget has had no say in the text so far
-        self._whole = ""  # what is known of the present call's arguments while that is so
+        self._whole: list[str] = []  # what is known of the present call's arguments while that is so
         self._stopped = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
         self._control = _markup(decoding.backend.vocabulary)
-        self.raw = ""
+        self._raw: list[str] = []
+        self._raw_size = 0
+
+    @property
+    def raw(self) -> str:
+        """The exact text so far."""
+        if len(self._raw) > 1:
+            self._raw = ["".join(self._raw)]
+        return self._raw[0] if self._raw else ""
+
+    def _add_raw(self, text: str) -> None:
+        self._raw.append(text)
+        self._raw_size += len(text)
 
     def feed(self, step: Step) -> list[Event]:
         """The events of one step. A control token writes no text; a parser of calls is given its name."""
@@ -74,7 +83,7 @@ class Output:
             if step.reasoning:
                 self._has_thought = True
                 text = self._characters.decode(step.data)
-                self.raw += text
+                self._add_raw(text)
                 return self._collected(iter(self._thoughts.feed(text)))
             self._thoughts = None
             self._begins = self._has_thought
@@ -149,14 +158,14 @@ class Output:
             return
         if self._begins:
             shown = text.lstrip("\n")
-            self.raw += text[: len(text) - len(shown)]
+            self._add_raw(text[: len(text) - len(shown)])
             if not shown:
                 return
             text = shown
             self._begins = False
-            self._answer_from = self._arguments_from = len(self.raw)
-        before = len(self.raw)
-        self.raw += text
+            self._answer_from = self._arguments_from = self._raw_size
+        before = self._raw_size
+        self._add_raw(text)
         events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
         if any(isinstance(event, CallStart) for event in events):
             self._arguments_from = max(self._arguments_from, before)
@@ -173,9 +182,9 @@ class Output:
                 yield TextDelta(self._held)
                 self._held = ""
             if isinstance(event, CallStart):
-                self._whole = ""
+                self._whole = []
             elif isinstance(event, ArgumentsDelta) and self._is_own:
-                self._whole += event.text
+                self._whole.append(event.text)
             yield self._with_cut(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
@@ -225,9 +234,10 @@ class Output:
 
     def _untold(self, raw: str | None) -> tuple[str, ...]:
         """Which arguments were not read whole before the budget had its say; all of them where that is not known."""
-        if raw is None or not raw.startswith(self._whole):
+        whole = "".join(self._whole)
+        if raw is None or not raw.startswith(whole):
             return ("",)
-        found = cut_pointers(raw, len(self._whole))
+        found = cut_pointers(raw, len(whole))
         # The object is open wherever one of its values is.
         return found[1:] if len(found) > 1 and found[0] == "" else found or ("",)
 

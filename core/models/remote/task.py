@@ -9,12 +9,13 @@ from typing import Any
 from ...errors import ModelError, ParseError
 from ...events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...grammar import Grammar
+from ...language.jsontext import read_json
 from ...messages import ToolCall
 from ...params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...repair import ends_early, extract_json, may_go_on
 from ...validation import Validator
 from ..planner import Planner, schema_of
-from .wire import Answer, RawCall, json_text, new_call_id, read_json
+from .wire import Answer, RawCall, json_text, new_call_id
 
 #: Why a call is not one, where the server stopped inside of it.
 CUT = "malformed call: the token budget ended inside its arguments"

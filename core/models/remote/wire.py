@@ -32,24 +32,6 @@ def json_text(value: Any, *, compact: bool = False) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))
 
 
-def read_json(text: str) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is no JSON; NaN and infinities, which Python would take, are none.
-    """
-
-    def refuse(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON")
-
-    try:
-        value = json.loads(text, parse_constant=refuse)
-        json.dumps(value, allow_nan=False)  # a number like 1e999 is read as infinity
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return value
-
-
 def new_call_id() -> str:
     """An id for a call that came without one."""
     return f"call_{secrets.token_hex(12)}"

@@ -151,6 +151,19 @@ def test_only_our_errors(wire: WireFormat, hostile: str) -> None:
         assert outcome([text]) == outcome([text[at : at + 7] for at in range(0, len(text), 7)])
 
 
+@pytest.mark.parametrize("name", ["hermes", "gemma-4", "glm-4.5", "harmony"])
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: repr(text[:8]))
+def test_repair_raises_nothing(name: str, hostile: str) -> None:
+    """What cannot be repaired either stays a call with an error."""
+    turn = EVERY[name].render("", [ToolCall("c0", "edit", ARGUMENTS)])
+    for place in ("ab", "[1]"):
+        try:
+            message = TOOLS.parse(turn.replace(place, hostile, 1), EVERY[name], repair=True)
+        except ParseError:
+            continue
+        assert all(call.error is not None or TOOLS.validate(call) for call in message.tool_calls)
+
+
 @each_format
 def test_long_names(wire: WireFormat) -> None:
     """Names and keys of any length come back, in small pieces too."""
