@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ..json_answers import converted, summed
 from ..model import MAX_RETRIES, Capabilities, Model, _finished
 from ..planner import Planner, Prompt, conversation_of, json_params, resolve_params
 from .address import KINDS, headers_of, parse_address
+from .dialect import Dialect
 from .instructions import schema_text, what_is_wrong, with_system
 from .portal import PORTAL, StoppedError, stopper
 from .reasoning import Reasoning
@@ -47,8 +48,6 @@ DEFAULT_WINDOW = 8_192
 
 #: How many bytes of text are taken for a token: counts err on the high side for most languages.
 BYTES_PER_TOKEN = 3
-
-_REMEMBERED = 1_024
 
 
 class _Backend:
@@ -123,7 +122,7 @@ class RemoteModel(Model):
         self._retries = retries
         self._repair = repair
         self._body = dict(body or {})
-        self._refused: set[str] = set()
+        self._dialect = Dialect()
         self._plans = Planner()
         self._closed = False
         # At the end of the process the portal itself closes what is open.
@@ -346,11 +345,8 @@ class RemoteModel(Model):
         self, kind: str, task: Task, messages: Sequence[Message], answer: Answer, live: bool, held: bool
     ) -> AsyncGenerator[Any, None]:
         """One answer: the events of it that are certain at once, then the form that was used, and the verdict."""
-        refusals: list[tuple[str, RefusedError]] = []
-        for form in self._forms(kind, task):
-            mark = json.dumps([form.name, form.fields], sort_keys=True)
-            if mark in self._refused:
-                continue
+        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown))
+        for form in descent:
             turn, reasoning = self._reader(task, held), Reasoning(*(task.params.thinking_markers or ()))
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
@@ -360,26 +356,20 @@ class RemoteModel(Model):
                         for event in _certain(thought + more, said, turn):
                             yield event
             except RefusedError as refusal:
-                refusals.append((mark, refusal))
+                descent.refuse(refusal)
                 continue
             for event in (*_certain(*reasoning.close(), turn), *turn.close()):
                 yield event
             self._whole(answer)
-            self._note([mark for mark, _ in refusals])
+            descent.take(form)
             yield form, turn.verdict(answer, answer.used_up(self._told_window))
             return
-        raise refusals[0][1].error
+        raise descent.refusals[0].error  # the last form is always tried
 
-    def _note(self, marks: Sequence[str]) -> None:
-        """Remember what the server does not take, now that it has taken something weaker."""
-        if len(self._refused) + len(marks) > _REMEMBERED:
-            self._refused.clear()
-        self._refused.update(marks)
-
-    def _forms(self, kind: str, task: Task) -> list[Form]:
+    def _forms(self, kind: str, task: Task, unknown: Collection[str]) -> list[Form]:
         if task.tools is not None:
-            return forms(kind, task.params, task.tools.to_openai(closed=True), task.schema)
-        found = forms(kind, task.params, (), task.schema if task.is_json else None)
+            return forms(kind, task.params, task.tools.to_openai(closed=True), task.schema, unknown)
+        found = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
         return found[-1:] if task.free else found
 
     def _reader(self, task: Task, held: bool) -> Turn:

@@ -7,7 +7,7 @@ narrower one could not write every valid answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 #: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
@@ -44,6 +44,12 @@ _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentS
 # Where a wider schema inside may mean a narrower one as a whole.
 _INVERTING = frozenset({"not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "oneOf"})
 
+#: What every server that takes schemas knows; all else may be left out of what is sent.
+_BASIC = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
+    | {"$defs", "definitions"}
+)
+
 Keep = Callable[[str, Any], bool]
 
 
@@ -66,6 +72,26 @@ def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
 def plain_schema(schema: Any) -> Any:
     """The schema without keywords that say nothing where they stand."""
     return without(schema, lambda key, value: True)[0]
+
+
+def extra_keywords(schema: Any) -> frozenset[str]:
+    """Return the keywords in a schema that a server may not know: all but those that every server takes."""
+    found: set[str] = set()
+
+    def note(key: str, value: Any) -> bool:
+        found.add(key)
+        return True
+
+    without(schema, note)
+    return frozenset(found - _BASIC - _ANNOTATIONS)
+
+
+def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
+    """Return those of ``keywords`` that a server's refusal names: in quotes, or else as words."""
+    for pattern in (r"""(?<=['"`])[$\w]+(?=['"`])""", r"[$\w]+"):
+        if named := frozenset(re.findall(pattern, reason)).intersection(keywords):
+            return named
+    return frozenset()
 
 
 def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:

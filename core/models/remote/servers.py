@@ -6,13 +6,13 @@ now); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import ModelError
 from ...params import GenerateParams
-from .sent_schemas import anchored_schema, plain_schema, strict_schema
+from .sent_schemas import anchored_schema, extra_keywords, plain_schema, strict_schema, without
 
 
 @dataclass(frozen=True)
@@ -33,41 +33,78 @@ class Form:
     schema_in_prompt: bool = False
     tools_in_prompt: bool = False
 
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The keywords in the schemas that are sent which a server may not know."""
+        found: frozenset[str] = frozenset()
+        for schema in self._schemas():
+            found |= extra_keywords(schema)
+        return found
 
-def forms(kind: str, params: GenerateParams, tools: Sequence[Mapping[str, Any]], schema: Any) -> list[Form]:
-    """The ways of demanding an answer of a server, the strongest first; the last needs nothing of the server.
+    def _schemas(self) -> Iterator[Any]:
+        answer = self.fields.get("response_format", {})
+        yield answer.get("json_schema", answer).get("schema")
+        yield self.fields.get("structured_outputs", {}).get("json")
+        for tool in self.fields.get("tools", ()):
+            yield tool["function"]["parameters"]
+
+
+def forms(
+    kind: str,
+    params: GenerateParams,
+    tools: Sequence[Mapping[str, Any]],
+    schema: Any,
+    unknown: Collection[str] = (),
+) -> list[Form]:
+    """Return the ways of demanding an answer of a server, the strongest first; the last needs nothing of the server.
 
     Args:
         kind: of the server.
         params: what was asked for.
         tools: OpenAI-style dicts, arguments closed as they are judged; none if no call is allowed.
         schema: that a text answer must satisfy; None if it is free.
+        unknown: keywords of JSON Schema that the server does not know; they are left out of what is sent.
     """
     if not tools:
         if schema is None:
             return [Form("text")]
-        return [*_json_forms(kind, schema), Form("prompt", schema_in_prompt=True)]
-    tools = [{**tool, "function": _plain(tool["function"])} for tool in tools]
+        known, left_out = _known(schema, unknown)
+        places = tuple(f"response{place}" for place in left_out)
+        found = [replace(form, left_out=places + form.left_out) for form in _json_forms(kind, known)]
+        return [*found, Form("prompt", schema_in_prompt=True)]
     beside = schema is not None
     if params.tool_format is not None:
         return [Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+    sent, places = [], ()
+    for tool in tools:
+        function = dict(tool["function"])
+        known, left_out = _known(function.get("parameters", {"type": "object"}), unknown)
+        places += tuple(function["name"] + place for place in left_out)
+        sent.append({**tool, "function": {**function, "parameters": plain_schema(known)}})
     found = []
-    strict, left_out, is_strict = _strict_tools(kind, tools)
+    strict, left_out, is_strict = _strict_tools(kind, sent)
     rest = _choice(kind, params)
     if beside and kind == "openai" and params.tool_choice == "auto":
         # Elsewhere a response format beside tools forbids calls, or is an error.
+        known, gone = _known(schema, unknown)
+        answer = tuple(f"response{place}" for place in gone)
         found += [
-            Form(f"{'strict ' if is_strict else ''}tools + {form.name}", {**strict, **rest, **form.fields}, left_out)
-            for form in _json_forms(kind, schema)[:1]
+            Form(
+                f"{'strict ' if is_strict else ''}tools + {form.name}",
+                {**strict, **rest, **form.fields},
+                places + left_out + answer + form.left_out,
+            )
+            for form in _json_forms(kind, known)[:1]
         ]
     if is_strict:
-        found.append(Form("strict tools", {**strict, **rest}, left_out, schema_in_prompt=beside))
-    found.append(Form("tools", {"tools": tools, **rest}, schema_in_prompt=beside))
+        found.append(Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside))
+    found.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
     return [*found, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
 
 
-def _plain(function: Mapping[str, Any]) -> dict[str, Any]:
-    return {**function, "parameters": plain_schema(function.get("parameters", {"type": "object"}))}
+def _known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
+    """Return a schema without the keywords that a server does not know, and the places of those."""
+    return without(schema, lambda key, value: key not in unknown) if unknown else (schema, ())
 
 
 def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:

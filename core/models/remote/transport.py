@@ -46,23 +46,31 @@ _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
     r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
 )
+#: What servers say of a request that they do not take, but answer with 500 (llama_cpp.server does so).
+_INVALID = re.compile(
+    r"validation error|input should be|literal_error|extra_forbidden|response_format|json[_ ]?schema|grammar"
+    r"|(not|un)[_ ]?(supported|recogni[sz]ed|permitted)|unknown (field|parameter|type)|invalid request",
+    re.I,
+)
 _SHOWN = 400
 
 
 class RefusedError(Exception):
-    """The server does not take a request as it is (400, 413, 422, 501); another form of it may do.
+    """The server does not take a request as it is (400, 413, 422, 501, and perhaps 500); another form of it may do.
 
     Args:
         status: HTTP status.
         reason: what the server says.
         error: what to raise when there is no other form.
+        is_sure: the request is the reason; a status of 500 may also have another one.
     """
 
-    def __init__(self, status: int, reason: str, error: ModelError) -> None:
+    def __init__(self, status: int, reason: str, error: ModelError, *, is_sure: bool = True) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.error = error
+        self.is_sure = is_sure
 
 
 class Transport:
@@ -206,7 +214,8 @@ class Transport:
             finally:
                 await response.aclose()
             pause = _pause(response.headers.get("retry-after"), sent)
-            if response.status_code not in _BUSY or sent == MAX_RESENT or pause > MAX_WAIT:
+            is_busy = response.status_code in _BUSY and not _is_invalid(response.status_code, said)
+            if not is_busy or sent == MAX_RESENT or pause > MAX_WAIT:
                 raise self._failure(response, said, sent, pause)
             sent += 1
             await asyncio.sleep(pause)
@@ -308,13 +317,19 @@ class Transport:
                 retry_after=asked,
             )
         kind = ServerFailureError if status >= 500 else ServerTimeoutError if status == 408 else ServerError
-        return self._error(
+        failed = self._error(
             f"failed ({status}){again}: {said}",
             hint="look into the server's log",
             kind=kind,
             status=status,
             retry_after=asked,
         )
+        return RefusedError(status, said, failed, is_sure=_is_invalid(status, said)) if status == 500 else failed
+
+
+def _is_invalid(status: int, said: str) -> bool:
+    """Return whether a server that says it failed means that it does not take the request."""
+    return status == 500 and _INVALID.search(said) is not None
 
 
 def _said(data: bytes) -> str:
