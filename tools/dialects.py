@@ -3,7 +3,10 @@
 `to_json_schema` is a pure function: its input is never changed and nothing of it is lost. It knows
 
 * the types of the Berkeley Function Calling Leaderboard and of programming languages (``dict``, ``float``, ``tuple``,
-  ``any``, ``list``, ``HashMap``, ...) and Gemini's upper-case ones (``OBJECT``);
+  ``any``, ``HashMap``, ``List[int]``, ``str, optional``, ...) and Gemini's upper-case ones (``OBJECT``);
+* ``param_type``, ``parameter_type`` and ``type_`` for ``type``, and the snake case of Gemini's Python packages
+  (``any_of``, ``max_items``);
+* keywords whose value is null, as ``model_dump()`` writes what was not given;
 * ``optional`` on a property or on an object, and Draft 3's ``required: true`` on a property;
 * OpenAPI 3.0's ``nullable``, and ``discriminator``, whose property must be there;
 * Gemini's numbers written as strings (``"minItems": "1"``) and its ``propertyOrdering``;
@@ -24,20 +27,9 @@ from typing import Any
 
 from ..core.errors import InvalidSchemaError, LimitError, Place
 from ..core.schema.discriminator import require_tags
+from .type_names import is_optional_type, schema_of_type
 
 MAX_DEPTH = 150
-
-_TYPES = {
-    **{name: name for name in ("object", "array", "string", "number", "integer", "boolean", "null")},
-    **dict.fromkeys(("dict", "map", "hashmap", "hashtable", "mapping"), "object"),
-    **dict.fromkeys(("list", "tuple", "set", "arraylist", "queue", "stack"), "array"),
-    **dict.fromkeys(("str", "char", "text"), "string"),
-    **dict.fromkeys(("float", "double", "decimal"), "number"),
-    **dict.fromkeys(("int", "long", "short", "byte", "bigint"), "integer"),
-    "bool": "boolean",
-    **dict.fromkeys(("none", "nonetype"), "null"),
-}
-_ANY = frozenset({"any", "type_unspecified"})
 
 _ONE_SCHEMA = frozenset(
     {
@@ -51,6 +43,40 @@ _NUMBERS = frozenset(
     {
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
         "minItems", "maxItems", "minProperties", "maxProperties",
+    }
+)  # fmt: skip
+#: What other systems call a keyword. The first that is there counts, and the keyword itself before them.
+_RENAMED = {
+    **dict.fromkeys(("type_", "param_type", "parameter_type"), "type"),
+    "format_": "format",
+    "defs": "$defs",
+    "ref": "$ref",
+    "any_of": "anyOf",
+    "one_of": "oneOf",
+    "all_of": "allOf",
+    "prefix_items": "prefixItems",
+    "additional_properties": "additionalProperties",
+    "property_ordering": "propertyOrdering",
+    "exclusive_minimum": "exclusiveMinimum",
+    "exclusive_maximum": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "unique_items": "uniqueItems",
+    **{
+        f"{bound}_{what}": f"{bound}{what.title()}"
+        for bound in ("min", "max")
+        for what in ("length", "items", "properties")
+    },
+}
+#: Gemini's types as protocol buffers number them.
+_NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+_ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
+#: Keywords of which null is no value: what ``model_dump()`` writes for a field that was not given.
+_NEVER_NULL = (
+    _ONE_SCHEMA | _SCHEMA_LIST | _SCHEMA_MAP | _NUMBERS
+    | {
+        "type", "enum", "items", "additionalItems", "dependencies", "required", "optional", "nullable", "pattern",
+        "format", "title", "description", "uniqueItems", "propertyOrdering", "$ref", "$schema", "$id", "$anchor",
+        "$comment", "dependentRequired", "minContains", "maxContains", "deprecated", "readOnly", "writeOnly",
     }
 )  # fmt: skip
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
@@ -78,8 +104,8 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
 
 
 def is_type_name(name: str) -> bool:
-    """Whether a ``type`` keyword of some dialect may have this value."""
-    return name.lower() in _TYPES or name.lower() in _ANY
+    """Return whether a ``type`` keyword of some dialect may have this value."""
+    return schema_of_type(name) is not None
 
 
 class _Converter:
@@ -111,6 +137,7 @@ class _Converter:
             del self.open[id(schema)]
 
     def _object(self, schema: Mapping[str, Any], pointer: str) -> dict[str, Any] | bool:
+        schema = _by_the_standard(schema)
         if self.old_draft and "$ref" in schema:
             # Before Draft 2019-09 everything beside $ref is ignored; definitions are still reachable by pointer.
             keep = ("$ref", "definitions", "$defs", "description", "title", "default", "examples")
@@ -119,7 +146,7 @@ class _Converter:
         for key, value in schema.items():
             here = f"{pointer}/{_escape(key)}"
             if key == "type":
-                self._type(value, result, here)
+                self._type(value, schema, result, here)
             elif key in _ONE_SCHEMA:
                 result[key] = self.convert(value, here)
             elif key in _SCHEMA_LIST:
@@ -150,22 +177,38 @@ class _Converter:
         self._required(schema, result)
         return _nullable(result) if schema.get("nullable") is True else result
 
-    def _type(self, value: Any, result: dict[str, Any], pointer: str) -> None:
+    def _type(self, value: Any, schema: Mapping[str, Any], result: dict[str, Any], pointer: str) -> None:
         names = value if isinstance(value, (list, tuple)) else [value]
         types: list[str] = []
+        others: list[dict[str, Any]] = []
         for name in names:
-            if isinstance(name, str) and name.lower() in _ANY:
-                return
-            known = _TYPES.get(name.lower()) if isinstance(name, str) else None
+            known = schema_of_type(name)
             if known is None:
                 raise InvalidSchemaError(
                     f"unknown type {name!r}",
                     hint="JSON types are object, array, string, number, integer, boolean and null",
                     place=Place(pointer=pointer, keyword="type"),
                 )
-            if known not in types:
-                types.append(known)
-        result["type"] = types if isinstance(value, (list, tuple)) else types[0]
+            if not known:
+                return  # any value
+            if set(known) == {"type"}:
+                types += known["type"] if isinstance(known["type"], list) else [known["type"]]
+            else:
+                others.append(known)
+        types = list(dict.fromkeys(types))
+        if not others:
+            result["type"] = types if isinstance(value, (list, tuple)) or len(types) > 1 else types[0]
+            return
+        if types or len(others) > 1:
+            others = [{"anyOf": [*({"type": name} for name in types), *others]}]
+        if "anyOf" in others[0] and "anyOf" in schema:
+            raise InvalidSchemaError(
+                f"the type {value!r} stands beside anyOf",
+                hint="write the type as a part of anyOf",
+                place=Place(pointer=pointer, keyword="type"),
+            )
+        # What the type says of its parts counts where the schema does not say it itself.
+        result.update({key: part for key, part in others[0].items() if key == "type" or key not in schema})
 
     def _items(self, schema: Mapping[str, Any], result: dict[str, Any], pointer: str) -> None:
         value = schema["items"]
@@ -208,13 +251,36 @@ class _Converter:
             if isinstance(sub, Mapping):
                 if _is_true(sub.get("required")) and name not in required:
                     required.append(name)
-                if _is_true(sub.get("optional")):
+                if _is_true(sub.get("optional")) or is_optional_type(sub.get("type")):
                     optional.add(name)
         required = [name for name in required if name not in optional]
         if required or isinstance(stated, (list, tuple)):
             result["required"] = required
         elif stated is not None and not isinstance(stated, (bool, str)):
             result["required"] = copy.deepcopy(stated)
+
+
+def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema with the standard's names of keywords, without those that are null."""
+    if "type_" in schema:
+        # A protocol buffer as a dict: what was not given has its type's zero value.
+        number = schema["type_"]
+        kept = ("type_", "properties") if number in (6, "OBJECT") else ("type_",)
+        schema = {key: value for key, value in schema.items() if key in kept or value not in _ZEROS}
+        if isinstance(number, int) and 0 <= number < len(_NUMBERED):
+            schema = {**schema, "type_": _NUMBERED[number]}
+    nulls = [key for key, value in schema.items() if value is None and (key in _NEVER_NULL or key in _RENAMED)]
+    foreign = bool(nulls) or any(key in _RENAMED for key in schema)
+    if not foreign:
+        return schema
+    result: dict[str, Any] = {}
+    for key, value in schema.items():
+        name = _RENAMED.get(key, key)
+        if value is None and (name in _NEVER_NULL or key in ("default", "example")):
+            continue  # here a default of null was not given either
+        if name == key or (schema.get(name) is None and name not in result):
+            result[name] = value
+    return result
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:

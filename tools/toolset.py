@@ -84,10 +84,9 @@ class ToolSet:
         """A tool set from a list of anything that describes a tool, or from one such thing.
 
         Args:
-            sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of OpenAI,
-                Anthropic, MCP (also a whole ``tools/list`` result), Gemini, Bedrock and BFCL, JSON Schemas with a
-                title, tool objects of LangChain, CrewAI, AutoGen and MCP, TypeScript declarations as text, OpenAPI
-                documents, or another `ToolSet`.
+            sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of any provider
+                (also a whole ``tools/list`` result of MCP), JSON Schemas with a title, tool objects of agent
+                frameworks and SDKs, TypeScript declarations as text, OpenAPI documents, or another `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
 

@@ -1,0 +1,208 @@
+"""Tool dicts of every provider are read right or refused; nothing that they say of parameters is lost in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import SchemaError
+from toolgrammar.tools import Tool, ToolSet, to_json_schema
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Which."}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+CITY, DAYS = {"type": "string", "description": "Which."}, {"type": "integer"}
+
+
+def gemini(**more: Any) -> dict[str, Any]:
+    """The schema as genai's ``model_dump()`` writes it: everything that was not given is None."""
+    absent = dict.fromkeys(
+        (
+            "additional_properties", "defs", "ref", "any_of", "default", "enum", "example", "format", "items", "max_items",
+            "max_length", "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "nullable",
+            "pattern", "property_ordering", "title", "properties", "required", "description",
+        )
+    )  # fmt: skip
+    return {
+        **absent,
+        "type": "OBJECT",
+        "properties": {
+            "city": {**absent, "type": "STRING", "description": "Which."},
+            "days": {**absent, "type": "INTEGER", **more},
+        },
+        "required": ["city"],
+    }
+
+
+def proto(kind: Any, **more: Any) -> dict[str, Any]:
+    """A schema as proto-plus's ``to_dict`` writes it: what was not given is zero."""
+    zeros = {
+        "format_": "", "title": "", "description": "", "nullable": False, "enum": [], "max_items": "0", "min_items": "0",
+        "properties": {}, "required": [], "min_properties": "0", "max_properties": "0", "min_length": "0",
+        "max_length": "0", "pattern": "", "any_of": [], "property_ordering": [],
+    }  # fmt: skip
+    return {"type_": kind, **zeros, **more}
+
+
+#: Where each form is documented, or the package whose objects were dumped.
+FORMS: dict[str, Any] = {
+    "OpenAI, chat": {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA, "strict": True}},
+    "OpenAI, responses and realtime": {"type": "function", "name": "w", "description": "d", "parameters": SCHEMA, "strict": False},
+    "OpenAI, functions of 2023": {"functions": [{"name": "w", "description": "d", "parameters": SCHEMA}]},
+    "a request to OpenAI": {"model": "m", "messages": [], "tools": [{"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA}}]},
+    "Anthropic": {"name": "w", "description": "d", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}},
+    "Anthropic, typed": {"type": "custom", "name": "w", "description": "d", "input_schema": SCHEMA},
+    "MCP": {"name": "w", "title": "W", "description": "d", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}, "_meta": {}},
+    "MCP, mcp 1 model_dump()": {"name": "w", "title": None, "description": "d", "inputSchema": SCHEMA, "outputSchema": None, "icons": None, "annotations": None, "meta": None, "execution": None},
+    "Gemini": {"functionDeclarations": [{"name": "w", "description": "d", "parameters": {**SCHEMA, "type": "OBJECT", "properties": {"city": {**CITY, "type": "STRING"}, "days": {"type": "INTEGER"}}}}]},
+    "Gemini, JSON Schema": {"name": "w", "description": "d", "parametersJsonSchema": SCHEMA},
+    "genai 3.4, FunctionDeclaration.model_dump()": {"name": "w", "description": "d", "parameters": gemini(), "parameters_json_schema": None, "response": None, "response_json_schema": None, "behavior": None},
+    "genai 3.4, Tool.model_dump()": {"function_declarations": [{"name": "w", "description": "d", "parameters": gemini()}], "google_search": None, "code_execution": None},
+    "generativelanguage, numbers for types": {"name": "w", "description": "d", "behavior": 0, "parameters": proto(6, properties={"city": proto(1, description="Which."), "days": proto(3)}, required=["city"])},
+    "Vertex, names for types": {"name": "w", "description": "d", "parameters": proto("OBJECT", properties={"city": proto("STRING", description="Which."), "days": proto("INTEGER")}, required=["city"])},
+    "Cohere 1": {"name": "w", "description": "d", "parameter_definitions": {"city": {"description": "Which.", "type": "str", "required": True}, "days": {"type": "int"}}},
+    "Cohere 1, model_dump()": {"name": "w", "description": "d", "parameter_definitions": {"city": {"description": "Which.", "type": "str", "required": True}, "days": {"description": None, "type": "int", "required": None}}},
+    "Cohere 2, Mistral, watsonx": {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA}},
+    "Bedrock": {"toolConfig": {"tools": [{"toolSpec": {"name": "w", "description": "d", "inputSchema": {"json": SCHEMA}}}, {"cachePoint": {"type": "default"}}], "toolChoice": {"auto": {}}}},
+    "Ollama, model_dump()": {"type": "function", "function": {"name": "w", "description": "d", "parameters": {"type": "object", "defs": None, "items": None, "required": ["city"], "properties": {"city": {**CITY, "items": None, "enum": None}, "days": {"type": "integer", "items": None, "description": None, "enum": None}}}}},
+    "xLAM": {"name": "w", "description": "d", "parameters": {"city": {"description": "Which.", "type": "str"}, "days": {"type": "int, optional"}}},
+    "xLAM, a default": {"name": "w", "description": "d", "parameters": {"city": {"description": "Which.", "type": "str"}, "days": {"type": "int", "default": 3}}},
+    "Llama 3.1": {"name": "w", "description": "d", "parameters": {"city": {"param_type": "string", "description": "Which.", "required": True}, "days": {"param_type": "int", "required": False}}},
+    "Llama, ToolDefinition": {"tool_name": "w", "description": "d", "parameters": {"city": {"param_type": "string", "description": "Which.", "required": True, "default": None}, "days": {"param_type": "int", "description": None, "required": False, "default": None}}},
+    "Llama Stack": {"name": "w", "description": "d", "parameters": [{"name": "city", "parameter_type": "string", "description": "Which."}, {"name": "days", "parameter_type": "integer", "required": False}]},
+    "Qwen-Agent": {"name": "w", "description": "d", "parameters": [{"name": "city", "type": "string", "description": "Which.", "required": True}, {"name": "days", "type": "int"}]},
+    "BFCL": {"name": "w", "description": "d", "parameters": {**SCHEMA, "type": "dict"}, "response": {"type": "dict"}},
+    "Transformers, get_json_schema()": {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA, "return": {"type": "string"}}},
+    "smolagents": {"name": "w", "description": "d", "inputs": {"city": CITY, "days": {"type": "integer", "optional": True}}, "output_type": "string"},
+    "LangChain, tool.args": {"name": "w", "description": "d", "args": {"city": CITY, "days": {"type": "integer", "default": 3}}},
+    "required beside the parameters": {"name": "w", "description": "d", "parameters": {"type": "object", "properties": SCHEMA["properties"]}, "required": ["city"]},
+    "the schema beside the name": {"name": "w", "description": "d", **SCHEMA},
+    "JSON Schema": {"title": "w", "description": "d", **SCHEMA},
+    "pages of MCP": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "w", "description": "d", "inputSchema": SCHEMA}], "nextCursor": None}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", FORMS.values(), ids=FORMS.keys())
+def test_every_form_is_the_same_tool(source: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Parameters, their types, descriptions and which are required: the same of every provider, and nothing unread."""
+    (tool,) = ToolSet.from_any(source)
+    days = tool.parameters["properties"].get("days", {})
+    assert tool.description == "d"
+    assert {
+        **tool.parameters,
+        "properties": {**tool.parameters["properties"], "days": {k: v for k, v in days.items() if k != "default"}},
+    } == SCHEMA
+    assert ToolSet.from_any(source) == ToolSet([Tool("w", "", SCHEMA)])
+    assert caplog.records == []
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"name": "w", "params": {"city": CITY}}, "no key for parameters that is known, but params"),
+    ({"name": "w", "parameters": SCHEMA, "input_schema": SCHEMA}, "parameters under parameters and input_schema"),
+    ({"name": "w", "parameters": {"type": "object", "city": CITY}}, "'city' is no keyword"),
+    ({"name": "w", "parameters": {"city": "string"}}, "neither a JSON Schema nor a map"),
+    ({"name": "w", "parameters": {"city": CITY, "days": 3}}, "neither a JSON Schema nor a map"),
+    ({"name": "w", "parameters": [{"type": "string"}]}, "dicts with a name"),
+    ({"name": "w", "parameters": "{}"}, "not str"),
+    ({"name": "w", "inputs": {"image": {"type": "image"}}}, "unknown type 'image'"),
+    ({"name": "w", "parameters": {"f": {"type": "Callable[[float], float]"}}}, "unknown type 'Callable"),
+    ({"function_declarations": [{"name": "w"}], "google_search": {}}, "google_search: tools that run at the provider"),
+    ({"google_search": {}}, "not a tool"),
+    ({"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "w"}]}, "runs at a provider"),
+]
+
+
+@pytest.mark.parametrize(("source", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_refused(source: dict[str, Any], said: str) -> None:
+    """What is not read right is refused, with the tool and a way out."""
+    with pytest.raises(SchemaError, match=said) as caught:
+        ToolSet.from_any([source])
+    assert caught.value.hint
+    assert caught.value.place.tool == source.get("name")
+
+
+def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A key that nobody knows, beside keys that are read, is in a warning with the tool's name."""
+    ToolSet.from_any([{"name": "w", "parameters": SCHEMA, "paramters": {}, "strict": True}])
+    ToolSet.from_any([{"type": "function", "extra": 1, "function": {"name": "v"}}])
+    assert [record.message for record in caplog.records] == [
+        "tool 'w': keys that are not read: paramters",
+        "tool 'v': keys that are not read: extra",
+    ]
+
+
+def test_a_map_may_have_parameters_called_like_keywords() -> None:
+    """Parameters called ``type``, ``properties``, ``required`` or ``description`` are parameters in a map."""
+    entries = {name: {"type": "str"} for name in ("type", "properties", "required", "description", "items", "title")}
+    (tool,) = ToolSet.from_any([{"name": "w", "parameters": entries}])
+    assert tool.parameters["required"] == list(entries)
+    assert tool.parameters["properties"] == {name: {"type": "string"} for name in entries}
+
+
+#: Types as tool descriptions write them (xLAM, ToolACE, Cohere 1), and what they are.
+TYPES: list[tuple[str, Any]] = [
+    ("str", {"type": "string"}),
+    ("str, optional", {"type": "string"}),
+    ("List[int]", {"type": "array", "items": {"type": "integer"}}),
+    ("list[str]", {"type": "array", "items": {"type": "string"}}),
+    ("typing.List[float], optional", {"type": "array", "items": {"type": "number"}}),
+    ("Dict[str, Any]", {"type": "object", "additionalProperties": {}}),
+    ("Dict[str, List[bool]]", {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}}),
+    ("Optional[str]", {"type": ["string", "null"]}),
+    ("int | None", {"type": ["integer", "null"]}),
+    ("Union[int, str]", {"type": ["integer", "string"]}),
+    ("int or str", {"type": ["integer", "string"]}),
+    ("List[Union[int, List[str]]]", {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]}}),
+    ("Optional[List[int]]", {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]}),
+    ("Tuple[int, ...]", {"type": "array", "items": {"type": "integer"}}),
+    ("Tuple[int, str]", {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False, "minItems": 2}),
+    ("Literal['a', 1, None]", {"enum": ["a", 1, None]}),
+    ("set", {"type": "array"}),
+    ("Any", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "schema"), TYPES, ids=[name for name, _ in TYPES])
+def test_types(name: str, schema: dict[str, Any]) -> None:
+    """A type in Python's words is the schema that it stands for; reading it again changes nothing."""
+    assert to_json_schema({"type": name, "description": "d"}) == {**schema, "description": "d"}
+    assert to_json_schema(schema) == schema
+
+
+def test_what_a_schema_says_itself_wins_over_its_type() -> None:
+    """Of ``List[str]`` beside ``items`` the ``items`` count; beside ``anyOf`` a union cannot be read."""
+    assert to_json_schema({"type": "List[str]", "items": {"enum": ["a"]}}) == {
+        "type": "array",
+        "items": {"enum": ["a"]},
+    }
+    with pytest.raises(SchemaError, match="beside anyOf"):
+        to_json_schema({"type": "Union[int, List[str]]", "anyOf": [{}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 900,
+        "[" * 900,
+        "List[" * 150 + "int" + "]" * 150,
+        "a.b.c",
+        "f(x)",
+        "1",
+        "x if y else z",
+        "List[int",
+        "lambda: 0",
+        "\x00",
+        "List[()]",
+    ],
+)
+def test_no_type(text: str) -> None:
+    """A text that is no type is refused or read, and never run."""
+    try:
+        to_json_schema({"type": text})
+    except SchemaError:
+        assert "List[int]" not in text
+    else:
+        assert text.startswith("List[List[")

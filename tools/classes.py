@@ -1,0 +1,126 @@
+"""Classes as tools: a call builds an instance of a Pydantic model, a dataclass or a typed dict."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import typing_extensions
+from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
+from pydantic.errors import PydanticUserError
+
+from ..core.errors import Place, SchemaError
+from .functions import ArgumentsJsonSchema
+from .tool import Tool
+from .typed_dicts import readable
+
+
+def tool_from_class(cls: type[Any]) -> Tool:
+    """Return a tool whose call builds an instance of a class: a Pydantic model, dataclass or typed dict.
+
+    Raises:
+        SchemaError: another kind of class, or a field without a JSON Schema.
+    """
+    name = cls.__name__
+    if typing_extensions.is_typeddict(cls):
+        return Tool(name, _class_doc(cls), _schema_of(cls, name), model=cls)
+    if issubclass(cls, dict):
+        raise _not_a_tool(name, "a dict class says nothing about its keys", "use a TypedDict")
+    if issubclass(cls, BaseModel):
+        return _from_model(cls)
+    if _is_pydantic_v1(cls):
+        schema: dict[str, Any] = dict(cls.schema(by_alias=True))
+        description = schema.pop("description", "")
+        return Tool(name, description, {"$schema": "http://json-schema.org/draft-07/schema#", **schema}, model=cls)
+    if dataclasses.is_dataclass(cls):
+        return Tool(name, _class_doc(cls), _schema_of(cls, name), model=cls)
+    raise _not_a_tool(name, "the class has no schema", "use a Pydantic model, a dataclass, a TypedDict or a function")
+
+
+def parameters_of(source: Any, name: str) -> Any:
+    """Return the parameters of a class or a schema; the class's own description is not the tool's."""
+    if not inspect.isclass(source):
+        return source
+    schema = dict(tool_from_class(source).parameters)
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return schema
+
+
+def _from_model(cls: type[BaseModel]) -> Tool:
+    name = cls.__name__
+    try:
+        schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
+    except PydanticUserError as error:
+        culprit = next((field for field, info in cls.model_fields.items() if not _has_schema(info.annotation)), None)
+        reason = str(error).splitlines()[0]
+        raise _not_a_tool(name, reason, "give the field a JSON-like type", culprit) from error
+    for field, info in cls.model_fields.items():
+        first = getattr(info.validation_alias, "choices", [info.validation_alias])[0]
+        if isinstance(first, AliasPath):
+            raise _not_a_tool(
+                name,
+                "its alias is a path into the data, which Pydantic's schema does not show",
+                "nest a model, or put a plain alias first in AliasChoices",
+                field,
+            )
+    root = schema.get("$defs", {}).get(name, {}) if "$ref" in schema else schema  # recursive models refer to themselves
+    if issubclass(cls, RootModel) and not _is_object(schema):
+        raise _not_a_tool(
+            name, "its root is no object, and arguments always are", "give a model with a field for the value", "root"
+        )
+    return Tool(name, root.get("description", ""), schema, model=cls)
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    """Return whether every value of a Pydantic schema is an object, as far as that is written at its root."""
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in schema:
+            definitions = {"$defs": schema.get("$defs", {})}
+            return all(_is_object({**definitions, **part}) for part in schema[keyword])
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        target = schema.get("$defs", {}).get(reference.rsplit("/", 1)[-1], {})
+        return bool(target.get("type") == "object")
+    return schema.get("type") == "object"
+
+
+def _schema_of(cls: type[Any], name: str) -> dict[str, Any]:
+    """Return the schema of a dataclass or typed dict."""
+    try:
+        return TypeAdapter(readable(cls)).json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
+    except PydanticUserError as error:
+        culprit = None
+        try:
+            hints = typing_extensions.get_type_hints(cls, include_extras=True)
+            culprit = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
+        except NameError:
+            pass
+        raise _not_a_tool(name, str(error).splitlines()[0], "give the field a JSON-like type", culprit) from error
+
+
+def _class_doc(cls: type[Any]) -> str:
+    doc = inspect.getdoc(cls) or ""
+    # dataclasses write their own signature as docstring when there is none
+    return "" if doc.startswith((f"{cls.__name__}(", "dict() ->")) else doc
+
+
+def _is_pydantic_v1(cls: type[Any]) -> bool:
+    return any(base.__module__ == "pydantic.v1.main" for base in cls.__mro__)
+
+
+def _has_schema(annotation: Any) -> bool:
+    # In a list, since an adapter takes no configuration for what has its own.
+    container: Any = list
+    try:
+        TypeAdapter(container[readable(annotation)], config={"arbitrary_types_allowed": True}).json_schema()
+    except PydanticUserError:
+        return False
+    return True
+
+
+def _not_a_tool(name: str, reason: str, hint: str, field: str | None = None) -> SchemaError:
+    place = Place(tool=name, parameter=field)
+    return SchemaError(f"cannot make a tool of the class {name}: {reason}", hint=hint, place=place)

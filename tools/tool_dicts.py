@@ -1,0 +1,299 @@
+"""Tool dicts of providers, agent frameworks and data sets, and JSON Schemas with a title, as tools.
+
+Providers differ in what they wrap around a tool, in what they call its parameters, and in how these are written: as a
+JSON Schema, as a map from names to types, or as a list. Here is one table for each.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..core.errors import Place, SchemaError
+from .dialects import is_type_name
+from .tool import Tool
+from .type_names import is_optional_type
+
+_logger = logging.getLogger("toolgrammar.tools")
+
+#: Keys of a whole tool inside of a dict: OpenAI and its likes, Bedrock.
+_WRAPPERS = ("function", "toolSpec", "tool_spec")
+#: Keys of a list of tools: MCP's result and Bedrock's ``toolConfig``, Gemini, requests to OpenAI of 2023.
+_LISTS = ("tools", "function_declarations", "functionDeclarations", "functions")
+#: What says how the other keys are meant, beside a list of tools.
+_BESIDE_LISTS = frozenset(
+    {"nextCursor", "next_cursor", "_meta", "meta", "ttlMs", "cacheScope", "resultType", "toolChoice", "tool_choice"}
+)
+#: Keys of the parameters -> whether a parameter in a map or list that does not say so is required.
+_PARAMETERS = {
+    "parameters": True,  # OpenAI, Gemini, Mistral, Cohere 2, Ollama, BFCL, xLAM, Llama, Hermes, Qwen-Agent, watsonx
+    "input_schema": True,  # Anthropic
+    "inputSchema": True,  # MCP, Bedrock
+    "parameters_json_schema": True,  # Gemini
+    "parametersJsonSchema": True,
+    "parameter_definitions": False,  # Cohere 1
+    "parameterDefinitions": False,
+    "inputs": True,  # smolagents
+    "args": True,  # LangChain's and DSPy's tools
+    "arguments": True,  # Granite
+    "args_schema": True,
+}
+_NAMES = ("name", "tool_name")
+#: Keys that say nothing about which calls are valid.
+_OTHERS = frozenset(
+    {
+        *_NAMES, "type", "description", "desc", "title", "annotations", "strict", "required", "id", "icons", "_meta",
+        "meta", "metadata", "execution", "output_schema", "outputSchema", "output_type", "response",
+        "response_json_schema",
+        "responseJsonSchema", "return", "returns", "behavior", "cache_control", "cachePoint", "defer_loading",
+        "allowed_callers", "input_examples", "eager_input_streaming", "requireConfirmation", "$schema",
+    }
+)  # fmt: skip
+#: Keywords that only a JSON Schema has, and what their values are. A map of parameters has maps as values.
+_MARKS: dict[str, Callable[[Any], bool]] = {
+    "type": lambda value: isinstance(value, (str, list, tuple, int)),
+    "type_": lambda value: isinstance(value, (str, int)),
+    "properties": lambda value: (
+        isinstance(value, Mapping) and all(isinstance(each, (Mapping, bool)) for each in value.values())
+    ),
+    "required": lambda value: isinstance(value, (list, tuple)),
+    "$ref": lambda value: isinstance(value, str),
+    "ref": lambda value: isinstance(value, str),
+    **dict.fromkeys(
+        ("anyOf", "oneOf", "allOf", "any_of", "one_of", "all_of"), lambda value: isinstance(value, (list, tuple))
+    ),
+    "additionalProperties": lambda value: isinstance(value, bool),
+    "$schema": lambda value: isinstance(value, str),
+    "description": lambda value: isinstance(value, str),
+    "title": lambda value: isinstance(value, str),
+    "$defs": lambda value: isinstance(value, Mapping),
+}
+#: Keywords whose value is a schema, a map of schemas, or data that looks like one.
+_OF_SCHEMAS = frozenset(
+    {
+        "properties", "patternProperties", "$defs", "definitions", "defs", "dependentSchemas", "dependencies", "items",
+        "not", "if", "then", "else", "additionalProperties", "additional_properties", "propertyNames", "contains",
+        "unevaluatedProperties", "default", "example", "const", "dependentRequired", "discriminator",
+    }
+)  # fmt: skip
+
+
+def tools_from_dict(source: Mapping[str, Any], class_schema: Callable[[Any, str], Any]) -> list[Tool]:
+    """Return the tools in a dict of any provider, or the one that a JSON Schema with a ``title`` is.
+
+    Args:
+        source: the dict. Keys whose value is None are as if they were not there.
+        class_schema: gives the schema of a class that stands where a schema is expected, for a tool's name.
+
+    Raises:
+        SchemaError: a tool that runs at a provider (``{"type": "web_search"}``), a dict whose parameters cannot be
+            found or read, or no tool at all; names the tool and the key.
+    """
+    source = {key: value for key, value in source.items() if value is not None}
+    for key in _WRAPPERS:
+        inner = source.get(key)
+        if isinstance(inner, Mapping) and _name_of(inner) is not None:
+            _warn_of_unknown([other for other in source if other not in _WRAPPERS], _name_of(inner))
+            return tools_from_dict(inner, class_schema)
+    if set(source) == {"cachePoint"}:
+        return []  # Bedrock: where the prompt may be cached
+    name = _name_of(source)
+    schema_keys = [key for key in _PARAMETERS if key in source]
+    kind = source.get("type")
+    if not schema_keys and isinstance(kind, str) and kind != "function" and not is_type_name(kind):
+        raise SchemaError(
+            f"a tool of type {kind!r} runs at a provider or takes free text; it has no schema that a call could follow",
+            hint="give a function with a schema instead",
+            place=Place(tool=kind if name is None else name),
+        )
+    title = source.get("title")
+    if name is not None and not ("properties" in source and isinstance(title, str) and not schema_keys):
+        return [_named(source, name, schema_keys, class_schema)]
+    if isinstance(title, str) and _looks_like_schema(source):
+        body = {key: value for key, value in source.items() if key not in ("title", "description")}
+        return [Tool(title, _text(source.get("description")), body)]
+    if _looks_like_schema(source):
+        raise SchemaError("a JSON Schema without a title has no name to be called by", hint='add "title"')
+    raise SchemaError(
+        f"a dict with the keys {sorted(map(str, source))} is not a tool",
+        hint='for example {"name": ..., "description": ..., "parameters": {"type": "object", ...}}',
+    )
+
+
+def list_in(source: Mapping[str, Any]) -> list[Any] | None:
+    """Return the list of tools that a dict holds, None if it holds none.
+
+    Raises:
+        SchemaError: beside the list stand tools that run at the provider.
+    """
+    if _name_of(source) is not None:
+        return None
+    for key in ("result", "toolConfig"):  # the response of an MCP server as it came; Bedrock
+        if isinstance(source.get(key), Mapping) and (key != "result" or "jsonrpc" in source):
+            return list_in(source[key])
+    given = {key: value for key, value in source.items() if value is not None}
+    lists = [key for key in _LISTS if isinstance(given.get(key), (list, tuple))]
+    if not lists:
+        return None
+    others = sorted(str(key) for key in given if key not in lists and key not in _BESIDE_LISTS)
+    if "functions" not in lists and "tools" not in lists and others:
+        raise SchemaError(
+            f"beside {lists[0]} the dict has {', '.join(others)}: tools that run at the provider",
+            hint="give functions with schemas only",
+            place=Place(pointer=f"/{others[0]}"),
+        )
+    return [tool for key in lists for tool in given[key]]
+
+
+def parameter_map(entries: Mapping[str, Any], tool: str, *, required: bool = True) -> dict[str, Any]:
+    """Return a map from names to types as the schema of an object.
+
+    A parameter is optional if it says so (``required``, ``optional``, ``nullable``, a type like ``str, optional``) or
+    has a default.
+
+    Args:
+        entries: for each parameter a schema of some dialect.
+        tool: the tool's name, for errors.
+        required: whether a parameter that says nothing of it is required.
+    """
+    needed = []
+    for name, entry in entries.items():
+        if not isinstance(entry, Mapping):
+            raise SchemaError(
+                f"a parameter is described by a dict, not by {type(entry).__name__}",
+                hint='for example {"type": "string", "description": ...}',
+                place=Place(tool=tool, parameter=str(name)),
+            )
+        stated = entry.get("required")
+        if isinstance(stated, (bool, str)):
+            if str(stated).lower() == "true":
+                needed.append(name)
+            continue
+        types = (entry.get(key) for key in ("type", "param_type", "parameter_type"))
+        optional = (
+            str(entry.get("optional")).lower() == "true"
+            or entry.get("nullable") is True
+            or entry.get("default") is not None
+            or any(map(is_optional_type, types))
+        )
+        if required and not optional:
+            needed.append(name)
+    return {"type": "object", "properties": dict(entries), **({"required": needed} if needed else {})}
+
+
+def _named(source: Mapping[str, Any], name: str, keys: list[str], class_schema: Callable[[Any, str], Any]) -> Tool:
+    """Return the tool that a dict with a name describes."""
+    if len(keys) > 1:
+        raise SchemaError(
+            f"the dict has parameters under {' and '.join(keys)}", hint="keep one of them", place=Place(tool=name)
+        )
+    rest = {key: value for key, value in source.items() if key not in keys and key not in _OTHERS}
+    if keys:
+        schema = _schema(source[keys[0]], keys[0], name, class_schema)
+    elif isinstance(source.get("properties"), Mapping):  # the schema beside the name
+        schema = {key: source[key] for key in source if key not in (*_NAMES, "description", "title", "strict")}
+        rest = {}
+    else:
+        schema = None
+        unread = sorted(key for key, value in rest.items() if isinstance(value, (Mapping, list, tuple)))
+        if unread:
+            raise SchemaError(
+                f"the dict has no key for parameters that is known, but {', '.join(unread)}",
+                hint=f"put the parameters' schema under one of {', '.join(_PARAMETERS)}",
+                place=Place(tool=name, pointer=f"/{unread[0]}"),
+            )
+    _warn_of_unknown(rest, name)
+    required = source.get("required")
+    if keys and isinstance(required, (list, tuple)) and isinstance(schema, Mapping):
+        schema = {**schema, "required": [*required]} if "required" not in schema else schema
+    description = _text(source.get("description")) or _text(source.get("desc"))
+    return Tool(name, description, schema, **about(source))
+
+
+def _schema(value: Any, key: str, tool: str, class_schema: Callable[[Any, str], Any]) -> Any:
+    """Return parameters as a schema, whatever form they are in."""
+    if inspect.isclass(value):
+        return class_schema(value, tool)
+    if isinstance(value, (list, tuple)):
+        return _parameter_list(value, tool)
+    if not isinstance(value, Mapping):
+        return value
+    if set(value) == {"json"} and isinstance(value["json"], Mapping):  # Bedrock wraps the schema once more
+        return value["json"]
+    given = {name: each for name, each in value.items() if each is not None}
+    marks = [name for name, each in given.items() if name in _MARKS and _MARKS[name](each)]
+    if given and not marks and all(isinstance(each, Mapping) for each in given.values()):
+        return parameter_map(given, tool, required=_PARAMETERS[key])
+    if marks or not given:
+        stranger = next(
+            (name for name, each in given.items() if name not in _OF_SCHEMAS and _is_parameter(name, each)), None
+        )
+        if stranger is not None:
+            raise SchemaError(
+                f"{stranger!r} is no keyword of JSON Schema",
+                hint='put the parameters under "properties"',
+                place=Place(tool=tool, parameter=stranger, pointer=f"/{stranger}"),
+            )
+        return value
+    raise SchemaError(
+        f"{key} is neither a JSON Schema nor a map of parameters: it has {', '.join(sorted(map(str, given)))}",
+        hint='for example {"type": "object", "properties": {...}}',
+        place=Place(tool=tool, pointer=f"/{key}"),
+    )
+
+
+def _is_parameter(name: str, value: Any) -> bool:
+    """Return whether a key and its dict describe a parameter."""
+    types = ("type", "type_", "param_type", "parameter_type", "$ref")
+    return (
+        not name.startswith("x-")
+        and isinstance(value, Mapping)
+        and any(isinstance(value.get(key), str) for key in types)
+    )
+
+
+def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:
+    """Return a list of parameters, each with its name, as the schema of an object (Qwen-Agent, Llama Stack)."""
+    named: dict[str, Any] = {}
+    required = False
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise SchemaError(
+                "a list of parameters holds dicts with a name",
+                hint='for example {"name": "city", "type": "string", "required": True}',
+                place=Place(tool=tool, pointer=f"/parameters/{index}"),
+            )
+        named[entry["name"]] = {key: value for key, value in entry.items() if key != "name"}
+        required = required or "parameter_type" in entry  # Llama Stack's are required unless they say otherwise
+    return parameter_map(named, tool, required=required)
+
+
+def about(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a tool says of itself beside its schema, as keyword arguments of `Tool`."""
+    annotations, output = source.get("annotations"), source.get("outputSchema") or source.get("output_schema")
+    annotations = {k: v for k, v in annotations.items() if v is not None} if isinstance(annotations, Mapping) else {}
+    return {
+        "title": _text(source.get("title")) or _text(annotations.get("title")),
+        "output_schema": dict(output) if isinstance(output, Mapping) else None,
+        "annotations": annotations,
+    }
+
+
+def _warn_of_unknown(keys: Iterable[str], tool: str | None) -> None:
+    unknown = sorted(str(key) for key in keys if key not in _OTHERS)
+    if unknown:
+        _logger.warning("tool %r: keys that are not read: %s", tool, ", ".join(unknown))
+
+
+def _name_of(source: Mapping[str, Any]) -> str | None:
+    return next((source[key] for key in _NAMES if isinstance(source.get(key), str)), None)
+
+
+def _looks_like_schema(source: Mapping[str, Any]) -> bool:
+    return any(key in source for key in ("properties", "$ref", "anyOf", "oneOf", "allOf", "type", "$defs"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

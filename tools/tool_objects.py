@@ -1,0 +1,315 @@
+"""Tool objects of agent frameworks and SDKs as tools, told by their attributes: no framework is imported.
+
+Each recogniser takes an object and returns its tools, or None if the object is not of its kind. The schema is the
+object's full one, not what the framework would send; where the object carries something to run, the tool runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..core.errors import Place, SchemaError
+from .classes import parameters_of
+from .tool import Tool
+from .tool_dicts import about, list_in, parameter_map, tools_from_dict
+
+_ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
+
+Recogniser = Callable[[Any], "list[Tool] | None"]
+
+
+def _langchain(source: Any) -> list[Tool] | None:
+    """LangChain's ``BaseTool``: injected arguments are left out of ``tool_call_schema``."""
+    name = _name(source)
+    if name is None or not hasattr(source, "tool_call_schema"):
+        return None
+    description = _text(getattr(source, "description", ""))
+    if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
+        # A tool of one text: LangChain itself gives the model this schema.
+        return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke))]
+    only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
+    run = _of_dict(source.ainvoke if only_async else source.invoke)
+    return [Tool(name, description, parameters_of(source.tool_call_schema, name), function=run)]
+
+
+def _crewai(source: Any) -> list[Tool] | None:
+    """CrewAI's ``BaseTool``."""
+    name = _name(source)
+    if name is None or not hasattr(source, "args_schema"):
+        return None
+    schema = parameters_of(source.args_schema, name)
+    return [Tool(name, _text(getattr(source, "description", "")), schema, function=getattr(source, "run", None))]
+
+
+def _autogen(source: Any) -> list[Tool] | None:
+    """AutoGen's ``BaseTool``. The token that a call wants is made by the package that the tool came with."""
+    name = _name(source)
+    if name is None or not callable(getattr(source, "args_type", None)):
+        return None
+    token = getattr(sys.modules.get("autogen_core"), "CancellationToken", None)
+    run = None
+    if token is not None and callable(getattr(source, "run_json", None)):
+
+        async def run(**arguments: Any) -> Any:
+            cancellation = token()
+            try:
+                return await source.run_json(arguments, cancellation)
+            except asyncio.CancelledError:
+                cancellation.cancel()
+                raise
+
+    schema = parameters_of(source.args_type(), name)
+    return [Tool(name, _text(getattr(source, "description", "")), schema, function=run)]
+
+
+def _mcp(source: Any) -> list[Tool] | None:
+    """A ``Tool`` of the ``mcp`` package (1 or 2), or a function tool of Anthropic's, which has a ``call``."""
+    name = _name(source)
+    key = next((k for k in ("inputSchema", "input_schema") if isinstance(getattr(source, k, None), Mapping)), None)
+    if name is None or key is None:
+        return None
+    said = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
+    call = getattr(source, "call", None)
+    run = _of_dict(call) if callable(call) else None
+    description = _text(getattr(source, "description", ""))
+    return [Tool(name, description, dict(getattr(source, key)), function=run, **about(said))]
+
+
+def _smolagents(source: Any) -> list[Tool] | None:
+    """Smolagents' ``Tool``: a map of inputs, of which those that are ``nullable`` may be left out."""
+    name, inputs = _name(source), getattr(source, "inputs", None)
+    if name is None or not isinstance(inputs, Mapping) or not callable(getattr(source, "forward", None)):
+        return None
+    schema = parameter_map(inputs, name)
+    return [
+        Tool(name, _text(getattr(source, "description", "")), schema, function=source if callable(source) else None)
+    ]
+
+
+def _llama_index(source: Any) -> list[Tool] | None:
+    """LlamaIndex's ``BaseTool``: a ``metadata`` with the schema, and an output with the raw value."""
+    metadata: Any = getattr(source, "metadata", None)
+    name = _name(metadata)
+    if name is None or not hasattr(metadata, "fn_schema"):
+        return None
+    schema = metadata.fn_schema
+    schema = metadata.get_parameters_dict() if schema is None else parameters_of(schema, name)
+    only_async = inspect.iscoroutinefunction(getattr(source, "real_fn", None)) or not hasattr(source, "call")
+    if getattr(source, "requires_context", False) is True:
+        run = None  # it runs inside of a workflow only
+    elif only_async:
+
+        async def run(**arguments: Any) -> Any:
+            return _raw(await source.acall(**arguments))
+
+    else:
+
+        def run(**arguments: Any) -> Any:
+            return _raw(source.call(**arguments))
+
+    return [Tool(name, _text(metadata.description), schema, function=run)]
+
+
+def _raw(output: Any) -> Any:
+    """Return the value inside of LlamaIndex's ``ToolOutput``."""
+    return getattr(output, "raw_output", output)
+
+
+def _dspy(source: Any) -> list[Tool] | None:
+    """DSPy's ``Tool``: the schema of each argument, without a default if it is required."""
+    name, arguments = _name(source), getattr(source, "args", None)
+    if name is None or not isinstance(arguments, Mapping) or not hasattr(source, "arg_types"):
+        return None
+    needed = [key for key, schema in arguments.items() if not isinstance(schema, Mapping) or "default" not in schema]
+    schema = {"type": "object", "properties": dict(arguments), **({"required": needed} if needed else {})}
+    run = source.acall if inspect.iscoroutinefunction(getattr(source, "func", None)) else source
+    return [Tool(name, _text(getattr(source, "desc", "")), schema, function=run if callable(run) else None)]
+
+
+def _pydantic_ai(source: Any) -> list[Tool] | None:
+    """Pydantic AI's ``Tool``; one that takes the context of a run cannot be called outside of it."""
+    name = _name(source)
+    made: Any = getattr(source, "function_schema", None)
+    if name is None or not isinstance(getattr(made, "json_schema", None), Mapping):
+        return None
+
+    async def run(**arguments: Any) -> Any:
+        return await made.call(made.validator.validate_python(arguments), None)
+
+    function = None if getattr(source, "takes_ctx", True) else run
+    return [Tool(name, _text(getattr(source, "description", "")), dict(made.json_schema), function=function)]
+
+
+def _openai_agents(source: Any) -> list[Tool] | None:
+    """``FunctionTool`` of OpenAI's Agents SDK. The context of a call is made by the package that the tool came with."""
+    name, schema = _name(source), getattr(source, "params_json_schema", None)
+    if name is None or not isinstance(schema, Mapping):
+        return None
+    make: Any = getattr(sys.modules.get("agents.tool_context"), "ToolContext", None)
+    run = None
+    if make is not None and callable(getattr(source, "on_invoke_tool", None)):
+
+        async def run(**arguments: Any) -> Any:
+            text = json.dumps(arguments, ensure_ascii=False)
+            context = make(context=None, tool_name=name, tool_call_id="call", tool_arguments=text)
+            return await source.on_invoke_tool(context, text)
+
+    return [Tool(name, _text(getattr(source, "description", "")), dict(schema), function=run)]
+
+
+def _definition(source: Any) -> list[Tool] | None:
+    """Pydantic AI's ``ToolDefinition``: a schema and nothing to run."""
+    name, schema = _name(source), getattr(source, "parameters_json_schema", None)
+    if name is None or not isinstance(schema, Mapping) or isinstance(source, BaseModel):
+        return None
+    return [Tool(name, _text(getattr(source, "description", "")), dict(schema))]
+
+
+def _adk(source: Any) -> list[Tool] | None:
+    """The Agent Development Kit's ``BaseTool``, which declares itself as Gemini's ``FunctionDeclaration``."""
+    name = _name(source)
+    if name is None or not callable(getattr(source, "_get_declaration", None)):
+        return None
+    declaration = source._get_declaration()
+    if declaration is None:
+        raise SchemaError(
+            "the tool runs at a provider; it has no schema that a call could follow",
+            hint="give a function with a schema instead",
+            place=Place(tool=name),
+        )
+    (tool,) = _each(declaration)
+
+    async def run(**arguments: Any) -> Any:
+        return await source.run_async(args=arguments, tool_context=None)
+
+    return [Tool(tool.name, tool.description, tool.parameters, function=run)]
+
+
+def _agno(source: Any) -> list[Tool] | None:
+    """Agno's ``Function``: one of a toolkit gets its schema only once it is processed; a copy is."""
+    name = _name(source)
+    if name is None or not hasattr(source, "entrypoint") or not hasattr(source, "skip_entrypoint_processing"):
+        return None
+    if source.entrypoint is not None and not source.skip_entrypoint_processing:
+        source = source.model_copy()
+        source.process_entrypoint()
+    return [Tool(name, _text(source.description), dict(source.parameters), function=source.entrypoint)]
+
+
+def _with_parameters(source: Any) -> list[Tool] | None:
+    """An object with a schema and a function: Haystack's ``Tool``, FastMCP's, Qwen-Agent's."""
+    name, parameters = _name(source), getattr(source, "parameters", None)
+    if name is None or not isinstance(parameters, (Mapping, list)) or hasattr(source, "parameters_json_schema"):
+        return None
+    description = _text(getattr(source, "description", ""))
+    (tool,) = tools_from_dict({"name": name, "description": description, "parameters": parameters}, parameters_of)
+    run: Any = None
+    if callable(getattr(source, "invoke", None)):
+        run = source.invoke
+        if getattr(source, "function", True) is None and callable(getattr(source, "invoke_async", None)):
+            run = source.invoke_async
+    elif callable(getattr(source, "fn", None)):
+        run = source.fn
+    elif callable(getattr(source, "call", None)):  # Qwen-Agent's takes the arguments as JSON text
+
+        def run(**arguments: Any) -> Any:
+            return source.call(json.dumps(arguments, ensure_ascii=False))
+
+    return [Tool(name, description, tool.parameters, function=run)]
+
+
+def _collection(source: Any) -> list[Tool] | None:
+    """An object that holds tools by name: LangGraph's ``ToolNode``, Agno's ``Toolkit``, Pydantic AI's toolsets."""
+    by_name: dict[str, Any] = {}
+    for key in ("tools_by_name", "functions", "async_functions", "tools"):
+        part = getattr(source, key, None)
+        if isinstance(part, Mapping) and part and all(isinstance(each, str) for each in part):
+            by_name = {**part, **by_name}
+    if not by_name or isinstance(source, Mapping):
+        return None
+    return [tool for each in by_name.values() for tool in _each(each)]
+
+
+def _each(source: Any) -> list[Tool]:
+    tools = recognise(source)
+    if tools is None:
+        raise SchemaError(f"cannot make a tool of a {type(source).__name__}", hint="give the tools one by one")
+    return tools
+
+
+def _model(source: Any) -> list[Tool] | None:
+    """A Pydantic object of an SDK, by the dict that it stands for: genai's, Ollama's, Cohere's tools."""
+    if not isinstance(source, BaseModel):
+        return None
+    listed = getattr(source, "tools", None)
+    if isinstance(listed, list):
+        return [tool for each in listed for tool in _each(each)]
+    said = source.model_dump(mode="json", by_alias=True, exclude_none=True)
+    listed = list_in(said)
+    if listed is not None:
+        return [tool for each in listed for tool in tools_from_dict(each, parameters_of)]
+    return tools_from_dict(said, parameters_of)
+
+
+#: In this order: an object of a later kind may have the attributes of an earlier one, not the other way round.
+RECOGNISERS: tuple[Recogniser, ...] = (
+    _langchain,
+    _crewai,
+    _autogen,
+    _mcp,
+    _smolagents,
+    _llama_index,
+    _dspy,
+    _pydantic_ai,
+    _openai_agents,
+    _definition,
+    _agno,
+    _adk,
+    _with_parameters,
+    _collection,
+    _model,
+)
+
+
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tools that a framework's object holds, None if it is of no known kind.
+
+    Raises:
+        SchemaError: it is of a known kind, and cannot be a tool; names the tool and the reason.
+    """
+    for recogniser in RECOGNISERS:
+        tools = recogniser(source)
+        if tools is not None:
+            return tools
+    return None
+
+
+def _of_dict(call: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+    """Return a function of one dict as a function of keyword arguments; async if it is."""
+    if inspect.iscoroutinefunction(call):
+
+        async def arun(**arguments: Any) -> Any:
+            return await call(arguments)
+
+        return arun
+
+    def run(**arguments: Any) -> Any:
+        return call(arguments)
+
+    return run
+
+
+def _name(source: Any) -> str | None:
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
