@@ -104,6 +104,8 @@ class ArrayLowering:
         layout = self._layouts.get(arrays)
         if layout is None:
             layout = self._layouts[arrays] = _Layout(self._bounded(arrays) if arrays.unique else arrays)
+            if arrays.unique:
+                self._special(layout)  # raises its errors before anything is written
         arrays = layout.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
@@ -197,7 +199,7 @@ class ArrayLowering:
         excluded: frozenset[str] = _NONE
         alone: Iterable[str] = heads
         if layout.arrays.unique:
-            excluded = place.special if place.written is None else place.written
+            excluded = place.special | (place.written or _NONE)
             alone = {*self._special(layout), *heads}.difference(excluded)
         choices = [(value, self._after(place, value, found, frozenset(heads.get(value, _NONE)))) for value in alone]
         others = lowering.without(goal, excluded.union(alone))
@@ -228,8 +230,15 @@ class ArrayLowering:
                 items = [canonical(item) for item in spelling.items_before(before.text())]
             return self._items(layout, count, found, frozenset(items), special, _NONE)
 
-        static = self._items(layout, count, found, None, special, _NONE)
-        return self.nodes.dynamic(("item", layout, count, found, special), static, resolve, BEYOND)
+        # As long as items are needed, what is known to be written is not planned once more: else items that look short
+        # would be planned, and turn out to be longer, again and again.
+        arrays = layout.arrays
+        needed = count < arrays.least or any(
+            number < each.least for number, each in zip(found, arrays.contains, strict=True)
+        )
+        written = place.written if needed else None
+        static = self._items(layout, count, found, written, special, _NONE)
+        return self.nodes.dynamic(("item", layout, count, found, special, written), static, resolve, BEYOND)
 
     # -- whether enough values are left ------------------------------------------------------------------------
 
@@ -261,12 +270,7 @@ class ArrayLowering:
         bound = self.bound(arrays)
         if not bound:
             return _NONE
-        goals: dict[Goal, None] = {}
-        for index in range(fixed(arrays) + 1):
-            goal = self.goal(arrays, index)
-            for found in product(*({0, max(each.least - 1, 0), each.most or 0} for each in arrays.contains)):
-                for asked, _ in self.counted(arrays, index, found):
-                    goals[(*goal, *asked)] = None
+        goals = self.goals(arrays)
         if len(goals) == 1:
             return _NONE
         few: frozenset[str] = _NONE
@@ -281,6 +285,16 @@ class ArrayLowering:
             if special <= few:
                 return few
             few = special | few
+
+    def goals(self, arrays: Arrays) -> tuple[Goal, ...]:
+        """Return everything that may be asked of an item, wherever it is."""
+        found: dict[Goal, None] = {}
+        for index in range(fixed(arrays) + 1):
+            goal = self.goal(arrays, index)
+            for counts in product(*({0, max(each.least - 1, 0), each.most or 0} for each in arrays.contains)):
+                for asked, _ in self.counted(arrays, index, counts):
+                    found.update({(*goal, *asked): None})
+        return tuple(found)
 
     def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
         supply = self.lowering.values.of(goal, bound)

@@ -16,6 +16,7 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from ..language.nodes import Nodes
+from .explore import explore
 from .identity import canonical
 from .lower import Lowering
 from .normalise import Normaliser
@@ -54,6 +55,7 @@ class CompiledSchema:
         if lowering is None:
             nodes.weight += LOWERING_BYTES + ENTRY_BYTES * self.document.entries
             lowering = nodes.builders[handle] = self._lowering(nodes)
+            explore(lowering)
         root: int = lowering.root()
         return root
 
@@ -69,7 +71,12 @@ class CompiledSchema:
         from .unsatisfiable import unsatisfiable
 
         nodes = Nodes()
-        return unsatisfiable(self._lowering(nodes), nodes)
+        lowering = self._lowering(nodes)
+        try:
+            return unsatisfiable(lowering, nodes)
+        finally:  # they know one another
+            lowering.release()
+            nodes.clear()
 
     @cached_property
     def is_surely_satisfiable(self) -> bool:

@@ -152,7 +152,7 @@ def judge(schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally
 
 
 def _pythonic(schema: Any) -> Any:
-    """Return a schema whose patterns mean in Python what they mean in ECMA-262: ``$`` is the very end."""
+    """Return a schema whose patterns mean in Python what they mean in ECMA-262."""
     if isinstance(schema, list):
         return [_pythonic(item) for item in schema]
     if not isinstance(schema, dict):
@@ -162,12 +162,17 @@ def _pythonic(schema: Any) -> Any:
         if word in ("const", "enum"):
             found[word] = value
         elif word == "pattern" and isinstance(value, str):
-            found[word] = value.replace("$", r"\Z")
+            found[word] = _pattern(value)
         elif word == "patternProperties":
-            found[word] = {name.replace("$", r"\Z"): _pythonic(item) for name, item in value.items()}
+            found[word] = {_pattern(name): _pythonic(item) for name, item in value.items()}
         else:
             found[word] = _pythonic(value)
     return found
+
+
+def _pattern(pattern: str) -> str:
+    """Return a pattern of `schemas.PATTERNS` for Python: ``$`` is the very end, ``.`` no line terminator."""
+    return pattern.replace("$", r"\Z").replace(".", r"[^\n\r\u2028\u2029]")
 
 
 def _separators(options: dict[str, Any]) -> tuple[str, str]:

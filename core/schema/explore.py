@@ -1,0 +1,105 @@
+"""What a text may come to, looked into before any text is written: what cannot be lowered is refused then.
+
+Subschemas are lowered when a text reaches them. Most cannot fail; but where several schemas speak of one member or
+item, or items must not repeat, a limit may show only there. So these places are brought to normal form at once, up to
+a bound, and what is found is kept for when a text gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LimitError, Place, SchemaError
+from .conjunction import Arrays, Conjunction, Goal, Literal, Objects
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+#: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
+MAX_GOALS, MAX_STEPS = 1_000, 10_000
+
+#: Keywords beside which lowering may fail although each subschema is well-formed.
+_HAZARDS = frozenset(
+    {"$dynamicRef", "$recursiveRef", "allOf", "not", "if", "dependentSchemas", "dependencies", "patternProperties"}
+    | {"propertyNames", "uniqueItems", "contains", "unevaluatedProperties", "unevaluatedItems", "multipleOf"}
+)
+
+
+def explore(lowering: Lowering) -> None:
+    """Bring the goals of a document to normal form.
+
+    Raises:
+        SchemaError: a goal cannot be enforced.
+        LimitError: a goal is too large in some respect.
+    """
+    normaliser = lowering.normaliser
+    document = normaliser.document
+    if not _may_fail(document.root.schema):
+        return
+    steps = normaliser.steps
+    root: Goal = (Literal(document.root),)
+    seen: set[Goal] = {root}
+    stack: list[tuple[Goal, str]] = [(root, "")]
+    try:
+        while stack and len(seen) <= MAX_GOALS and normaliser.steps - steps <= MAX_STEPS:
+            goal, pointer = stack.pop()
+            pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), pointer)
+            try:
+                for branch in lowering.branches(goal):
+                    for inner in _inner(lowering, branch):
+                        if inner not in seen and not lowering.is_false(inner):
+                            seen.add(inner)
+                            stack.append((inner, pointer))
+            except (SchemaError, LimitError) as error:
+                if error.place != Place():
+                    raise
+                raise type(error)(error.message, hint=error.hint, place=Place(pointer=pointer)) from None
+    finally:
+        normaliser.steps = steps  # a text that gets there takes none again
+
+
+def _may_fail(schema: Any) -> bool:
+    """Return whether a keyword of `_HAZARDS` is anywhere in a document (or something of that name)."""
+    stack = [schema]
+    seen: set[int] = set()  # schemas may hold themselves
+    while stack:
+        item = stack.pop()
+        if not isinstance(item, (dict, list, tuple)) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, dict):
+            if not _HAZARDS.isdisjoint(item):
+                return True
+            stack.extend(item.values())
+        else:
+            stack.extend(item)
+    return False
+
+
+def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
+    """Yield what an alternative asks of members and items."""
+    if branch.values is not None:
+        return
+    if "number" in branch.types:
+        lowering.scalar_term(branch, "number")
+    if "string" in branch.types:
+        lowering.scalar_term(branch, "string")
+    if "object" in branch.types:
+        yield from _members(lowering, branch.objects)
+    if "array" in branch.types:
+        yield from _items(lowering, branch.arrays)
+
+
+def _members(lowering: Lowering, objects: Objects) -> Iterator[Goal]:
+    shape = lowering.objects.shape(objects)
+    for place in (*shape.members, *shape.others):
+        yield place.goal
+        yield from ((*place.goal, shape.demands[index]) for index in place.meets)
+
+
+def _items(lowering: Lowering, arrays: Arrays) -> Iterator[Goal]:
+    if arrays.most is not None and arrays.least > arrays.most:
+        return
+    lowering.arrays.node(arrays)
+    yield from lowering.arrays.goals(arrays)
