@@ -451,6 +451,13 @@ class Matcher:
         with self._engine._lock:
             return self._engine._program.shortest_completion(self._state, self._text_so_far())
 
+    def shortest_length(self) -> int:
+        """How many bytes and control tokens the shortest completion has."""
+        if self._state == FINISHED:
+            return 0
+        with self._engine._lock:
+            return self._engine._program.completion_length(self._state, self._text_so_far())
+
     def describe(self) -> dict[str, Any]:
         """What is known of the present state, for people who debug a grammar."""
         return {

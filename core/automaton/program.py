@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 
 from ..language.kinds import (
     ALT,
+    CONTROL,
     COUNTED,
     DYNAMIC,
     EMPTY_KIND,
@@ -32,7 +33,7 @@ from ..language.lookback import Written
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from .layout import DEAD, DONE, LOCAL_DONE
-from .rope import NO_TEXT, Rope, times
+from .rope import NO_TEXT, Rope, joined, times
 from .rows import Rows
 from .seed import Seed
 from .states import Automaton
@@ -45,8 +46,11 @@ TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 140_000
 
-#: For how many states a store remembers the shortest completion, if it has at most so many bytes.
-MAX_COMPLETIONS, LONGEST_KEPT = 4_096, 512
+#: For how many states a store remembers the shortest completion.
+MAX_PLANS = 4_096
+
+#: In how many ways a DYNAMIC place is approached.
+MAX_WAYS = 100_000
 
 #: For how many continuations of a text, of at most so many bytes, it is remembered what follows at a DYNAMIC place; and
 #: of how many states a store knows the places, and what they become.
@@ -77,8 +81,11 @@ _LOCAL, _LOCAL_CLOSING = _local_rows()
 #: How many steps the search for a shortest text takes before every rule is weighed instead.
 MAX_SEARCH = 5_000
 
-#: In which order bytes are tried where the shortest way is closed.
-_DETOUR = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
+#: Bytes in the order in which they are tried where the shortest way is closed: names shall look like names.
+_UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
+
+#: The kinds of atoms that are strings.
+_STRINGS = ("row", "counted")
 
 
 def _fresh() -> tuple[Terms, Rows]:
@@ -116,7 +123,8 @@ class Store:
         self._dynamic: list[int] = []
         self._places: dict[int, list[tuple[int, int]]] = {}
         self._resolved: dict[tuple[int, ...], int] = {}
-        self._completions: dict[int, tuple[bytes | str, ...]] = {}
+        self._plans: dict[int, Rope] = {}
+        self._least: dict[int, int] = {}
         self._shortest: dict[int, Rope | None] = {}
 
     def __del__(self) -> None:
@@ -132,7 +140,7 @@ class Store:
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
-        held += (len(self._places) + len(self._resolved)) * PLACE_BYTES
+        held += (len(self._places) + len(self._resolved) + len(self._plans)) * PLACE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     # -- what the kernel asks ----------------------------------------------------------------------------------
@@ -236,6 +244,11 @@ class Store:
 
     # -- shortest completions ----------------------------------------------------------------------------------
 
+    def completion_length(self, state: int, before: Written) -> int:
+        """The length of `shortest_completion`, where a control token counts as one byte: in most states quicker."""
+        plan = self._plan(state)
+        return plan.length if plan.is_certain else sum(map(_length, self.shortest_completion(state, before)))
+
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """A short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
 
@@ -246,54 +259,80 @@ class Store:
         Returns:
             Runs of bytes, and the names of the control tokens between them (each counts as one byte).
         """
-        known = self._completions.get(state)
-        if known is not None:
-            return list(known)
-        first, is_static = state, True
+        plan = self._plan(state)
+        if plan.is_certain:
+            return joined(plan.pieces())
+        before = Written(before.text())
         done: list[bytes | str] = []
-        while True:
-            for part in self._plan(state):
+        tried: dict[tuple[int, ...], Iterator[bytes]] = {}
+        while not self.automaton.accepts(state):
+            for part in self._plan(state).pieces():
                 if isinstance(part, str):
                     state = self.automaton.advance_special(state, self.specials.index(part))
+                    before.write(CONTROL)
                     done.append(part)
                     continue
                 reached = self.automaton.advance(state, part)
-                if reached < 0:  # a DYNAMIC place: what the plan says of what follows may not hold
-                    behind = b"".join(each for each in done if isinstance(each, bytes))
-                    part = part[: -1 - reached] if reached < -1 else part
-                    state, part = self._across(state, part, before, behind)
-                    is_static = False
-                    done.append(part)
-                    break
-                state = reached
+                is_closed = reached < 0  # a DYNAMIC place: what the plan says of what follows may not hold
+                if is_closed:
+                    reached, part = self._across(state, part[: -1 - reached], before, tried)
+                before.write(part)
                 done.append(part)
-            else:
-                break
-        if is_static and sum(map(len, done)) <= LONGEST_KEPT:  # else it depends on the text, or takes much room
-            if len(self._completions) >= MAX_COMPLETIONS:
-                self._completions.clear()
-            self._completions[first] = tuple(done)
-        return done
+                state = reached
+                if is_closed:
+                    break
+        return joined(done)
 
-    def _across(self, state: int, data: bytes, before: Written, behind: bytes) -> tuple[int, bytes]:
-        """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed."""
-        reached = self.advance(state, data, before, behind)
+    def _across(
+        self, state: int, data: bytes, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
+    ) -> tuple[int, bytes]:
+        """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed.
+
+        Args:
+            state: where the text is.
+            data: leads to the place.
+            before: the text so far.
+            tried: ways to places of this kind that were not tried yet, by the atoms where they begin: those before
+                them are closed for the rest of the same object.
+        """
+        reached = self.advance(state, data, before)
+        atoms = tuple(atom for atom, _ in self.automaton.threads(state))
         if reached != -1:
+            tried.pop(atoms, None)
             return reached, data
-        state = self.automaton.advance(state, data[:-1])
-        for byte in _DETOUR:
-            reached = self.advance(state, bytes((byte,)), before, behind + data[:-1])
+        ways = tried.setdefault(atoms, self._ways(state))
+        for way in islice(ways, MAX_WAYS):
+            reached = self.advance(state, way, before)
             if reached != -1:
-                return reached, data[:-1] + bytes((byte,))
+                return reached, way
         raise AssertionError("a state from which the text cannot be finished")
 
-    def _plan(self, state: int) -> list[bytes | str]:
+    def _ways(self, state: int) -> Iterator[bytes]:
+        """Bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
+        heap = [(0.0, b"", state, b"")]  # length, data with preferred bytes first, where that leads, how it ends
+        while heap:
+            length, data, here, ending = heappop(heap)
+            if ending:
+                yield data.translate(_UNRANKED) + ending
+                heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
+                continue
+            for byte in range(0x100):
+                then = self.automaton.advance(here, _UNRANKED[byte : byte + 1])
+                atoms = [atom for atom, _ in self.automaton.threads(then)] if then >= 0 else []
+                endings = [self._finish_atom(atom) for atom in atoms if self.automaton.unpack(atom)[0] in _STRINGS]
+                if endings:
+                    ending = min(endings, key=len)
+                    heappush(heap, (len(data) + 1 + len(ending), data + bytes((byte,)), then, ending))
+
+    def _plan(self, state: int) -> Rope:
         """The shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
+        found = self._plans.get(state)
+        if found is not None:
+            return found
         if self.automaton.accepts(state):
-            return []
+            found = NO_TEXT
         best: tuple[int, bytes] | None = None
-        found: Rope | None = None
-        for atom, rest in self.automaton.threads(state):
+        for atom, rest in () if found is not None else self.automaton.threads(state):
             tail = self.shortest(rest)
             if tail is None:
                 continue
@@ -302,10 +341,13 @@ class Store:
                 continue
             if best is None or (begin.length + tail.length, begin.data) < best:
                 best = begin.length + tail.length, begin.data
-                found = Rope(best[0], b"", begin, tail)
+                found = begin + tail
         if found is None:
             raise AssertionError("a state from which the text cannot be finished")
-        return found.parts()
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[state] = found
+        return found
 
     def _begin(self, atom: int) -> Rope:
         """What finishes the atom at which a thread stands."""
@@ -331,12 +373,27 @@ class Store:
         return closing + b"a" * int(max(0, least - written)) + b'"'
 
     def shortest(self, node: int) -> Rope | None:
-        """The shortest text of a node; None if it has none.
+        """The shortest text of a node; None if it has none."""
+        before: list[int] = []  # the closing brackets of a deep text, say: each knows the rest
+        while node not in self._shortest and self.nodes.kind(node) == SEQ:
+            before.append(node)
+            node = self.nodes.args(node)[1]
+        result = self._search_from(node)
+        for whole in reversed(before):
+            first = None if result is None else self._search_from(self.nodes.args(whole)[0])
+            result = None if first is None or result is None else first + result
+            self._shortest[whole] = result
+        return result
+
+    def _search_from(self, node: int) -> Rope | None:
+        """`shortest` of a node that may lean on itself.
 
         Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
         thousands of rules deep): an alternative that cannot be shorter than the best so far is not looked into, and a
         value that leaned on a rule in progress is not kept.
         """
+        if node in self._shortest:
+            return self._shortest[node]
         opened: dict[int, int] = {}  # rules in progress, and their depth
         stack = [(node, self._search(node, opened, 0))]
         answer: tuple[Rope | None, int] | None = None
@@ -388,11 +445,13 @@ class Store:
             if result is not None:
                 tail, low = yield args[1]
                 lowest = min(lowest, low)
-                result = None if tail is None else Rope(result.length + tail.length, b"", result, tail)
+                result = None if tail is None else result + tail
         elif kind in (LAZY, DYNAMIC):
             opened[node] = depth
             (part,) = self._parts(node)
             result, lowest = yield part
+            if kind == DYNAMIC and result is not None:
+                result = result._replace(is_certain=False)
         else:
             for part in sorted(self._parts(node), key=self._least_length):
                 if result is not None and self._least_length(part) >= result.length:
@@ -461,11 +520,13 @@ class Store:
                     kind = nodes.kind(user)
                     if kind == REPEAT:
                         offer(user, times(text, nodes.args(user)[1]))
+                    elif kind == DYNAMIC:
+                        offer(user, text._replace(is_certain=False))
                     elif kind != SEQ:
                         offer(user, text)
                     elif all(part in done for part in parts[user]):
                         first, second = (done[part] for part in parts[user])
-                        offer(user, Rope(first.length + second.length, b"", first, second))
+                        offer(user, first + second)
         if is_whole:
             known.setdefault(root, None)
         return root in known
@@ -501,21 +562,33 @@ class Store:
 
     def _least_length(self, node: int) -> int:
         """A lower bound of the length of a node's texts, without expanding anything."""
-        nodes = self.nodes
-        length = 0
-        while nodes.kind(node) == SEQ:
-            first, node = nodes.args(node)
-            length += self._least_length(first)
-        kind, args = nodes.kind(node), nodes.args(node)
-        if kind == LITERAL:
-            length += len(args[0])
-        elif kind == TEXT:
-            length += 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
-        elif kind == COUNTED:
-            length += 2 + args[0]
-        elif kind == WORDS:
-            length += min(len(data) for data, _ in args[0]) - args[1]
+        nodes, known = self.nodes, self._least
+        before: list[int] = []
+        while node not in known and nodes.kind(node) == SEQ:
+            before.append(node)
+            node = nodes.args(node)[1]
+        length = known.get(node)
+        if length is None:
+            kind, args = nodes.kind(node), nodes.args(node)
+            length = 0
+            if kind == LITERAL:
+                length = len(args[0])
+            elif kind == TEXT:
+                length = 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
+            elif kind == COUNTED:
+                length = 2 + args[0]
+            elif kind == WORDS:
+                length = min(len(data) for data, _ in args[0]) - args[1]
+            known[node] = length
+        for whole in reversed(before):
+            length += self._least_length(nodes.args(whole)[0])
+            known[whole] = length
         return length
+
+
+def _length(part: bytes | str) -> int:
+    """How much room a part of a text takes: a control token, as much as one byte."""
+    return len(part) if isinstance(part, bytes) else 1
 
 
 class Program:

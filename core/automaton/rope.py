@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 
 class Rope(NamedTuple):
     """A long text as a tree that shares its parts: ``data`` or a control token, or ``left`` then ``right`` (both maybe
-    many times). Its length is that of its bytes, and 1 for each control token."""
+    many times).
+
+    Attributes:
+        length: that of its bytes, and 1 for each control token.
+        is_certain: no DYNAMIC place on its way may forbid it.
+    """
 
     length: int
     data: bytes = b""
     left: Rope | None = None
     right: Rope | None = None
     special: str = ""
+    is_certain: bool = True
 
-    def parts(self) -> list[bytes | str]:
-        """The text itself: runs of bytes, and the names of the control tokens between them."""
-        found: list[bytes | str] = []
-        run: list[bytes] = []
+    def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
+        """A text and then another."""
+        return Rope(self.length + other.length, b"", self, other, "", self.is_certain and other.is_certain)
+
+    def pieces(self) -> Iterator[bytes | str]:
+        """The text from its beginning on: bytes, and the names of control tokens."""
         stack: list[Rope] = [self]
         while stack:
             rope = stack.pop()
-            if rope.special:
-                found += [b"".join(run), rope.special]
-                run.clear()
-            run.append(rope.data)
+            if rope.special or rope.data:
+                yield rope.special or rope.data
             if rope.right is not None:
                 stack.append(rope.right)
             if rope.left is not None:
                 stack.append(rope.left)
-        return [part for part in (*found, b"".join(run)) if part]
+
+
+def joined(pieces: Iterable[bytes | str]) -> list[bytes | str]:
+    """Pieces of a text with neighbouring bytes joined: runs of bytes, and the names of the control tokens between."""
+    found: list[bytes | str] = []
+    for is_name, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        found += group if is_name else [b"".join(group)]  # type: ignore[arg-type]
+    return found
 
 
 #: The empty text.
@@ -39,11 +54,10 @@ NO_TEXT = Rope(0)
 
 def times(rope: Rope, count: int) -> Rope:
     """A text, so many times."""
-    parts = rope.parts()
-    if len(parts) <= 1 and not any(isinstance(part, str) for part in parts):
-        data = b"".join(part for part in parts if isinstance(part, bytes)) * count
-        return Rope(len(data), data)
-    result = NO_TEXT
-    for _ in range(count):
-        result = Rope(result.length + rope.length, b"", result, rope)
+    result, power = NO_TEXT, rope
+    while count:
+        if count & 1:
+            result = power + result
+        count >>= 1
+        power = power + power
     return result

@@ -406,10 +406,8 @@ class Decoding:
             return False
         if self.matcher.is_accepting:
             return True
-        parts = self.matcher.shortest_parts()
         # At most one token for each byte and control token.
-        most = sum(len(part) if isinstance(part, bytes) else 1 for part in parts)
-        if most <= remaining and has_all_bytes(self.backend.vocabulary):
+        if self.matcher.shortest_length() <= remaining and has_all_bytes(self.backend.vocabulary):
             return True
         return len(complete(self.backend, self.matcher)) <= remaining
 

@@ -63,10 +63,16 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "uniqueItems": (bool,),
     "nullable": (bool,),
 }
-#: The largest minLength, minItems and minProperties.
-MAX_LEAST = 100_000
+#: The largest lower bounds, on characters, items and members: each item has states of its own, and each member needs
+#: another name.
+MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
 
-_LEAST = ("minLength", "minItems", "minProperties", "minContains")
+_LEAST = {
+    "minLength": MAX_LEAST_LENGTH,
+    "minItems": MAX_LEAST_ITEMS,
+    "minContains": MAX_LEAST_ITEMS,
+    "minProperties": MAX_LEAST_PROPERTIES,
+}
 _COUNTS = (*_LEAST, "maxLength", "maxItems", "maxProperties", "maxContains")
 
 #: Keywords that make alternatives, or refer.
@@ -263,9 +269,9 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
         value = schema.get(keyword, 0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
             yield wrong(keyword, f"{keyword} must be a whole number that is not negative")
-        elif keyword in _LEAST and value > MAX_LEAST:
+        elif keyword in _LEAST and value > _LEAST[keyword]:
             yield LimitError(
-                f"{keyword} is {value:,}, and no model writes more than {MAX_LEAST:,}",
+                f"{keyword} is {value:,}, and no model writes more than {_LEAST[keyword]:,}",
                 hint=f"lower {keyword}",
                 place=Place(pointer=located.pointer, keyword=keyword),
             )

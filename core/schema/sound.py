@@ -18,7 +18,7 @@ from .formats import ENFORCED, REFUSED
 from .normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located, is_known
-from .scan import MAX_LEAST, is_json, pattern_problem
+from .scan import MAX_LEAST_PROPERTIES, is_json, pattern_problem
 
 try:
     import cython
@@ -241,7 +241,7 @@ class _Pass:
                     if type(each) not in _SCALARS and not is_json(each):
                         return -1
             elif what == MOST or what == LEAST:
-                if type(value) is not int or value < 0 or (what == LEAST and value > MAX_LEAST):
+                if type(value) is not int or value < 0 or (what == LEAST and value > MAX_LEAST_PROPERTIES):
                     return -1
             elif what == BOUND:
                 if type(value) is float:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.automaton.program import Store
 from toolgrammar.core.language import lookback
 from toolgrammar.core.language.lookback import Written
 
@@ -231,3 +232,43 @@ def test_continuations_are_forgotten_with_the_text() -> None:
     written.closed[7, b","] = 8
     written.cut(2)
     assert written.closed == {}
+
+
+@pytest.mark.parametrize("count", [1, 2, 37, 300, 1_000])
+def test_as_many_members_as_are_asked_for(count: int) -> None:
+    """The shortest object of so many members gives each its own short name."""
+    matcher = Grammar.from_json_schema({"type": "object", "minProperties": count}).bind(VOCABULARY).matcher()
+    text = matcher.shortest_completion()
+    assert matcher.shortest_length() == len(text) <= 10 * count
+    assert len(json.loads(text)) == count
+
+
+def test_names_in_objects_in_objects() -> None:
+    """Names are short in each object anew, whatever names those around it have."""
+    inner = {"type": "object", "minProperties": 3, "additionalProperties": {"type": "integer"}}
+    schema = {"type": "object", "minProperties": 3, "additionalProperties": inner}
+    value = json.loads(Grammar.from_json_schema(schema).bind(VOCABULARY).matcher().shortest_completion())
+    assert [sorted(map(len, each)) for each in (value, *value.values())] == [[0, 1, 1]] * 4
+
+
+@pytest.mark.timeout(60)
+def test_shortest_texts_of_open_brackets_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What closes so many brackets is known from what closes one less: each further one takes a few steps."""
+    steps = 0
+    search = Store._search
+
+    def counted(self: Store, *arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return search(self, *arguments)
+
+    monkeypatch.setattr(Store, "_search", counted)
+    for opening, closing in ((b"[", b"]"), (b'{"a": ', b"0}"), (b'[{"a": ', b"0}]")):
+        matcher = Grammar.json().bind(VOCABULARY).matcher()
+        assert all(matcher.accept_bytes(opening) for _ in range(6_000))
+        steps = 0
+        length = matcher.shortest_length()
+        assert 6_000 <= length == len(matcher.shortest_completion()) and steps <= 20_000
+        assert matcher.accept_bytes(opening)
+        steps = 0
+        assert matcher.shortest_length() - length == len(closing) - (b"0" in closing) and steps < 20
