@@ -22,8 +22,8 @@ from .disk_cache import CacheDir
 from .errors import VocabularyError
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
-#: More than any tokenizer has; a trie counts its depth in 16 bits.
-MAX_TOKEN_BYTES = 65_535
+#: More than any tokenizer has. Each byte may open a bracket, whose end takes states of its own.
+MAX_TOKEN_BYTES = 4_096
 
 
 class Vocabulary:
@@ -71,7 +71,8 @@ class Vocabulary:
                 raise VocabularyError(f"Token {token_id} is {type(token).__name__}, not bytes or None.")
             if token is not None and len(token) > MAX_TOKEN_BYTES:
                 raise VocabularyError(
-                    f"Token {token_id} has {len(token):,} bytes, at most {MAX_TOKEN_BYTES:,} are taken."
+                    f"Token {token_id} has {len(token):,} bytes, at most {MAX_TOKEN_BYTES:,} are taken.",
+                    hint="give None for a token that shall never be written",
                 )
         for name in special:
             if not isinstance(name, str) or not name:

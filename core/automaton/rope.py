@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import NamedTuple
 
 
@@ -43,9 +42,16 @@ class Rope(NamedTuple):
 def joined(pieces: Iterable[bytes | str]) -> list[bytes | str]:
     """Pieces of a text with neighbouring bytes joined: runs of bytes, and the names of the control tokens between."""
     found: list[bytes | str] = []
-    for is_name, group in groupby(pieces, lambda piece: isinstance(piece, str)):
-        found += group if is_name else [b"".join(group)]  # type: ignore[arg-type]
-    return found
+    run: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            run.append(piece)
+            continue
+        if run:
+            found.append(b"".join(run))
+            run.clear()
+        found.append(piece)
+    return [*found, b"".join(run)] if run else found
 
 
 #: The empty text.

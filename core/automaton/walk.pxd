@@ -19,6 +19,9 @@ cdef class Walk:
     cdef set unsure
     cdef set named
     cdef bint watched
+    # places to go on from, in five numbers each (see `_push`), and how many numbers that are
+    cdef long long[::1] todo
+    cdef int todo_count
     cdef int crossed
     cdef int grave
     cdef dict statics
@@ -31,6 +34,10 @@ cdef class Walk:
     cdef object _cross(self, int node, int rest)
     cdef tuple _static(self, long long atom, int rest)
     cdef object _doubt(self, int node, int kind, bint whole)
+    cdef object _push(self, int node, long long atom, int rest)
+    cdef object _drain(self)
+    cdef object _step(self, int node, long long atom, int rest)
+    cdef object _read_literal(self, int node, long long atom, int rest)
     cdef object _walk_dynamic(self, int node, long long atom, int rest)
     cdef object walk(self, int node, long long atom, int rest)
     cdef object _arrive(self, int node, long long atom, int rest)

@@ -19,9 +19,15 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
 
 
+#: How many numbers say where a walk goes on.
+_PLACE = cython.declare(cython.int, 5)
+
+
 @cython.cclass
 class Walk:
     """Finds the tokens that go on from a trie node with given grammar nodes.
+
+    A token may cross as many atoms as it has bytes, so the places to go on from are kept in a list, not on the stack.
 
     Args:
         automaton: the automaton.
@@ -38,12 +44,15 @@ class Walk:
         self.named = set()
         self.statics = {}
         self.visited = 0
+        self.todo = grown(None, "q", 64 * _PLACE)
+        self.todo_count = 0
         self.begin()
 
     @cython.cfunc
     def begin(self) -> object:
         """Nothing was found yet."""
         self.out_count = 0
+        self.todo_count = 0  # an error may have left some
         self.watched = False
         self.crossed = 0
         self.grave = 0
@@ -95,7 +104,39 @@ class Walk:
         at: cython.int = automaton.head_at[rest]
         i: cython.int
         for i in range(at, at + automaton.head_count[rest]):
-            self.walk(node, automaton.head_atom[i], automaton.head_rest[i])
+            self._push(node, automaton.head_atom[i], automaton.head_rest[i])
+        return None
+
+    @cython.cfunc
+    def _push(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Note that the walk goes on below trie ``node`` with ``atom rest``, as far behind DYNAMIC places as it is."""
+        at: cython.int = self.todo_count
+        if at + _PLACE > len(self.todo):
+            self.todo = grown(self.todo, "q", 2 * len(self.todo))
+        self.todo[at] = node
+        self.todo[at + 1] = atom
+        self.todo[at + 2] = rest
+        self.todo[at + 3] = self.crossed
+        self.todo[at + 4] = self.grave
+        self.todo_count = at + _PLACE
+        return None
+
+    @cython.cfunc
+    def _drain(self) -> object:
+        """Go on from all places that were noted."""
+        crossed: cython.int = self.crossed
+        grave: cython.int = self.grave
+        at: cython.int
+        while self.todo_count > 0:
+            at = self.todo_count - _PLACE
+            self.todo_count = at
+            self.crossed = cython.cast(cython.int, self.todo[at + 3])
+            self.grave = cython.cast(cython.int, self.todo[at + 4])
+            node: cython.int = cython.cast(cython.int, self.todo[at])
+            rest: cython.int = cython.cast(cython.int, self.todo[at + 2])
+            self._step(node, self.todo[at + 1], rest)
+        self.crossed = crossed
+        self.grave = grave
         return None
 
     @cython.cfunc
@@ -134,6 +175,44 @@ class Walk:
     @cython.cfunc
     def walk(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
         """Emit the tokens below trie ``node`` that go on with ``atom rest``."""
+        self._step(node, atom, rest)
+        self._drain()
+        return None
+
+    @cython.cfunc
+    def _read_literal(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """`_step` in a literal: there is one path, and no need to look at siblings."""
+        trie: Trie = self.trie
+        automaton: Automaton = self.automaton
+        byte: cython.int
+        i: cython.int
+        end: cython.int
+        while trie.size[node] > 1:
+            byte = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            if node == 0:
+                i = trie.child[byte]
+                if i < 0:
+                    return None
+            else:
+                i = node + 1
+                end = node + trie.size[node]
+                while i < end and trie.byte[i] < byte:
+                    i += trie.size[i]
+                if i >= end or trie.byte[i] != byte:
+                    return None
+            atom = automaton.after(atom, byte)
+            if trie.token[i] >= 0:
+                self.emit(trie.token[i])
+            if automaton.may_end(atom):
+                self._cross(i, rest)
+            if atom == layout.DONE:
+                return None
+            node = i
+        return None
+
+    @cython.cfunc
+    def _step(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """`walk` up to the end of the atom."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         tag: cython.longlong = atom >> layout.TAG
@@ -143,19 +222,8 @@ class Walk:
             return None
         if tag == layout.DYNAMIC:
             return self._walk_dynamic(node, atom, rest)
-        if tag == layout.LITERAL:  # one path: no need to look at siblings
-            byte: cython.int = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
-            if node == 0:
-                i = trie.child[byte]
-                if i < 0:
-                    return None
-            else:
-                while i < end and trie.byte[i] < byte:
-                    i += trie.size[i]
-                if i >= end or trie.byte[i] != byte:
-                    return None
-            self._arrive(i, automaton.after(atom, byte), rest)
-            return None
+        if tag == layout.LITERAL:
+            return self._read_literal(node, atom, rest)
         base: cython.int = trie.depth[node]
         depth: cython.int
         then: cython.longlong
@@ -187,7 +255,7 @@ class Walk:
         if self.automaton.may_end(atom):
             self._cross(node, rest)
         if atom != layout.DONE and self.trie.size[node] > 1:
-            self.walk(node, atom, rest)
+            self._push(node, atom, rest)
         return None
 
     @cython.cfunc
@@ -226,6 +294,7 @@ class Walk:
                     continue
                 for i in range(table.parts[k + groups], table.parts[k + groups + 1]):
                     self._arrive(table.parts[i], then, automaton.head_rest[h])
+        self._drain()
         return None
 
     @cython.cfunc
