@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton.program import Store
+from toolgrammar.core.automaton.shortest import ShortestTexts
 from toolgrammar.core.language import lookback
 from toolgrammar.core.language.lookback import Written
 
@@ -255,14 +255,14 @@ def test_names_in_objects_in_objects() -> None:
 def test_shortest_texts_of_open_brackets_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What closes so many brackets is known from what closes one less: each further one takes a few steps."""
     steps = 0
-    search = Store._search
+    search = ShortestTexts._search
 
-    def counted(self: Store, *arguments: Any) -> Any:
+    def counted(self: ShortestTexts, *arguments: Any) -> Any:
         nonlocal steps
         steps += 1
         return search(self, *arguments)
 
-    monkeypatch.setattr(Store, "_search", counted)
+    monkeypatch.setattr(ShortestTexts, "_search", counted)
     for opening, closing in ((b"[", b"]"), (b'{"a": ', b"0}"), (b'[{"a": ', b"0}]")):
         matcher = Grammar.json().bind(VOCABULARY).matcher()
         assert all(matcher.accept_bytes(opening) for _ in range(6_000))

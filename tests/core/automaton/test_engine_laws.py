@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
-from toolgrammar.core.automaton import program
+from toolgrammar.core.automaton import shortest
 from toolgrammar.core.automaton.matcher import Engine
 
 ALPHABET = "ab,"
@@ -169,7 +169,7 @@ def test_the_shortest_text_is_found_bottom_up_too(shape: tuple) -> None:
         return
     grammar = grammar_of(shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "MAX_SEARCH", 0)
+        patch.setattr(shortest, "MAX_SEARCH", 0)
         completion = grammar.bind(VOCABULARY).matcher().shortest_completion()
     assert len(completion) == min(map(len, expected))
     assert grammar.matches(completion)
@@ -182,19 +182,19 @@ def test_rules_that_lean_on_one_another_are_not_searched_again_and_again(monkeyp
     one = {"type": "object", "properties": {**members, "name": {"type": "string"}}, "required": ["name"]}
     schema = {"$defs": dict.fromkeys(kinds, one), "$ref": "#/$defs/k0"}
     asked: list[int] = []
-    search = program.Store._search
+    search = shortest.ShortestTexts._search
 
-    def counted(self: program.Store, node: int, opened: dict[int, int], depth: int) -> object:
+    def counted(self: shortest.ShortestTexts, node: int, opened: dict[int, int], depth: int) -> object:
         asked.append(node)
         return search(self, node, opened, depth)
 
-    monkeypatch.setattr(program.Store, "_search", counted)
+    monkeypatch.setattr(shortest.ShortestTexts, "_search", counted)
     grammar = Grammar.from_json_schema(schema, property_order="any", whitespace="flexible", additional_properties=False)
     matcher = grammar.bind(BYTES).matcher()
     assert matcher.accept_bytes(b'{"p')
     completion = matcher.shortest_completion()
     assert completion == b'0":{"name":""},"name":""}'
-    assert len(asked) < 10 * program.MAX_SEARCH
+    assert len(asked) < 10 * shortest.MAX_SEARCH
 
 
 @settings(max_examples=60, deadline=None)

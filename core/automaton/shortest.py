@@ -1,0 +1,267 @@
+"""The shortest texts of grammar nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Protocol
+
+from ..language.kinds import (
+    ALT,
+    COUNTED,
+    DYNAMIC,
+    EMPTY_KIND,
+    EPSILON_KIND,
+    LAZY,
+    LITERAL,
+    REPEAT,
+    SEQ,
+    SPECIAL,
+    TEXT,
+    WORDS,
+)
+from ..language.nodes import Nodes
+from .rope import NO_TEXT, Rope, times
+
+#: How many steps the search for a shortest text takes before every rule is weighed instead.
+MAX_SEARCH = 5_000
+
+
+class Source(Protocol):
+    """Where nodes are, and what completes atoms."""
+
+    nodes: Nodes
+
+    def atom(self, node: int) -> int:
+        """The position at which an atomic node begins."""
+
+    def finish_atom(self, atom: int) -> bytes:
+        """The shortest bytes that complete an atom which is no control token."""
+
+
+class ShortestTexts:
+    """The shortest text of each node that was asked for, as if DYNAMIC places forbade nothing.
+
+    Args:
+        source: where the nodes are.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.nodes = source.nodes
+        self._known: dict[int, Rope | None] = {}
+        self._least: dict[int, int] = {}
+
+    def shortest(self, node: int) -> Rope | None:
+        """The shortest text of a node; None if it has none."""
+        before: list[int] = []  # the closing brackets of a deep text, say: each knows the rest
+        while node not in self._known and self.nodes.kind(node) == SEQ:
+            before.append(node)
+            node = self.nodes.args(node)[1]
+        result = self._search_from(node)
+        for whole in reversed(before):
+            first = None if result is None else self._search_from(self.nodes.args(whole)[0])
+            result = None if first is None or result is None else first + result
+            self._known[whole] = result
+        return result
+
+    def _search_from(self, node: int) -> Rope | None:
+        """`shortest` of a node that may lean on itself.
+
+        Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
+        thousands of rules deep): an alternative that cannot be shorter than the best so far is not looked into, and a
+        value that leaned on a rule in progress is not kept.
+        """
+        if node in self._known:
+            return self._known[node]
+        opened: dict[int, int] = {}  # rules in progress, and their depth
+        stack = [(node, self._search(node, opened, 0))]
+        answer: tuple[Rope | None, int] | None = None
+        steps = 0
+        while True:
+            steps += 1
+            if steps > MAX_SEARCH:  # rules that lean on one another may be searched again and again
+                return self._lightest(node)
+            current, search = stack[-1]
+            try:
+                wanted = search.send(answer) if answer is not None else next(search)
+            except StopIteration as stop:
+                answer = stop.value
+                assert answer is not None
+                stack.pop()
+                opened.pop(current, None)
+                if answer[1] >= len(stack):  # it leaned on nothing that is still in progress
+                    self._known[current] = answer[0]
+                if not stack:
+                    return answer[0]
+                continue
+            if wanted in self._known:
+                answer = self._known[wanted], len(stack)
+            elif wanted in opened:
+                answer = None, opened[wanted]
+            else:
+                stack.append((wanted, self._search(wanted, opened, len(stack))))
+                answer = None
+
+    def _search(
+        self, node: int, opened: dict[int, int], depth: int
+    ) -> Generator[int, tuple[Rope | None, int], tuple[Rope | None, int]]:
+        """Asks for the shortest texts of children; returns the node's, and the depth of the outermost rule in progress
+        that it leaned on."""
+        nodes = self.nodes
+        kind, args = nodes.kind(node), nodes.args(node)
+        lowest = depth
+        if node in self._known:
+            return self._known[node], depth
+        result = self._text(node)
+        if result is not None or kind == EMPTY_KIND:
+            pass
+        elif kind == REPEAT:
+            result, lowest = yield args[0]
+            if result is not None:
+                result = times(result, args[1])
+        elif kind == SEQ:
+            result, lowest = yield args[0]
+            if result is not None:
+                tail, low = yield args[1]
+                lowest = min(lowest, low)
+                result = None if tail is None else result + tail
+        elif kind in (LAZY, DYNAMIC):
+            opened[node] = depth
+            (part,) = self._parts(node)
+            result, lowest = yield part
+            if kind == DYNAMIC and result is not None:
+                result = result._replace(is_certain=False)
+        else:
+            for part in sorted(self._parts(node), key=self._least_length):
+                if result is not None and self._least_length(part) >= result.length:
+                    break
+                found, low = yield part
+                lowest = min(lowest, low)
+                if found is not None and (result is None or found.length < result.length):
+                    result = found
+        return result, min(lowest, depth)
+
+    def _lightest(self, root: int) -> Rope | None:
+        """`shortest`, bottom-up as Knuth has it: each rule is decided once, in the order of lengths, whatever leans on
+        what. Only rules that texts of so many bytes may hold are expanded; then of twice as many, until there is one.
+
+        Raises:
+            LimitError: what has to be expanded is too large.
+        """
+        limit = 8
+        while not self._weighed(root, limit):
+            limit *= 2
+        return self._known[root]
+
+    def _weighed(self, root: int, limit: int) -> bool:
+        """Learn the shortest texts of what texts of a root within a length are made of; whether the root's is known."""
+        nodes, known = self.nodes, self._known
+        numbers = count()  # decide ties
+        parts: dict[int, Sequence[int]] = {}
+        uses: dict[int, list[int]] = {}
+        outside: dict[int, int] = {}  # how long what stands around a node is at least
+        heap: list[tuple[int, int, int, Rope]] = []  # length, number, node, text
+
+        def offer(node: int, text: Rope) -> None:
+            heappush(heap, (text.length, next(numbers), node, text))
+
+        is_whole = True
+        todo = [(0, 0, root, 0)]  # length of the whole at least, number, node, length around it at least
+        while todo:
+            least, _, node, around = heappop(todo)
+            if node in outside:
+                continue
+            if least > limit:
+                is_whole = False
+                break
+            outside[node] = around
+            parts[node] = ()
+            text = known[node] if node in known else self._text(node)
+            if text is not None:
+                offer(node, text)
+            elif node not in known:
+                parts[node] = self._parts(node)
+                lengths = [self._least_length(part) for part in parts[node]]
+                for part, length in zip(parts[node], lengths, strict=True):
+                    uses.setdefault(part, []).append(node)
+                    beside = around + (sum(lengths) - length if nodes.kind(node) == SEQ else 0)
+                    heappush(todo, (beside + length, next(numbers), part, beside))
+        done: dict[int, Rope] = {}
+        while heap:
+            _, _, node, text = heappop(heap)
+            if node in done:
+                continue
+            done[node] = text
+            if is_whole or outside[node] + text.length <= limit:  # else a shorter one may have been left out
+                known[node] = text
+            for user in uses.get(node, ()):
+                if user not in done:
+                    kind = nodes.kind(user)
+                    if kind == REPEAT:
+                        offer(user, times(text, nodes.args(user)[1]))
+                    elif kind == DYNAMIC:
+                        offer(user, text._replace(is_certain=False))
+                    elif kind != SEQ:
+                        offer(user, text)
+                    elif all(part in done for part in parts[user]):
+                        first, second = (done[part] for part in parts[user])
+                        offer(user, first + second)
+        if is_whole:
+            known.setdefault(root, None)
+        return root in known
+
+    def _text(self, node: int) -> Rope | None:
+        """The shortest text of a node that has no parts; None if it has some, or no text."""
+        kind, args = self.nodes.kind(node), self.nodes.args(node)
+        if kind == EPSILON_KIND or (kind == REPEAT and args[1] == 0):
+            return NO_TEXT
+        if kind == SPECIAL:
+            self._source.atom(node)  # it has a number from now on
+            return Rope(1, special=args[0])
+        if kind == LITERAL:
+            return Rope(len(args[0]), args[0])
+        if kind in (TEXT, COUNTED):
+            data = self._source.finish_atom(self._source.atom(node))
+            return Rope(len(data), data)
+        return None
+
+    def _parts(self, node: int) -> Sequence[int]:
+        """The nodes that a node is made of, where it has a text only if they do: all of a SEQ, one of others."""
+        nodes = self.nodes
+        kind, args = nodes.kind(node), nodes.args(node)
+        if kind == EMPTY_KIND:
+            return ()
+        if kind in (SEQ, ALT):
+            return tuple(args)
+        if kind == LAZY:
+            return (nodes.expand(node),)
+        if kind in (DYNAMIC, REPEAT):
+            return (args[0],)
+        return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
+
+    def _least_length(self, node: int) -> int:
+        """A lower bound of the length of a node's texts, without expanding anything."""
+        nodes, known = self.nodes, self._least
+        before: list[int] = []
+        while node not in known and nodes.kind(node) == SEQ:
+            before.append(node)
+            node = nodes.args(node)[1]
+        length = known.get(node)
+        if length is None:
+            kind, args = nodes.kind(node), nodes.args(node)
+            length = 0
+            if kind == LITERAL:
+                length = len(args[0])
+            elif kind == TEXT:
+                length = 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
+            elif kind == COUNTED:
+                length = 2 + args[0]
+            elif kind == WORDS:
+                length = min(len(data) for data, _ in args[0]) - args[1]
+            known[node] = length
+        for whole in reversed(before):
+            length += self._least_length(nodes.args(whole)[0])
+            known[whole] = length
+        return length
