@@ -15,10 +15,10 @@ only, with the reason, as the framework itself marks calls that are in error.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..core.errors import UnknownToolError
 from ..core.events import CallStart, Generation
 from ..core.messages import Message
 from ..core.models import Model
@@ -33,7 +33,6 @@ from .agent_framework_messages import (
     sampling,
     schema_of,
     to_messages,
-    tool_choice,
     usage_of,
 )
 
@@ -64,9 +63,12 @@ class ToolGrammarChatClient(
         model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
             several clients may share.
         options: keyword options for loading ``model``.
+        api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
+        base_url: for a model on a server: where its API begins, unless the address says so.
+        max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
         default_options: options of every call; those of a call win. The framework's (``temperature``, ``top_p``,
-            ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``top_k``, ``min_p``, ``timeout``,
-            ``tool_format``, ``on_budget``, ``grammar``; see `GenerateParams`).
+            ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``top_k``, ``timeout``, ``grammar``,
+            ``jump_forward``, ...; see `GenerateParams`).
         **layers: of the framework: ``middleware``, ``function_invocation_configuration``, ``compaction_strategy``,
             ``tokenizer`` (by default the model's own), ``additional_properties``.
 
@@ -81,12 +83,16 @@ class ToolGrammarChatClient(
         model: str | Model = "embedded",
         *,
         options: Mapping[str, Any] | None = None,
+        api_key: Any = None,
+        base_url: str | None = None,
+        max_retries: int | None = None,
         default_options: Mapping[str, Any] | None = None,
         **layers: Any,
     ) -> None:
-        self._engine = _shared.Engine(model, options or {})
         self._default_options = dict(default_options or {})
-        sampling(self._default_options)  # unknown options are an error now, not at the first call
+        sampling(self._default_options)  # wrong options are an error now, not at the first call
+        connection = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        self._engine = _shared.Engine(model, _shared.loading_options(options, connection))
         if layers.get("compaction_strategy") is not None:
             layers.setdefault("tokenizer", _Tokenizer(self._engine))
         super().__init__(**layers)
@@ -105,7 +111,8 @@ class ToolGrammarChatClient(
     async def _response(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> ChatResponse[Any]:
         with _shared.translated(errors):
             model, conversation, params = await self._request(messages, options)
-            generation = await model.agenerate(conversation, params)
+            check = _shared.validators_of(options.get("response_format"))
+            generation = await _shared.agenerate(model, conversation, params, check)
             _require_whole(generation, params)
         return ChatResponse(
             messages=FrameworkMessage("assistant", contents_of(generation)),
@@ -122,13 +129,16 @@ class ToolGrammarChatClient(
         collected = _shared.Collector()
         with _shared.translated(errors):
             model, conversation, params = await self._request(messages, options)
-            async for event in model.astream(conversation, params):
-                collected.add(event)
-                if isinstance(event, CallStart):
-                    names[event.index] = event
-                contents = delta_of(event, names)
-                if contents:
-                    yield ChatResponseUpdate(contents=contents, role="assistant", model=model.name)
+            check = _shared.validators_of(options.get("response_format"))
+            events: Any = _shared.astream(model, conversation, params, check)
+            async with aclosing(events):
+                async for event in events:
+                    collected.add(event)
+                    if isinstance(event, CallStart):
+                        names[event.index] = event
+                    contents = delta_of(event, names)
+                    if contents:
+                        yield ChatResponseUpdate(contents=contents, role="assistant", model=model.name)
             _require_whole(collected.generation, params)
         yield ChatResponseUpdate(
             contents=[Content.from_usage(usage_of(collected.generation.usage))],
@@ -140,16 +150,11 @@ class ToolGrammarChatClient(
     async def _request(
         self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
     ) -> tuple[Model, list[Message], GenerateParams]:
+        params = sampling(options)
         checked = await self._validate_options(options)
-        params = sampling(checked)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
-        choice, allowed = tool_choice(checked.get("tool_choice"))
-        if allowed is not None:
-            tools = [tool for tool in tools if _shared.tool_name(tool) in allowed]
-        tool_set = self._engine.tools(tools)
-        if choice not in ("auto", "required", "none") and (tool_set is None or choice not in tool_set.names):
-            known = list(tool_set.names) if tool_set is not None else []
-            raise UnknownToolError(f"the tool choice {choice!r} is none of the tools", hint=f"the tools are {known}")
+        choice, allowed = _shared.tool_choice(checked.get("tool_choice"), [*map(_shared.tool_name, tools)])
+        tool_set = self._engine.tools([tool for tool in tools if _shared.tool_name(tool) in allowed])
         params = replace(params, tools=tool_set, tool_choice=choice)
         if (asked := checked.get("response_format")) is not None:
             schema = _shared.closed(schema_of(asked))
@@ -159,9 +164,10 @@ class ToolGrammarChatClient(
         return self._engine.model(checked.get("model")), conversation, params
 
     def get_token_count(self, messages: Sequence[FrameworkMessage], tools: Sequence[Any] = ()) -> int:
-        """How many tokens a prompt has, by the model's own tokenizer and template."""
-        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
-        return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+        """Return how many tokens a prompt has, by the model's tokenizer and template; an estimate for a server's."""
+        with _shared.translated(errors):
+            tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
+            return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
 
 
 class _Tokenizer:

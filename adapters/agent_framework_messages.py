@@ -7,11 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.errors import (
+    AuthenticationError,
     BudgetError,
+    ContentFilterError,
     ContextOverflowError,
+    GenerationTimeoutError,
+    GrammarError,
     InvalidArgumentsError,
+    LimitError,
     ModelError,
+    ParseError,
+    PermissionDeniedError,
+    RateLimitError,
     SchemaError,
+    ServerConnectionError,
+    ServerFailureError,
+    ServerTimeoutError,
     ToolGrammarError,
     UnknownToolError,
 )
@@ -34,19 +45,22 @@ try:
     from agent_framework import Content, FunctionTool, UsageDetails
     from agent_framework import Message as FrameworkMessage
     from agent_framework._types import FinishReasonLiteral
-    from agent_framework.exceptions import ChatClientInvalidRequestException, ChatClientInvalidResponseException
+    from agent_framework.exceptions import (
+        ChatClientContentFilterException,
+        ChatClientException,
+        ChatClientInvalidAuthException,
+        ChatClientInvalidRequestException,
+        ChatClientInvalidResponseException,
+    )
 except ImportError as error:
     raise _shared.missing("agent-framework-core", "agent-framework") from error
 
-_OURS = frozenset(
-    {"temperature", "top_p", "max_tokens", "seed", "top_k", "min_p", "timeout", "tool_format", "on_budget"}
-    | {"repetition_penalty", "logit_bias", "thinking", "thinking_markers", "prefix", "grammar", "jump_forward"}
-)
-# What `_request` reads, and what says nothing to a model.
-_OTHERS = frozenset(
-    {"stop", "model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "instructions"}
-    | {"metadata", "user", "store", "conversation_id"}
-)
+# Options of the framework that `_request` reads, beside the generation options.
+_READ = frozenset({"model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "instructions"})
+# Its name for one of ours.
+_OURS = _shared.GENERATION - {"parallel_tool_calls"}
+# What asks a service to keep something; False asks for nothing.
+_KEPT = frozenset({"store"})
 
 REASONS: Mapping[FinishReason, FinishReasonLiteral] = {
     "stop": "stop",
@@ -56,50 +70,64 @@ REASONS: Mapping[FinishReason, FinishReasonLiteral] = {
 }
 
 
-def errors() -> Sequence[tuple[type[ToolGrammarError], type[Exception]]]:
-    """Our errors, and the framework's of which they are."""
-    return (
-        (UnknownToolError, ChatClientInvalidRequestException),
+def errors() -> Sequence[_shared.Translation]:
+    """Return our errors, most specific first, and the framework's of which they are.
+
+    The framework does not say which of its errors may be tried again; ours do (``retryable``).
+    """
+    rows: tuple[tuple[type[ToolGrammarError], type[Exception]], ...] = (
+        (AuthenticationError, ChatClientInvalidAuthException),
+        (PermissionDeniedError, ChatClientInvalidAuthException),
+        (ContentFilterError, ChatClientContentFilterException),
+        (RateLimitError, ChatClientException),
+        (ServerFailureError, ChatClientException),
+        (ServerConnectionError, ChatClientException),
+        (ServerTimeoutError, ChatClientException),
+        (GenerationTimeoutError, ChatClientException),
         (InvalidArgumentsError, ChatClientInvalidResponseException),
+        (ParseError, ChatClientInvalidResponseException),
         (BudgetError, ChatClientInvalidResponseException),
-        (ContextOverflowError, ChatClientInvalidRequestException),
-        (SchemaError, ChatClientInvalidRequestException),
-        (ModelError, ChatClientInvalidRequestException),
+        *(
+            (ours, ChatClientInvalidRequestException)
+            for ours in (ContextOverflowError, SchemaError, GrammarError, LimitError, UnknownToolError, ModelError)
+        ),
     )
+    return tuple(_shared.Translation(ours, theirs) for ours, theirs in rows)
 
 
 def sampling(options: Mapping[str, Any]) -> GenerateParams:
-    """The options of a call, or of a client, as parameters.
+    """Return the options of a call, or of a client, as parameters.
 
     Raises:
-        ModelError: an option is not known; lists those that are.
+        ModelError: an option is not known, or its value is wrong.
     """
-    if unknown := sorted(name for name, value in options.items() if value is not None and name not in _OURS | _OTHERS):
-        raise ModelError(f"options that no model here has: {unknown}", hint=f"known are {sorted(_OURS | _OTHERS)}")
-    given = {name: options[name] for name in _OURS if options.get(name) is not None}
-    if "logit_bias" in given:
-        given["logit_bias"] = {int(token): bias for token, bias in given["logit_bias"].items()}
-    stop = options.get("stop") or ()
-    parallel = options.get("allow_multiple_tool_calls")
-    return GenerateParams(
-        **given,
-        stop=(stop,) if isinstance(stop, str) else tuple(stop),
-        parallel_tool_calls=True if parallel is None else bool(parallel),
-    )
-
-
-def tool_choice(choice: Any) -> tuple[str, Sequence[str] | None]:
-    """The framework's choice as ours, and the tools that it allows (None: all)."""
-    if choice is None or isinstance(choice, str):
-        return choice or "auto", None
-    return choice.get("required_function_name") or choice.get("mode", "auto"), choice.get("allowed_tools")
+    asked = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
+    if unknown := sorted(asked - _OURS - _READ):
+        raise ModelError(f"options that no model here has: {unknown}", hint=f"known are {sorted(_OURS | _READ)}")
+    given = {name: options[name] for name in _OURS & asked}
+    return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
 
 
 def schema_of(asked: Any) -> Any:
-    """The schema of a response format: a class, a schema, or OpenAI's envelope around one."""
-    if isinstance(asked, Mapping) and asked.get("type") == "json_schema":
-        return asked.get("json_schema", asked)["schema"]
-    return {"type": "object"} if isinstance(asked, Mapping) and asked.get("type") == "json_object" else asked
+    """Return the schema of a response format: a class, a schema, or OpenAI's envelope around one.
+
+    Raises:
+        ModelError: it is none of them.
+    """
+    if isinstance(asked, Mapping):
+        if asked.get("type") == "json_object":
+            return {"type": "object"}
+        if asked.get("type") != "json_schema":
+            return asked
+        inner = asked.get("json_schema", asked)
+        if isinstance(inner, Mapping) and "schema" in inner:
+            return inner["schema"]
+    elif isinstance(asked, type):
+        return asked
+    raise ModelError(
+        f"response_format is {asked!r}",
+        hint="give a class, a JSON Schema, {'type': 'json_object'} or {'type': 'json_schema', 'json_schema': {...}}",
+    )
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

@@ -20,22 +20,25 @@ import logging
 import threading
 import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, Union
 
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
-from ..core.errors import ModelError, UnknownToolError
+from ..core.errors import ModelError
 from ..core.events import Generation, TextDelta
 from ..core.grammar import Grammar
 from ..core.messages import Message
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
+from ..tools import ToolSet
 from . import _shared
 from .autogen_messages import (
     REASONS,
     SELECT,
+    errors,
     function_call,
     openai_tool,
     sampling,
@@ -88,10 +91,13 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
             several clients may share.
         options: keyword options for loading ``model``.
-        **create_args: for every call: ``temperature``, ``max_tokens``, ``top_p``, ``top_k``, ``min_p``, ``seed``,
-            ``stop``, ``timeout``, ``parallel_tool_calls``, ``tool_format``, ``on_budget`` (see `GenerateParams`), and
-            ``select_speaker``: the prompt of a `SelectorGroupChat` is answered with one of the names that it lists. By
-            default AutoGen's own prompt is known; True for a client that serves a selector with a prompt of yours.
+        api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
+        base_url: for a model on a server: where its API begins, unless the address says so.
+        max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
+        **create_args: for every call: the generation options by name (``temperature``, ``max_tokens``, ``stop``,
+            ``jump_forward``, ...; see `GenerateParams`), and ``select_speaker``: the prompt of a `SelectorGroupChat` is
+            answered with one of the names that it lists. By default AutoGen's own prompt is known; True for a client
+            that serves a selector with a prompt of yours.
 
     Raises:
         ModelError: the model cannot be loaded, or an argument is not known.
@@ -102,13 +108,21 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     component_provider_override = "toolgrammar.adapters.autogen.ToolGrammarChatCompletionClient"
 
     def __init__(
-        self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **create_args: Any
+        self,
+        model: str | Model = "embedded",
+        *,
+        options: Mapping[str, Any] | None = None,
+        api_key: Any = None,
+        base_url: str | None = None,
+        max_retries: int | None = None,
+        **create_args: Any,
     ) -> None:
-        self._engine = _shared.Engine(model, options or {})
+        sampling(create_args)  # wrong arguments are an error now, not at the first call
+        connection = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        self._engine = _shared.Engine(model, _shared.loading_options(options, connection))
         self._create_args = create_args
         self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
         self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
-        sampling(create_args)  # unknown arguments are an error now, not at the first call
 
     # -- generation ----------------------------------------------------------------------------------------------
 
@@ -127,26 +141,29 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         Args:
             messages: the conversation.
             tools: tools, or their schemas.
-            tool_choice: ``"auto"``, ``"required"``, ``"none"``, or one of ``tools`` that must be called.
-            json_output: a Pydantic class that a text answer must match, or True for any JSON object.
+            tool_choice: ``"auto"``, ``"required"``, ``"none"``, or one of ``tools`` (or its name) that must be called.
+            json_output: a Pydantic class that a text answer must match, or True for any JSON object. Where a validator
+                of the class objects, the model is told and asked again, twice at most.
             extra_create_args: overrides of the client's own arguments.
             cancellation_token: stops the model within one step.
 
         Raises:
-            ToolGrammarError: what was asked for cannot be done.
+            ToolGrammarError: what was asked for cannot be done, or the server failed.
+            TimeoutError: the ``timeout`` passed, or the server was silent for too long.
             asyncio.CancelledError: the token was cancelled.
         """
-        conversation = to_messages(messages)
-        params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
-        stop = threading.Event()
-        answer = asyncio.ensure_future(
-            self._engine.model().agenerate(conversation, replace(params, cancel=stop.is_set))
-        )
-        if cancellation_token is not None:
-            # The token's lock is held while it calls back, so the callback only sets a flag.
-            cancellation_token.add_callback(stop.set)
-            cancellation_token.link_future(answer)
-        result = self._result(await answer, json_output)
+        with _shared.translated(errors):
+            conversation = to_messages(messages)
+            params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
+            stop = threading.Event()
+            params = replace(params, cancel=stop.is_set)
+            check = _shared.validators_of(json_output)
+            answer = asyncio.ensure_future(_shared.agenerate(self._engine.model(), conversation, params, check))
+            if cancellation_token is not None:
+                # The token's lock is held while it calls back, so the callback only sets a flag.
+                cancellation_token.add_callback(stop.set)
+                cancellation_token.link_future(answer)
+            result = self._result(await answer, json_output)
         _events.info(
             LLMCallEvent(
                 messages=[message.model_dump(mode="json") for message in messages],
@@ -169,22 +186,26 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     ) -> AsyncGenerator[str | CreateResult, None]:
         """`create`, with the pieces of a text answer as they are certain, and the whole result last.
 
-        AutoGen streams text only: tool calls and reasoning are in the result.
+        AutoGen streams text only: tool calls and reasoning are in the result. The answer comes in one piece where it
+        has to pass validators of ``json_output``.
         """
-        conversation = to_messages(messages)
-        params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
-        stop = threading.Event()
-        if cancellation_token is not None:
-            cancellation_token.add_callback(stop.set)
         _events.info(LLMStreamStartEvent(messages=[message.model_dump(mode="json") for message in messages]))
         collected = _shared.Collector()
-        async for event in self._engine.model().astream(conversation, replace(params, cancel=stop.is_set)):
-            collected.add(event)
-            if isinstance(event, TextDelta):
-                yield event.text
-        if stop.is_set():
-            raise asyncio.CancelledError
-        result = self._result(collected.generation, json_output)
+        with _shared.translated(errors):
+            conversation = to_messages(messages)
+            params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
+            stop = threading.Event()
+            if cancellation_token is not None:
+                cancellation_token.add_callback(stop.set)
+            params = replace(params, cancel=stop.is_set)
+            check = _shared.validators_of(json_output)
+            events: Any = _shared.astream(self._engine.model(), conversation, params, check)
+            async with aclosing(events):
+                async for event in events:
+                    collected.add(event)
+                    if isinstance(event, TextDelta):
+                        yield event.text
+            result = self._result(collected.generation, json_output)
         _events.info(
             LLMStreamEndEvent(
                 response=result.model_dump(mode="json"),
@@ -204,18 +225,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     ) -> GenerateParams:
         arguments = {**self._create_args, **extra}
         params = sampling(arguments)
-        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
-        choice = tool_choice if isinstance(tool_choice, str) else tool_choice.name
-        if choice not in ("auto", "required", "none") and (tool_set is None or choice not in tool_set.names):
-            known = list(tool_set.names) if tool_set is not None else []
-            raise UnknownToolError(f"the tool choice {choice!r} is none of the tools", hint=f"the tools are {known}")
+        choice, tool_set = self._chosen(tools, tool_choice)
         schema: Any = None
         if json_output:
+            if json_output is not True and not isinstance(json_output, type):
+                raise ModelError(f"json_output is {json_output!r}", hint="give True, or a Pydantic class")
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
         if tool_set is None:
-            # A demanded call without tools is the model's to refuse.
-            params = replace(params, tool_choice=choice)
             if schema is None and params.grammar is None and (names := selection(conversation, arguments.get(SELECT))):
                 return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
             return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
@@ -229,6 +246,13 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             response_schema=schema,
             parallel_tool_calls=params.parallel_tool_calls if given else not handoffs,
         )
+
+    def _chosen(self, tools: Sequence[Tool | ToolSchema], tool_choice: ToolChoice | str) -> tuple[str, ToolSet | None]:
+        """Return the choice in our words, and the tools that may be called."""
+        given = [openai_tool(tool) for tool in tools]
+        asked = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
+        choice, allowed = _shared.tool_choice(asked, [*map(_shared.tool_name, given)])
+        return choice, self._engine.tools([tool for tool in given if _shared.tool_name(tool) in allowed])
 
     def _result(self, generation: Generation, json_output: JsonOutput) -> CreateResult:
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
@@ -295,6 +319,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             )
         options = self._engine.options
         _shared.require_storable(options)
+        if (grammar := self._create_args.get("grammar")) is not None:
+            raise ModelError(f"{grammar!r} cannot be written as a component", hint="give it to the call")
         return ToolGrammarClientConfig(model=self._engine.uri, options=options, create_args=self._create_args)
 
     @classmethod

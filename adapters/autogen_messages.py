@@ -6,11 +6,12 @@ that is none of the names in the prompt makes the team ask again and then give u
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.errors import ModelError
+from ..core.errors import CancelledError, GenerationTimeoutError, ModelError
 from ..core.events import FinishReason
 from ..core.messages import Message, Part, TextPart, ToolCall
 from ..core.params import GenerateParams
@@ -30,11 +31,6 @@ try:
 except ImportError as error:
     raise _shared.missing("autogen-core", "autogen") from error
 
-_PER_CALL = frozenset(
-    {"temperature", "max_tokens", "top_p", "top_k", "min_p", "seed", "stop", "timeout", "parallel_tool_calls"}
-    | {"repetition_penalty", "logit_bias", "thinking", "thinking_markers", "prefix"}
-    | {"tool_format", "on_budget", "grammar", "jump_forward"}
-)
 #: The argument that is ours alone: see `selection`.
 SELECT = "select_speaker"
 
@@ -54,17 +50,28 @@ _NEXT_SPEAKER = re.compile(r'"next_speaker":\s*\{+\s*"reason": string,\s*"answer
 
 
 def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
-    """The arguments of a client, or of one call, as parameters.
+    """Return the arguments of a client, or of one call, as parameters.
 
     Raises:
-        ModelError: an argument is not known; lists those that are.
+        ModelError: an argument is not known, or its value is wrong.
     """
-    if unknown := sorted(set(arguments) - _PER_CALL - {SELECT}):
-        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted({SELECT, *_PER_CALL})}")
-    given = {name: value for name, value in arguments.items() if value is not None and name != SELECT}
-    if isinstance(given.get("stop"), str):
-        given["stop"] = (given["stop"],)
-    return GenerateParams(**given)
+    if unknown := sorted(set(arguments) - _shared.GENERATION - {SELECT}):
+        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted({SELECT, *_shared.GENERATION})}")
+    if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
+        raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
+    return _shared.generation_params({name: value for name, value in arguments.items() if name != SELECT})
+
+
+def errors() -> Sequence[_shared.Translation]:
+    """Return which of our errors AutoGen acts on by another name.
+
+    It has no errors of its own for models. Cancelled calls are asyncio's; timeouts and connections are Python's
+    ``TimeoutError`` and ``ConnectionError`` already.
+    """
+    return (
+        _shared.Translation(GenerationTimeoutError, TimeoutError),
+        _shared.Translation(CancelledError, asyncio.CancelledError),
+    )
 
 
 def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:

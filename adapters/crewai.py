@@ -19,19 +19,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, PrivateAttr
 
-from ..core.errors import ContextOverflowError, ModelError
+from ..core.errors import ModelError
 from ..core.events import ArgumentsDelta, CallStart, Event, Generation, ReasoningDelta, TextDelta
 from ..core.messages import Message
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
 from . import _shared
 from .crewai_messages import (
-    ContextLengthExceeded,
     answer_model,
+    errors,
     is_answered,
     openai_call,
     original_tools,
@@ -51,8 +52,18 @@ __all__ = ["ToolGrammarLLM"]
 
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
-    *("timeout", "tool_format", "on_budget"),
+    *("timeout", "tool_format", "on_budget", "jump_forward"),
 )
+# Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
+_HOSTED: Mapping[str, tuple[Any, ...]] = {
+    "frequency_penalty": (None, 0),
+    "presence_penalty": (None, 0),
+    "n": (None, 1),
+    "prefer_upload": (False,),
+    "is_litellm": (False,),
+    "provider": ("toolgrammar",),
+    "llm_type": ("toolgrammar",),
+}
 # CrewAI's own providers leave this much of the window for the answer.
 _USABLE = 0.85
 
@@ -64,17 +75,19 @@ class ToolGrammarLLM(BaseLLM):
         model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
             several objects may share (token usage is counted for each object).
         options: keyword options for loading ``model``.
-        tool_choice: CrewAI has no way to demand a call, so it is said here: ``"auto"``, ``"required"`` (in every turn
-            that has tools) or ``"required_first"`` (until the first tool result is in the conversation).
+        tool_choice: CrewAI has no way to demand a call, so it is said here: ``"auto"``, ``"required"`` or ``"any"`` (in
+            every turn that has tools), ``"required_first"`` (until the first tool result is in the conversation),
+            ``"none"``, or the name of a tool, as CrewAI calls it, that all agents with this object have.
         parallel_tool_calls: several calls in one turn are allowed.
         native_tools: False has CrewAI describe the tools in its prompts and read "Action:" from the text; for models
             that were trained for that form.
-        **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``) and ours
+        **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
-            ``on_budget``; see `GenerateParams`).
+            ``on_budget``, ``jump_forward``; see `GenerateParams`); and for a model on a server ``api_key``,
+            ``base_url`` and ``max_retries``, which go to its loader.
 
     Raises:
-        ModelError: the model cannot be loaded, or a field is not known.
+        ModelError: the model cannot be loaded, or a field is not known, has a wrong value or is not for this model.
     """
 
     llm_type: str = "toolgrammar"
@@ -89,20 +102,26 @@ class ToolGrammarLLM(BaseLLM):
     timeout: float | None = None
     tool_format: str | None = None
     on_budget: str | None = None
+    jump_forward: bool | None = None
 
     _engine: _shared.Engine = PrivateAttr()
 
     def __init__(self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **fields: Any):
-        engine = _shared.Engine(model, options or {})
+        connection = {name: fields.pop(name) for name in _shared.CONNECTION if name in fields}
+        engine = _shared.Engine(model, _shared.loading_options(options, connection))
         # CrewAI takes a provider it does not know for OpenAI, and would send it the text of some tasks.
-        fields["provider"] = "toolgrammar"
-        super().__init__(model=engine.name, **fields)
+        super().__init__(model=engine.name, **{"provider": "toolgrammar", **fields})
         self._engine = engine
-        penalties = [name for name in ("frequency_penalty", "presence_penalty") if getattr(self, name)]
-        if unknown := sorted({*self.additional_params, *penalties}):
+        hosted = [name for name, accepted in _HOSTED.items() if getattr(self, name) not in accepted]
+        if unknown := sorted({*self.additional_params, *hosted}):
             raise ModelError(
-                f"fields that no model here has: {unknown}", hint="repetition_penalty makes repeating less likely"
+                f"fields that no model here has, or not with these values: {unknown}",
+                hint="repetition_penalty makes repeating less likely",
             )
+        if self.tool_choice != "required_first":
+            # A name is looked up where there are tools.
+            _shared.tool_choice(self.tool_choice, [self.tool_choice or "a tool"])
+        self._params()  # a wrong value is an error now, not at the first call
 
     # -- what CrewAI asks about the model ------------------------------------------------------------------------------
 
@@ -117,7 +136,7 @@ class ToolGrammarLLM(BaseLLM):
     def get_input_tokens_count(
         self, messages: Any, tools: list[dict[str, Any]] | None = None, response_model: type[BaseModel] | None = None
     ) -> int:
-        """How many tokens the prompt has, by the model's own tokenizer and template."""
+        """Return how many tokens the prompt has, by the model's tokenizer and template; an estimate for a server's."""
         conversation = [_shared.from_openai(message) for message in self._format_messages(messages)]
         return _shared.count_tokens(self._engine.model(), conversation, self._engine.tools(tools or ()))
 
@@ -150,11 +169,12 @@ class ToolGrammarLLM(BaseLLM):
         Raises:
             LLMContextLengthExceededError: the prompt does not fit; CrewAI summarises and tries again.
             BudgetError: the token budget ran out inside a structured answer.
+            InvalidArgumentsError: a validator of the class objected to every answer, or a call must not run.
         """
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
             conversation, params = turn.request()
-            for event in self._engine.model().stream(conversation, params):
+            for event in _shared.stream(self._engine.model(), conversation, params, turn.validators()):
                 turn.take(event)
             return turn.result()
 
@@ -172,16 +192,18 @@ class ToolGrammarLLM(BaseLLM):
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
             conversation, params = turn.request()
-            async for event in self._engine.model().astream(conversation, params):
+            async for event in _shared.astream(self._engine.model(), conversation, params, turn.validators()):
                 turn.take(event)
             return turn.result()
 
     def _params(self) -> GenerateParams:
-        given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
-        if (limit := self._effective_max_tokens()) is not None:
-            given["max_tokens"] = int(limit)
+        given = {name: getattr(self, name) for name in _SETTINGS}
+        limit: Any = self._effective_max_tokens()
+        # CrewAI's field also takes 100.0, and infinity for no limit.
+        whole = isinstance(limit, float) and (limit == inf or limit.is_integer())
+        given["max_tokens"] = (None if limit == inf else int(limit)) if whole else limit
         # Read here and not at construction: an executor adds stop words for the length of one call.
-        return GenerateParams(**given, stop=tuple(self.stop_sequences))
+        return _shared.generation_params({**given, "stop": self.stop_sequences})
 
 
 class _Turn:
@@ -218,10 +240,8 @@ class _Turn:
         with llm_call_context():
             try:
                 self.llm._emit_call_started_event(self.messages, self.tools, self.callbacks, self.functions, **self.who)
-                try:
+                with _shared.translated(errors):
                     yield
-                except ContextOverflowError as overflow:
-                    raise ContextLengthExceeded(overflow) from overflow
             except (HookAborted, LLMCallBlockedError) as denial:
                 self.llm._emit_call_denied_event(denial, **self.who)
                 raise
@@ -245,11 +265,12 @@ class _Turn:
                 return conversation, params
             self.answer_model = self.response_model
             return conversation, replace(params, json_mode=JsonMode(schema=_shared.closed(self.response_model)))
-        choice = llm.tool_choice
+        asked: Any = llm.tool_choice
         if self.functions:
-            choice = "required"  # what CrewAI reads is the function's result
-        elif choice == "required_first":
-            choice = "auto" if is_answered(conversation) else "required"
+            asked = "required"  # what CrewAI reads is the function's result
+        elif asked == "required_first":
+            asked = "auto" if is_answered(conversation) else "required"
+        choice, _ = _shared.tool_choice(asked, [*map(_shared.tool_name, tools)])
         self.answer_model = self.response_model or (None if self.functions else answer_model(agent, task))
         if self.in_text:
             form: Any = React(tuple(params.stop))
@@ -261,6 +282,10 @@ class _Turn:
             parallel_tool_calls=llm.parallel_tool_calls and not self.in_text and not self.functions,
             response_schema=None if self.answer_model is None else _shared.closed(self.answer_model),
         )
+
+    def validators(self) -> _shared.Validators | None:
+        """Return what the answer must pass besides; in text, CrewAI reads the answer itself."""
+        return None if self.in_text else _shared.validators_of(self.answer_model)
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""

@@ -130,9 +130,10 @@ def usage_dict(usage: Usage) -> dict[str, Any]:
     }
 
 
-class ContextLengthExceeded(LLMContextLengthExceededError, ContextOverflowError):
-    """Our error and CrewAI's, in the words by which CrewAI knows that it must summarise the conversation."""
+def errors() -> Sequence[_shared.Translation]:
+    """Return which of our errors CrewAI acts on by another name.
 
-    def __init__(self, error: ContextOverflowError) -> None:
-        message = f"context length exceeded: {error.message}"
-        ContextOverflowError.__init__(self, message, hint=error.hint, place=error.place)
+    It summarises the conversation where it reads these words, and calls again where the status is 429. A
+    ``TimeoutError`` ends the task, as its own ``max_execution_time`` does.
+    """
+    return (_shared.Translation(ContextOverflowError, LLMContextLengthExceededError, "context length exceeded"),)

@@ -19,14 +19,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ..core.errors import ModelError
 from ..core.events import Event, Finish, Generation
-from ..core.grammar import Grammar
+from ..core.messages import Message
 from ..core.models import Model
 from ..core.params import GenerateParams, JsonMode
 from . import _shared
@@ -36,13 +35,14 @@ try:
     from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
-    from langchain_core.runnables import Runnable
+    from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
 from . import langchain_messages as table
 from . import langchain_structured as structured
+from .langchain_bound import BoundChat
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
@@ -51,19 +51,14 @@ __all__ = ["ChatToolGrammar"]
 
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
-    *("tool_format", "on_budget"),
+    *("tool_format", "on_budget", "jump_forward"),
 )
-# What speaks of one answer, or of one vocabulary, is given to the call.
-_GIVEN = ("grammar", "jump_forward", "logit_bias", "prefix", "thinking_markers")
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
-    {*_SAMPLING, *_GIVEN, "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "allow_cut"}
-    # Accepted and without effect: enforcement is always strict, usage is always streamed, and `stream` speaks to
-    # LangChain itself.
-    | {"strict", "stream", "stream_usage"}
+    {*_shared.GENERATION, "model", "tools", "tool_choice", "response_format", "allow_cut", "answer_class"}
+    # `stream` speaks to LangChain itself. The other two ask for what is always so: see `_refuse_less`.
+    | {"stream", "strict", "stream_usage"}
 )
-# What hosted models ask for, and suites and configurations give to any chat model; here it has no meaning.
-_OTHERS_SETTINGS = frozenset({"api_key", "max_retries"})
 
 
 @dataclass(frozen=True)
@@ -73,16 +68,26 @@ class _Request:
     model: Model
     params: GenerateParams
     whole: bool
+    validators: _shared.Validators | None = None
 
     @property
     def answer(self) -> table.Answer:
         """What is said beside the answer."""
         return table.Answer(self.model.name, _shared.guarantee(self.model, self.params))
 
+    def asked(self, messages: Sequence[BaseMessage]) -> tuple[Model, list[Message], GenerateParams, Any]:
+        """Return the arguments for `_shared.generate` and its kin."""
+        return self.model, table.to_messages(messages), self.params, self.validators
+
     def check(self, end: Finish | Generation) -> None:
         """Refuse structured text that was closed by force: nothing after us would notice."""
         if self.whole:
             _shared.require_whole(end)
+
+
+def _one_or_more(stop: Any) -> Any:
+    """Return stop strings as a list: a single one is no sequence of letters."""
+    return [stop] if isinstance(stop, str) else list(stop) if isinstance(stop, tuple) else stop
 
 
 class ChatToolGrammar(BaseChatModel):
@@ -105,7 +110,17 @@ class ChatToolGrammar(BaseChatModel):
         streaming: let ``invoke`` stream to callbacks.
         tool_format: wire format of tool calls, if not the model's own.
         on_budget: what to do near the budget: ``"close"`` the answer validly, or raise (``"error"``).
+        jump_forward: write what the grammar fixes without asking the model; False asks it for every token.
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
+        api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
+        base_url: for a model on a server: where its API begins, unless the address says so.
+        max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
+
+    The last three are options for loading (``options`` may hold them as well); a model that is not on a server, or is
+    given loaded, does not take them.
+
+    Raises:
+        ModelError: the model cannot be loaded, or a setting is not known, has a wrong value or is not for this model.
 
     Attributes:
         engine: the loaded model, shared with copies of this object; LangChain's copies hand it on, users need not.
@@ -123,28 +138,36 @@ class ChatToolGrammar(BaseChatModel):
     repetition_penalty: float | None = None
     seed: int | None = None
     thinking: bool | int | Literal["auto"] | None = None
-    stop: list[str] | None = None
+    stop: Annotated[list[str] | None, BeforeValidator(_one_or_more)] = None
     timeout: float | None = None
     streaming: bool = False
     tool_format: str | None = None
     on_budget: str | None = None
+    jump_forward: bool | None = None
     parallel_tool_calls: bool | None = None
 
     engine: Any = Field(default=None, exclude=True, repr=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_settings(cls, values: Any) -> Any:
-        """A misspelt setting would otherwise change nothing, unseen."""
-        known = {*cls.model_fields, *_OTHERS_SETTINGS, "model_name"}
+    def _read_settings(cls, values: Any) -> Any:
+        """Refuse unknown settings, which would change nothing, unseen; hand those of a server to the loader."""
+        if not isinstance(values, Mapping):
+            return values
+        known = {*cls.model_fields, *_shared.CONNECTION, "model_name"}
         known |= {field.alias for field in cls.model_fields.values() if field.alias}
-        if isinstance(values, Mapping) and (unknown := sorted(map(str, set(values) - known))):
-            raise ModelError(f"unknown settings {unknown}", hint=f"known are {sorted(_IDENTITY)}, and LangChain's own")
-        return values
+        if unknown := sorted(map(str, set(values) - known)):
+            settings = sorted({*_IDENTITY, *_shared.CONNECTION})
+            raise ModelError(f"unknown settings {unknown}", hint=f"known are {settings}, and LangChain's own")
+        connection = {name: values[name] for name in _shared.CONNECTION if name in values}
+        rest = {name: value for name, value in values.items() if name not in connection}
+        return {**rest, "options": _shared.loading_options(values.get("options"), connection)} if connection else rest
 
     def model_post_init(self, context: Any, /) -> None:
         """Load the model; before LangChain's own validators, which ask for the profile."""
         super().model_post_init(context)
+        # A wrong value is an error now, not at the first call.
+        _shared.generation_params({name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")})
         if self.engine is None or not self.engine.is_for(self.model, self.options):
             self.engine = _shared.Engine(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
@@ -210,6 +233,8 @@ class ChatToolGrammar(BaseChatModel):
             said = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
             if tools := kwargs.get("tools"):
                 said["tools"] = table.openai_tools(tools)
+        if isinstance(asked := kwargs.get("response_format"), type):
+            said["validators"] = f"{asked.__module__}.{asked.__qualname__}"
         if (grammar := kwargs.get("grammar")) is not None:
             said["grammar"] = hash(grammar)
         model = kwargs.get("model")
@@ -217,16 +242,30 @@ class ChatToolGrammar(BaseChatModel):
         return str(sorted({**self._get_invocation_params(stop=stop), **said}.items()))
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Token ids of a text, by the model's own tokenizer."""
+        """Return the token ids of a text, by the model's own tokenizer.
+
+        Raises:
+            ModelInvalidRequestError: the model is on a server, which does not show its tokens.
+        """
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        ids: list[int] = self.engine.model().backend.encode(text)
+        with _shared.translated(table.errors):
+            ids: list[int] = self.engine.model().backend.encode(text)
         return ids
+
+    def get_num_tokens(self, text: str) -> int:
+        """Return how many tokens a text has; an estimate from its bytes for a model on a server."""
+        if self.custom_get_token_ids is not None:
+            return len(self.custom_get_token_ids(text))
+        return _shared.count_text(self.engine.model(), text)
 
     def get_num_tokens_from_messages(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None, **kwargs: Any
     ) -> int:
-        """How many tokens the prompt of these messages and tools has, by the model's own tokenizer and template."""
+        """Return how many tokens the prompt of these messages and tools has, by the model's tokenizer and template.
+
+        For a model on a server it is an estimate from the bytes.
+        """
         with _shared.translated(table.errors):
             tool_set = self.engine.tools(table.openai_tools(tools or ()))
             return _shared.count_tokens(self.engine.model(), table.to_messages(messages), tool_set)
@@ -237,6 +276,17 @@ class ChatToolGrammar(BaseChatModel):
         return {"token_usage": total, "model_name": self.model}
 
     # -- what users bind ---------------------------------------------------------------------------------------------
+
+    def bind(self, **kwargs: Any) -> BoundChat:  # type: ignore[override]  # LangChain's is private, and adds types only
+        """Bind settings of single calls: any generation option by name, and whatever else `bind_tools` takes.
+
+        What is bound stays bound when tools are bound to the result, as agents do.
+        """
+        return BoundChat(bound=self, kwargs=kwargs, config={})
+
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> BoundChat:
+        """Bind LangChain's configuration (tags, callbacks, ...), which stays when tools are bound to the result."""
+        return cast(BoundChat, self.bind().with_config(config, **kwargs))
 
     def bind_tools(
         self,
@@ -253,11 +303,13 @@ class ChatToolGrammar(BaseChatModel):
         Args:
             tools: tools in any form that LangChain or `ToolSet` knows; equal ones under one name count once.
             tool_choice: None, False or ``"auto"`` leave the choice to the model; ``"any"``, ``"required"`` or True
-                demand a call; ``"none"`` forbids it; a name, or a dict with one, demands that tool.
-            strict: accepted for compatibility; arguments always follow the schema.
+                demand a call; ``"none"`` forbids it; a name, or a provider's dict with one, demands that tool; OpenAI's
+                ``{"type": "allowed_tools", ...}`` offers some of the tools only.
+            strict: None or True: arguments always follow the schema.
             parallel_tool_calls: several calls in one turn are allowed.
             response_format: what a text answer looks like, where it is not free: a class, a JSON Schema, or
-                ``{"type": "json_schema", ...}`` as providers take it. The model then calls a tool or answers so.
+                ``{"type": "json_schema", ...}`` as providers take it. The model then calls a tool or answers so. Where
+                a Pydantic class has validators, and one objects, the model is asked again, twice at most.
             **kwargs: more to bind: any generation option by name, ``grammar=`` (a `Grammar` that the whole answer
                 follows), or ``allow_cut=True`` (take structured text that the token budget closed by force).
 
@@ -266,10 +318,11 @@ class ChatToolGrammar(BaseChatModel):
         """
         with _shared.translated(table.errors):
             formatted = [table.openai_tool(tool) for tool in tools]
-            bound: dict[str, Any] = {
-                "tools": formatted,
-                "tool_choice": table.choice(tool_choice, [*map(_shared.tool_name, formatted)]),
-            }
+            # Refused now if it is none; what it allows is read from it again at each call.
+            _shared.tool_choice(tool_choice, [*map(_shared.tool_name, formatted)])
+        bound: dict[str, Any] = {"tools": formatted, "tool_choice": tool_choice}
+        if strict is not None:
+            bound["strict"] = strict
         if parallel_tool_calls is not None:
             bound["parallel_tool_calls"] = parallel_tool_calls
         if response_format is not None:
@@ -287,7 +340,10 @@ class ChatToolGrammar(BaseChatModel):
         allow_cut: bool = False,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """Answers that match a schema.
+        """Return a chain whose answers match a schema.
+
+        Where a Pydantic class has validators, and one objects to an answer, the model is told and asked again, twice
+        at most; an answer that has to pass validators is streamed in one piece.
 
         Args:
             schema: a Pydantic class (answers are instances), or a typed dict, dataclass, JSON Schema or tool dict
@@ -295,7 +351,7 @@ class ChatToolGrammar(BaseChatModel):
             method: ``"json_schema"`` and ``"json_mode"`` constrain the text of the answer, ``"function_calling"``
                 forces a call of one tool. All three enforce the whole schema.
             include_raw: return a dict of ``raw``, ``parsed`` and ``parsing_error`` instead of raising.
-            strict: accepted for compatibility; the schema is always enforced.
+            strict: None or True for all three; the schema is always enforced.
             tools: other tools that the model may call instead of answering (not with ``"function_calling"``); the
                 answer is None then, and the calls are in the message (``include_raw``).
             allow_cut: take an answer whose text the token budget cut short; it is valid, but not whole.
@@ -303,52 +359,43 @@ class ChatToolGrammar(BaseChatModel):
         Raises:
             OutputParserException: when invoked: the token budget ran out inside the answer.
         """
-        if schema is None and method != "json_mode":
-            raise ValueError(f"method {method!r} needs a schema")
-        known = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
-        name: str | None = None
-        if method == "function_calling":
-            with _shared.translated(table.errors):
-                name = _shared.tool_name(table.openai_tool(schema))
-            kwargs = {"tool_choice": name, "parallel_tool_calls": False, **kwargs}
-            bound = self.bind_tools([cast(Any, schema)], ls_structured_output_format=known, **kwargs)
-        elif method in ("json_schema", "json_mode"):
-            # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
-            kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
-            bound = self.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=known, **kwargs)
-        else:
-            raise ValueError(f"unknown method {method!r}: json_schema, json_mode or function_calling")
-        parser = structured.parser_of(schema, name)
-        return structured.answering(bound, parser, include_raw=include_raw, allow_cut=allow_cut)
+        return structured.asking(
+            self,
+            schema,
+            method=method,
+            include_raw=include_raw,
+            strict=strict,
+            tools=tools,
+            allow_cut=allow_cut,
+            **kwargs,
+        )
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
-    def _request(self, stop: list[str] | None, kwargs: Mapping[str, Any]) -> _Request:
-        """The model and the parameters of one call."""
+    def _request(self, stop: Any, kwargs: Mapping[str, Any]) -> _Request:
+        """Return the model and the parameters of one call."""
         if unknown := sorted(set(kwargs) - _PER_CALL):
             raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
-        given = {name: kwargs.get(name, getattr(self, name)) for name in _SAMPLING}
-        given |= {name: kwargs[name] for name in _GIVEN if name in kwargs}
-        if not isinstance(given.get("grammar"), (Grammar, NoneType)):
-            raise ModelError(
-                f"grammar is a {type(given['grammar']).__name__}",
-                hint="give a toolgrammar.core.Grammar, for example Grammar.from_regex(...)",
-            )
-        tools = self.engine.tools(table.openai_tools(kwargs.get("tools") or ()))
-        if tools is not None:
-            parallel = kwargs.get("parallel_tool_calls", self.parallel_tool_calls)
-            given |= {"tools": tools, "parallel_tool_calls": parallel}
-            given["tool_choice"] = table.choice(kwargs.get("tool_choice"), tools.names)
-        elif table.choice(kwargs.get("tool_choice"), ()) == "required":
-            raise ModelError("a tool call is required, but there are no tools", hint="bind at least one tool")
-        schema = table.response_schema(kwargs.get("response_format"))
-        if schema is not None:
-            given |= {"response_schema": schema} if tools else {"json_mode": JsonMode(schema=schema)}
-        params = GenerateParams(**{name: value for name, value in given.items() if value is not None})
-        params = replace(params, stop=tuple(stop or self.stop or ()))
-        return _Request(
-            self.engine.model(kwargs.get("model")), params, whole=schema is not None and not kwargs.get("allow_cut")
-        )
+        _refuse_less(kwargs)
+        given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
+        given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
+        given["stop"] = self.stop if stop is None else stop
+        params = _shared.generation_params(given)
+        tools = table.openai_tools(kwargs.get("tools") or ())
+        choice, allowed = _shared.tool_choice(kwargs.get("tool_choice"), [*map(_shared.tool_name, tools)])
+        tool_set = self.engine.tools([tool for tool in tools if _shared.tool_name(tool) in allowed])
+        params = replace(params, tools=tool_set, tool_choice=choice)
+        asked = kwargs.get("response_format")
+        schema = table.response_schema(asked)
+        if schema is not None and tool_set is None:
+            params = replace(params, json_mode=JsonMode(schema=schema))
+        elif schema is not None:
+            params = replace(params, response_schema=schema)
+        whole = schema is not None and not kwargs.get("allow_cut")
+        validators = _shared.validators_of(asked, must_pass=whole)
+        if (answer := kwargs.get("answer_class")) is not None:
+            validators = _shared.validators_of(answer, choice, must_pass=False)
+        return _Request(self.engine.model(kwargs.get("model")), params, whole, validators)
 
     def _generate(
         self,
@@ -359,7 +406,7 @@ class ChatToolGrammar(BaseChatModel):
     ) -> ChatResult:
         with _shared.translated(table.errors):
             request = self._request(stop, kwargs)
-            generation = request.model.generate(table.to_messages(messages), request.params)
+            generation = _shared.generate(*request.asked(messages))
             request.check(generation)
             return request.answer.result(generation)
 
@@ -372,7 +419,7 @@ class ChatToolGrammar(BaseChatModel):
     ) -> ChatResult:
         with _shared.translated(table.errors):
             request = self._request(stop, kwargs)
-            generation = await request.model.agenerate(table.to_messages(messages), request.params)
+            generation = await _shared.agenerate(*request.asked(messages))
             request.check(generation)
             return request.answer.result(generation)
 
@@ -386,7 +433,7 @@ class ChatToolGrammar(BaseChatModel):
         with _shared.translated(table.errors):
             request = self._request(stop, kwargs)
             chunks = table.Chunks(request.answer)
-            stream: Any = request.model.stream(table.to_messages(messages), request.params)
+            stream: Any = _shared.stream(*request.asked(messages))
             with closing(stream) as events:
                 for event in events:
                     for chunk in _seen(request, chunks, event):
@@ -404,13 +451,23 @@ class ChatToolGrammar(BaseChatModel):
         with _shared.translated(table.errors):
             request = self._request(stop, kwargs)
             chunks = table.Chunks(request.answer)
-            stream: Any = request.model.astream(table.to_messages(messages), request.params)
+            stream: Any = _shared.astream(*request.asked(messages))
             async with aclosing(stream) as events:
                 async for event in events:
                     for chunk in _seen(request, chunks, event):
                         if run_manager:
                             await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                         yield chunk
+
+
+def _refuse_less(kwargs: Mapping[str, Any]) -> None:
+    """Refuse to be asked for less than is always done; leaving it out in silence would hide a misunderstanding.
+
+    Raises:
+        ModelError: it was.
+    """
+    if kwargs.get("stream_usage") is False:
+        raise ModelError("stream_usage is False", hint="usage is in the last chunk of every stream: leave it out")
 
 
 def _seen(request: _Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:

@@ -13,13 +13,21 @@ from typing import Any
 from typing_extensions import is_typeddict
 
 from ..core.errors import (
+    AuthenticationError,
     BudgetError,
-    CancelledError,
+    ContentFilterError,
     ContextOverflowError,
+    GenerationTimeoutError,
     GrammarError,
     LimitError,
     ModelError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
     SchemaError,
+    ServerConnectionError,
+    ServerFailureError,
+    ServerTimeoutError,
     ToolGrammarError,
     UnknownToolError,
 )
@@ -87,38 +95,38 @@ def _is_openai(tool: Any) -> bool:
     return isinstance(function, dict) and isinstance(function.get("parameters"), dict) and "name" in function
 
 
-def choice(given: Any, names: Sequence[str]) -> str:
-    """LangChain's and the providers' ways to say which tool must be called, as ours.
+def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
+    """Return the schema of a text answer, or None where it is free.
 
     Raises:
-        UnknownToolError: it is none of the tools.
+        ModelError: it is none of the forms that are known.
+        SchemaError: the schema cannot be taken.
     """
-    if isinstance(given, Mapping):
-        inner = given.get("function", given)
-        given = inner.get("name") or given.get("type")
-    if given in (None, False, "auto"):
-        return "auto"
-    if given in (True, "any", "required"):
-        return "required"
-    if given == "none" or given in names:
-        return str(given)
-    raise UnknownToolError(f"the tool choice {given!r} is none of the tools", hint=f"the tools are {list(names)}")
-
-
-def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
-    """The schema of a text answer, or None where it is free."""
     if response_format is None or response_format == {"type": "text"}:
         return None
     if isinstance(response_format, Mapping):
-        if response_format.get("type") == "json_object":
+        kind = response_format.get("type")
+        if kind == "json_object":
             return {"type": "object"}
-        if response_format.get("type") == "json_schema":
-            return _shared.closed(response_format["json_schema"]["schema"])
+        if kind == "json_schema":
+            inner = response_format.get("json_schema", response_format)  # the responses API has no envelope
+            if not isinstance(inner, Mapping) or "schema" not in inner:
+                raise _no_format(response_format)
+            return _shared.closed(inner["schema"])
         if not any(key in response_format for key in ("name", "function", "toolSpec")):
             return _shared.closed(response_format)
+    elif isinstance(response_format, str) or not (callable(response_format) or isinstance(response_format, BaseTool)):
+        raise _no_format(response_format)
     elif isinstance(response_format, type) and not is_typeddict(response_format) and not is_dataclass(response_format):
         return _shared.closed(response_format)
     return _shared.closed(openai_tool(response_format)["function"]["parameters"])
+
+
+def _no_format(given: Any) -> ModelError:
+    return ModelError(
+        f"response_format is {given!r}",
+        hint="give a class, a JSON Schema, {'type': 'json_object'} or {'type': 'json_schema', 'json_schema': {...}}",
+    )
 
 
 def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
@@ -183,6 +191,7 @@ class Answer:
             "model_provider": PROVIDER,
             "guarantee": self.guarantee,
             "forced_share": _shared.forced_share(finish.usage),
+            **_shared.server_details(finish),
         }
         return {**metadata, "cut": list(cut)} if cut else metadata
 
@@ -241,6 +250,7 @@ class Chunks:
             bad = None if reason is None else f"}} <{reason}>"
             return _call_chunk(name=None, args=bad, id=None, index=event.index) if bad else []
         if isinstance(event, Finish):
+            _shared.require_ended(event)
             metadata = self._answer.metadata(event, [*event.cut, *self._cut])
             usage = usage_of(event.usage)
             return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
@@ -269,16 +279,31 @@ def usage_of(usage: Usage) -> UsageMetadata:
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-def errors() -> list[tuple[type[ToolGrammarError], type[Exception]]]:
-    """Which of our errors LangChain's agents and middleware know by another name.
+#: Our errors, most specific first, and what LangChain's agents and middleware know them as.
+_NAMES: tuple[tuple[type[ToolGrammarError], str], ...] = (
+    (ContextOverflowError, "ContextOverflowError"),  # agents summarise and try again
+    (GenerationTimeoutError, "ModelTimeoutError"),
+    (ServerTimeoutError, "ModelTimeoutError"),
+    (AuthenticationError, "ModelAuthenticationError"),
+    (PermissionDeniedError, "ModelPermissionDeniedError"),
+    (NotFoundError, "ModelNotFoundError"),
+    (RateLimitError, "ModelRateLimitError"),
+    (ServerFailureError, "ModelAPIError"),
+    (ServerConnectionError, "ModelConnectionError"),
+    (ContentFilterError, "ModelRefusalError"),
+    *(
+        (ours, "ModelInvalidRequestError")
+        for ours in (SchemaError, GrammarError, LimitError, BudgetError, UnknownToolError, ModelError)
+    ),
+)
+
+
+def errors() -> list[_shared.Translation]:
+    """Return which of our errors LangChain's agents and middleware know by another name.
 
     The names came one by one (``ContextOverflowError`` in 1.2, the others in 1.6): an older LangChain does not act on
     what it does not know, and gets our errors as they are.
     """
-    refused = (SchemaError, GrammarError, LimitError, BudgetError, UnknownToolError, ModelError)
-    pairs = [
-        (ContextOverflowError, "ContextOverflowError"),  # agents summarise and try again
-        (CancelledError, "ModelTimeoutError"),  # nothing but the timeout cancels a call from inside
-        *((ours, "ModelInvalidRequestError") for ours in refused),
+    return [
+        _shared.Translation(ours, getattr(exceptions, theirs)) for ours, theirs in _NAMES if hasattr(exceptions, theirs)
     ]
-    return [(ours, getattr(exceptions, theirs)) for ours, theirs in pairs if hasattr(exceptions, theirs)]

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from pydantic import BaseModel
-
+from ..core.errors import ModelError
 from . import _shared
+from . import langchain_messages as table
 
 try:
     from langchain_core import exceptions
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
-    from langchain_core.output_parsers.openai_tools import JsonOutputKeyToolsParser, PydanticToolsParser
+    from langchain_core.output_parsers.openai_tools import JsonOutputKeyToolsParser
     from langchain_core.outputs import Generation
     from langchain_core.runnables import Runnable, RunnableGenerator, RunnableMap, RunnablePassthrough
     from langchain_core.utils.pydantic import is_basemodel_subclass
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
+
+
+def asking(
+    model: Any,
+    schema: Any,
+    *,
+    method: str = "json_schema",
+    include_raw: bool = False,
+    strict: bool | None = None,
+    tools: Sequence[Any] | None = None,
+    allow_cut: bool = False,
+    **kwargs: Any,
+) -> Runnable[Any, Any]:
+    """Return the chain of `ChatToolGrammar.with_structured_output`, which says what the arguments mean.
+
+    Args:
+        model: a chat model, with or without bound settings.
+    """
+    known = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
+    name: str | None = None
+    if strict is not None:
+        kwargs = {"strict": strict, **kwargs}
+    with _shared.translated(table.errors):
+        if schema is None and method != "json_mode":
+            raise ModelError(f"method {method!r} needs a schema", hint="only 'json_mode' may do without one")
+        if method == "function_calling":
+            if tools:
+                raise ModelError(
+                    "method 'function_calling' demands a call, and takes no other tools", hint="leave out tools"
+                )
+            name = _shared.tool_name(table.openai_tool(schema))
+            kwargs = {"tool_choice": name, "parallel_tool_calls": False, "answer_class": schema, **kwargs}
+            bound = model.bind_tools([schema], ls_structured_output_format=known, **kwargs)
+        elif method in ("json_schema", "json_mode"):
+            table.response_schema(schema)  # refused now, if it is none
+            # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
+            kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
+            bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=known, **kwargs)
+        else:
+            raise ModelError(f"unknown method {method!r}", hint="'json_schema', 'json_mode' or 'function_calling'")
+    return answering(bound, parser_of(schema, name), include_raw=include_raw, allow_cut=allow_cut)
 
 
 def parser_of(schema: Any, tool: str | None) -> Runnable[Any, Any]:
@@ -33,7 +75,7 @@ def parser_of(schema: Any, tool: str | None) -> Runnable[Any, Any]:
     if tool is None:
         return _PydanticAnswer(pydantic_object=cast(Any, schema)) if is_class else _JsonAnswer()
     if is_class:
-        return PydanticToolsParser(tools=[cast("type[BaseModel]", schema)], first_tool_only=True)
+        return _PydanticArguments(key_name=tool, first_tool_only=True, answer_class=schema)
     return JsonOutputKeyToolsParser(key_name=tool, first_tool_only=True)
 
 
@@ -72,8 +114,44 @@ class _JsonAnswer(_UnlessCalled, JsonOutputParser):
     """The answer as a dict."""
 
 
+def _instance(answer_class: Any, value: Any) -> Any:
+    """Return the instance that a JSON value is.
+
+    It is read as JSON: in strict mode Pydantic takes a text for a date from there, and not from Python.
+
+    Raises:
+        OutputParserException: a validator of the class objects.
+    """
+    text = json.dumps(value)
+    read = getattr(answer_class, "model_validate_json", None) or answer_class.parse_raw  # of Pydantic's version 1
+    try:
+        return read(text)
+    except ValueError as error:
+        message = f"the answer is no {answer_class.__name__}: {error}"
+        raise exceptions.OutputParserException(message, llm_output=text) from error
+
+
 class _PydanticAnswer(_UnlessCalled, PydanticOutputParser[Any]):
     """The answer as an instance."""
+
+    def _parse_obj(self, obj: Any) -> Any:
+        return _instance(self.pydantic_object, obj)
+
+
+class _PydanticArguments(JsonOutputKeyToolsParser):
+    """The arguments of the first call as an instance."""
+
+    answer_class: Any
+
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
+        """Return the instance; None without a call, and while arguments that are still being written are none."""
+        value = super().parse_result(result, partial=partial)
+        try:
+            return None if value is None else _instance(self.answer_class, value)
+        except exceptions.OutputParserException:
+            if partial:
+                return None
+            raise
 
 
 def _check_whole(message: BaseMessage) -> BaseMessage:

@@ -158,7 +158,7 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and -inf < value < inf
+    return not isinstance(value, bool) and isinstance(value, Real) and bool(-inf < value < inf)  # type: ignore[operator]
 
 
 def _is_whole(value: Any) -> bool:

@@ -128,8 +128,10 @@ def seen() -> Iterator[Seen]:
 
 
 def test_is_ours(noise: Model) -> None:
-    """The provider is ours, whatever is asked: CrewAI would take an unknown one for a hosted service."""
-    llm = ToolGrammarLLM(model=noise, provider="openai", temperature=0.5)
+    """The provider is ours, and no other is taken: CrewAI would take an unknown one for a hosted service."""
+    with pytest.raises(ModelError, match="provider"):
+        ToolGrammarLLM(model=noise, provider="openai")
+    llm = ToolGrammarLLM(model=noise, temperature=0.5)
     assert isinstance(llm, BaseLLM)
     assert (llm.provider, llm.model, llm.temperature) == ("toolgrammar", "embedded", 0.5)
     assert llm.supports_function_calling() is True

@@ -304,7 +304,7 @@ def test_grammar(noise: Model) -> None:
     assert plate.matches(answer.text)
     assert joined(list(bound.stream("Which car?"))).text == answer.text
     assert scripted("AB-123").invoke("x", grammar=plate).text == "AB-123"
-    with pytest.raises(REFUSED, match="grammar is a str"):
+    with pytest.raises(REFUSED, match="grammar is"):
         scripted("x").invoke("x", grammar="[A-Z]")
     with pytest.raises(REFUSED, match="exclude each other"):
         scripted("x").bind_tools([set_heat]).invoke("x", grammar=plate)
@@ -456,9 +456,9 @@ def test_any_json_object() -> None:
     assert scripted('{"a": [1]}').with_structured_output(method="json_mode").invoke("x") == {"a": [1]}
     written = scripted("[1]").with_structured_output(method="json_mode", allow_cut=True).invoke("x", max_tokens=20)
     assert isinstance(written, dict)
-    with pytest.raises(ValueError, match="needs a schema"):
+    with pytest.raises(REFUSED, match="needs a schema"):
         scripted("x").with_structured_output()
-    with pytest.raises(ValueError, match="unknown method"):
+    with pytest.raises(REFUSED, match="unknown method"):
         scripted("x").with_structured_output(Tree, method="xml")
 
 

@@ -25,7 +25,6 @@ from toolgrammar.adapters import langchain_messages
 from toolgrammar.adapters.langchain import ChatToolGrammar
 from toolgrammar.adapters.langchain_messages import to_messages
 from toolgrammar.core import (
-    CancelledError,
     ContextOverflowError,
     Grammar,
     Message,
@@ -40,7 +39,7 @@ from toolgrammar.core.testing import ScriptedModel
 # LangChain's own names for these came with later versions; before, our errors pass as they are.
 REFUSED = getattr(exceptions, "ModelInvalidRequestError", ToolGrammarError)
 OVERFLOWN = getattr(exceptions, "ContextOverflowError", ContextOverflowError)
-LATE = getattr(exceptions, "ModelTimeoutError", CancelledError)
+LATE = getattr(exceptions, "ModelTimeoutError", TimeoutError)
 
 # Which classes may be loaded became the caller's to say after 1.0.
 NEWER = "allowed_objects" in inspect.signature(load).parameters
@@ -96,8 +95,9 @@ def test_errors_are_langchains() -> None:
         small.invoke("word " * 100)
     assert isinstance(caught.value, ContextOverflowError)
     late = ChatToolGrammar(model=ScriptedModel(["x" * 100]), timeout=0.0)
-    with pytest.raises(LATE):
+    with pytest.raises(LATE) as late_error:
         late.invoke("hello")
+    assert isinstance(late_error.value, TimeoutError)
     odd = {"title": "f", "type": "object", "properties": {"x": {"type": "nonsense"}}}
     with pytest.raises(REFUSED, match="nonsense"):
         late.bind_tools([odd])
@@ -175,10 +175,12 @@ def test_profile(noise: Model) -> None:
 
 
 def test_unknown_setting_is_refused() -> None:
-    """A misspelt setting is an error; what other chat models are given is taken, and the model's other name."""
+    """A misspelt setting is an error, and so is one of a server for a model that is on none."""
     with pytest.raises(ModelError, match="temprature"):
         ChatToolGrammar(temprature=0)
-    assert ChatToolGrammar(model_name="embedded", max_retries=2, api_key="x").model == "embedded"
+    with pytest.raises(ModelError, match="api_key, max_retries"):
+        ChatToolGrammar(model="embedded", max_retries=2, api_key="x")
+    assert ChatToolGrammar(model_name="embedded").model == "embedded"
     with pytest.raises(ModelError, match="unknown model address"):
         ChatToolGrammar(model_name="nowhere")
 
@@ -296,7 +298,14 @@ def test_streaming_callbacks_hear_each_chunk_once() -> None:
 # Every error that we raise on purpose, and what LangChain calls it.
 NAMES = {
     "ContextOverflowError": "ContextOverflowError",
-    "CancelledError": "ModelTimeoutError",
+    **dict.fromkeys(["GenerationTimeoutError", "ServerTimeoutError"], "ModelTimeoutError"),
+    "AuthenticationError": "ModelAuthenticationError",
+    "PermissionDeniedError": "ModelPermissionDeniedError",
+    "NotFoundError": "ModelNotFoundError",
+    "RateLimitError": "ModelRateLimitError",
+    "ServerFailureError": "ModelAPIError",
+    "ServerConnectionError": "ModelConnectionError",
+    "ContentFilterError": "ModelRefusalError",
     **dict.fromkeys(["SchemaError", "GrammarError", "LimitError", "BudgetError"], "ModelInvalidRequestError"),
     **dict.fromkeys(["UnknownToolError", "ModelError"], "ModelInvalidRequestError"),
 }
@@ -304,15 +313,14 @@ NAMES = {
 
 def test_error_table() -> None:
     """The table names what agents and middleware act on, and leaves out what this LangChain does not have."""
-    named = {ours.__name__: theirs.__name__ for ours, theirs in langchain_messages.errors()}
+    named = {row.ours.__name__: row.theirs.__name__ for row in langchain_messages.errors()}
     assert named == {ours: theirs for ours, theirs in NAMES.items() if hasattr(exceptions, theirs)}
 
 
-# LangChain's other errors are about servers and their accounts; nothing that we raise is one of them.
-SERVERS = {
-    *("ModelAuthenticationError", "ModelPermissionDeniedError", "ModelNotFoundError", "ModelRateLimitError"),
-    *("ModelAPIError", "ModelConnectionError", "ModelRefusalError"),
-}
+def test_langchain_retries_what_we_call_retryable() -> None:
+    """LangChain and we agree on what may succeed when it is tried again."""
+    for row in langchain_messages.errors():
+        assert getattr(row.theirs, "is_retryable", False) == row.ours.retryable, row
 
 
 def test_langchains_errors_are_known() -> None:
@@ -321,7 +329,7 @@ def test_langchains_errors_are_known() -> None:
     found = {
         name for name, value in vars(exceptions).items() if root and isinstance(value, type) and issubclass(value, root)
     }
-    assert found - {"ModelError"} <= {*NAMES.values(), *SERVERS}
+    assert found - {"ModelError"} <= {*NAMES.values()}
 
 
 def test_older_langchain_gets_our_errors(monkeypatch: pytest.MonkeyPatch) -> None:

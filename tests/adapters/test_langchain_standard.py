@@ -42,8 +42,8 @@ class TestUnit(ChatModelUnitTests):
 
     @property
     def chat_model_params(self) -> dict[str, Any]:
-        """One loaded model for all tests."""
-        return {"model": NOISE}
+        """A model on a server, which takes the suite's ``api_key`` and ``max_retries``; nothing is sent to it."""
+        return {"model": "openai:m@http://127.0.0.1:9/v1"}
 
     @pytest.mark.xfail(
         "allowed_objects" in inspect.signature(load).parameters,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -20,9 +22,11 @@ from toolgrammar.core import (
     MissingDependencyError,
     Model,
     ModelError,
+    Place,
+    RateLimitError,
     TextPart,
     ToolCall,
-    ToolGrammarError,
+    UnknownToolError,
 )
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
@@ -113,20 +117,124 @@ def test_error_is_both() -> None:
         def __init__(self, one: int, two: int) -> None:
             raise AssertionError("the framework's constructor is not used")
 
-    def table() -> list[tuple[type[ToolGrammarError], type[Exception]]]:
-        return [(ContextOverflowError, Theirs)]
+    def table() -> list[_shared.Translation]:
+        return [_shared.Translation(ContextOverflowError, Theirs)]
 
-    with pytest.raises(Theirs) as caught, _shared.translated(table):
+    with pytest.raises(Theirs) as caught, _shared.translated(table), _shared.translated(table):
         raise ContextOverflowError("too long", hint="shorten it")
     assert isinstance(caught.value, ContextOverflowError)
     assert (caught.value.code, caught.value.hint) == ("context_overflow", "shorten it")
     assert isinstance(caught.value.__cause__, ContextOverflowError)
 
 
+class Busy(Exception):
+    """A framework's error; at the top of a module, where pickle finds it."""
+
+
+def test_translated_errors_can_be_pickled() -> None:
+    """A translated error comes back from another process as both, with all that it says."""
+    with pytest.raises(Busy) as caught, _shared.translated(lambda: [_shared.Translation(RateLimitError, Busy, "busy")]):
+        raise RateLimitError("too many", hint="wait", place=Place(tool="f"), status_code=429, retry_after=3.0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, Busy) and isinstance(again, RateLimitError)
+    assert str(again) == str(caught.value) == "busy: too many (tool 'f') Hint: wait"
+    assert (again.status_code, again.retry_after, again.retryable) == (429, 3.0, True)
+
+
+#: A choice in every form that a provider or framework has, and what it means where there are tools "a" and "b".
+CHOICES: list[tuple[Any, Any]] = [
+    *((given, ("auto", ("a", "b"))) for given in (None, False, "auto", {"type": "auto"}, {"auto": {}})),
+    *((given, ("required", ("a", "b"))) for given in (True, "any", "required", {"type": "any"}, {"any": {}})),
+    *((given, ("none", ("a", "b"))) for given in ("none", {"type": "none"}, {"mode": "none"})),
+    *(
+        (given, ("a", ("a", "b")))
+        for given in (
+            "a",
+            {"type": "function", "function": {"name": "a"}},
+            {"type": "function", "name": "a"},
+            {"type": "tool", "name": "a"},
+            {"function": {"name": "a"}},
+            {"tool": {"name": "a"}},
+            {"name": "a"},
+            {"mode": "required", "required_function_name": "a"},
+        )
+    ),
+    (
+        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]},
+        ("required", ("b",)),
+    ),
+    (
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "b"}}]},
+        },
+        ("auto", ("b",)),
+    ),
+    ({"mode": "auto", "allowed_tools": ["b"]}, ("auto", ("b",))),
+]
+
+
+@pytest.mark.parametrize(("given", "meant"), CHOICES)
+def test_tool_choice(given: Any, meant: Any) -> None:
+    """There is one reading of tool choices for all adapters."""
+    assert _shared.tool_choice(given, ["a", "b"]) == meant
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("c", "", 5, 1.0, ["a"], {}, {"x": 1}, {"type": "function"}, {"type": "function", "function": {}}),
+        *({"type": "allowed_tools", "tools": []}, {"type": "allowed_tools", "tools": [{"name": "c"}]}),
+        *({"name": "c"}, {"tool": {}}, {"type": "web_search"}, {"mode": "sometimes"}, {"auto": {}, "any": {}}),
+    ],
+)
+def test_odd_tool_choice(odd: Any) -> None:
+    """What is no choice, or names no tool, is an error, with tools and without."""
+    for names in (["a", "b"], []):
+        with pytest.raises(UnknownToolError):
+            _shared.tool_choice(odd, names)
+
+
+def test_required_without_tools() -> None:
+    """A demanded call needs a tool."""
+    for given in ("any", "required", True):
+        with pytest.raises(ModelError, match="no tools"):
+            _shared.tool_choice(given, [])
+    assert _shared.tool_choice("none", []) == ("none", ())
+
+
+def test_generation_params() -> None:
+    """Options have one reading: None is not given, one stop string is one, token ids may be texts."""
+    params = _shared.generation_params({"stop": "Observation:", "logit_bias": {"7": 1.0}, "seed": None})
+    assert (params.stop, params.logit_bias, params.seed) == (("Observation:",), {7: 1.0}, None)
+    assert _shared.stop_strings(None) == ()
+    for odd in ({"stop": [""]}, {"stop": 5}, {"tool_format": "nope"}, {"seed": -1}, {"temprature": 1}):
+        with pytest.raises(ModelError, match=next(iter(odd))) as caught:
+            _shared.generation_params(odd)
+        assert caught.value.hint
+
+
+def test_options_are_given_once() -> None:
+    """A setting of a server is an option for loading; given in both places, it is an error."""
+    assert _shared.loading_options({"seed": 1}, {"api_key": "k", "base_url": None}) == {"seed": 1, "api_key": "k"}
+    with pytest.raises(ModelError, match="api_key is given twice"):
+        _shared.loading_options({"api_key": "k"}, {"api_key": "l"})
+
+
+def test_engines_are_pickled_by_address(noise: Model) -> None:
+    """An engine that was made of an address is loaded again; of a loaded model, or with a key in it, it says no."""
+    again = pickle.loads(pickle.dumps(_shared.Engine("embedded", {"seed": 5})))
+    assert (again.uri, again.options) == ("embedded", {"seed": 5})
+    with pytest.raises(ModelError, match="loaded model cannot be pickled"):
+        pickle.dumps(_shared.Engine(noise))
+    with pytest.raises(ModelError, match="a key cannot be written out"):
+        pickle.dumps(_shared.Engine("openai:m@http://127.0.0.1:9/v1", {"api_key": "secret"}))
+
+
 @pytest.mark.parametrize("error", [ValueError("theirs"), BudgetError("not in the table"), MissingDependencyError("x")])
 def test_other_errors_pass_through(error: Exception) -> None:
     """Errors that the table does not name, and those about the installation, are not touched."""
-    with pytest.raises(type(error)) as caught, _shared.translated(lambda: [(ModelError, KeyError)]):
+    with pytest.raises(type(error)) as caught, _shared.translated(lambda: [_shared.Translation(ModelError, KeyError)]):
         raise error
     assert caught.value is error
 
@@ -137,8 +245,11 @@ def test_engine_is_shared_by_copies(noise: Model) -> None:
     assert copy.deepcopy(engine) is engine
     assert engine.model() is noise
     assert engine.model("embedded") is noise  # its own name
-    with pytest.raises(ModelError, match="options"):
+    with pytest.raises(ModelError, match="seed is given beside a loaded model"):
         _shared.Engine(noise, {"seed": 1})
+    for odd in (None, 5, object()):
+        with pytest.raises(ModelError, match="model is"):
+            _shared.Engine(odd)  # type: ignore[arg-type]
 
 
 def test_tool_sets_are_kept() -> None:

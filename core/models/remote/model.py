@@ -31,8 +31,8 @@ from .reasoning import Reasoning
 from .recognise import recognised
 from .servers import Form, forms, sampling
 from .task import Task, Turn, Verdict
-from .told import Told
-from .transport import RefusedError, Transport
+from .told import RemoteFinish, Told
+from .transport import MAX_RESENT, RefusedError, Transport
 from .wire import Answer, openai_messages
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class RemoteModel(Model):
             ``"auto"``: the server is asked when that is first needed.
         context_window: in tokens; else what the server told (``"auto"``), or 8,192.
         retries: how often the model is asked again when its answer is not valid.
+        max_retries: how often a request is sent again to a server that is busy or has failed.
         repair: mend calls and JSON where that makes them valid.
         body: fields for every request, over ours; None leaves one out.
         trust_env: use the proxies and certificates that the environment names.
@@ -101,6 +102,7 @@ class RemoteModel(Model):
         server: str = "openai",
         context_window: int | None = None,
         retries: int = MAX_RETRIES,
+        max_retries: int = MAX_RESENT,
         repair: bool = True,
         body: Mapping[str, Any] | None = None,
         trust_env: bool = False,
@@ -108,14 +110,18 @@ class RemoteModel(Model):
     ) -> None:
         if server not in (*KINDS, "auto"):
             raise ModelError(f"unknown kind of server {server!r}", hint=f"known ones: {', '.join(KINDS)}, auto")
-        if retries < 0 or not timeout > 0 or (context_window is not None and context_window < 1):
-            raise ModelError("an option is out of range", hint="retries >= 0, timeout > 0, context_window >= 1")
+        if retries < 0 or max_retries < 0 or not timeout > 0 or (context_window is not None and context_window < 1):
+            raise ModelError(
+                "an option is out of range", hint="retries >= 0, max_retries >= 0, timeout > 0, context_window >= 1"
+            )
         place = parse_address(address, base_url)
         sent, secrets = headers_of(api_key, headers)
         self._name = place.model
         super().__init__(_Backend(place.model))  # type: ignore[arg-type]  # nothing of it that decodes is used
         self.capabilities = Capabilities(logits=False, images=True)
-        self._transport = Transport(place.base_url, sent, secrets, timeout, trust_env=trust_env, transport=transport)
+        self._transport = Transport(
+            place.base_url, sent, secrets, timeout, resent=max_retries, trust_env=trust_env, transport=transport
+        )
         self._kind = server
         self._window = context_window
         self._told_window: int | None = None  # what the server itself says: only that tells of a cut
@@ -329,9 +335,9 @@ class RemoteModel(Model):
                     reason = "length"
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
-                finish = Finish(reason, usage)
+                finish = RemoteFinish(reason, usage, form=form.name, left_out=form.left_out, attempts=attempt)
                 yield finish
-                yield told.generation(finish, form, attempt, answer.text)
+                yield told.generation(finish, answer.text)
                 return
             if verdict.cut:
                 received = self._transport.shown(answer.text or answer.reasoning)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ...events import Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ...messages import Message, ToolCall
-from .servers import Form
 from .task import Verdict, call_events
 
 
@@ -21,6 +20,15 @@ class RemoteGeneration(Generation):
             ``response``, and a JSON pointer. All of it was checked here.
         attempts: how often the server was asked.
     """
+
+    form: str = "text"
+    left_out: tuple[str, ...] = ()
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class RemoteFinish(Finish):
+    """The end of a streamed answer by a server, and how the answer came to be; attributes as of `RemoteGeneration`."""
 
     form: str = "text"
     left_out: tuple[str, ...] = ()
@@ -61,16 +69,16 @@ class Told:
         reasoning = "".join(self.reasoning) or None
         return Message("assistant", "".join(self.text), reasoning=reasoning, tool_calls=tuple(self.calls))
 
-    def generation(self, finish: Finish, form: Form, attempts: int, raw: str) -> RemoteGeneration:
-        """The whole result."""
+    def generation(self, finish: RemoteFinish, raw: str) -> RemoteGeneration:
+        """Return the whole result."""
         return RemoteGeneration(
             self.message(),
             finish.reason,
             finish.usage,
             raw=raw,
-            form=form.name,
-            left_out=form.left_out,
-            attempts=attempts,
+            form=finish.form,
+            left_out=finish.left_out,
+            attempts=finish.attempts,
         )
 
     def cancelled(self) -> Generation:

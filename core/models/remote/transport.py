@@ -39,7 +39,7 @@ MAX_BODY = 32 * 1024 * 1024
 #: The longest that a busy server is waited for before a request is sent again, in seconds.
 MAX_WAIT = 30.0
 
-#: How often a request is sent again to a server that is busy or has failed.
+#: How often a request is sent again to a server that is busy or has failed, unless given.
 MAX_RESENT = 2
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
@@ -81,6 +81,7 @@ class Transport:
         headers: sent with every request; may hold secrets.
         secrets: what must never be shown.
         timeout: seconds of silence after which a request has failed.
+        resent: how often a request is sent again to a server that is busy or has failed.
         trust_env: use the proxies and certificates that the environment names.
         transport: how requests are sent, instead of over the network.
     """
@@ -92,6 +93,7 @@ class Transport:
         secrets: tuple[str, ...],
         timeout: float,
         *,
+        resent: int = MAX_RESENT,
         trust_env: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class Transport:
         self._headers = dict(headers)
         self._secrets = tuple(sorted(filter(None, secrets), key=len, reverse=True))
         self._timeout = timeout
+        self._most_resent = resent
         self._trust_env = trust_env
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
@@ -215,7 +218,7 @@ class Transport:
                 await response.aclose()
             pause = _pause(response.headers.get("retry-after"), sent)
             is_busy = response.status_code in _BUSY and not _is_invalid(response.status_code, said)
-            if not is_busy or sent == MAX_RESENT or pause > MAX_WAIT:
+            if not is_busy or sent == self._most_resent or pause > MAX_WAIT:
                 raise self._failure(response, said, sent, pause)
             sent += 1
             await asyncio.sleep(pause)

@@ -1,0 +1,130 @@
+"""Answers on their way to a framework: calls that must not run, values that are not whole, events joined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
+from ...core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
+from ...core.messages import Message, ToolCall
+from ...core.models.remote import RemoteFinish, RemoteGeneration
+
+
+def problem(call: ToolCall) -> str | None:
+    """Why a call must not be executed; None for a call that may."""
+    if call.error is not None:
+        return call.error
+    if call.cut:
+        return "cut short by the token budget at " + ", ".join(pointer or "(root)" for pointer in call.cut)
+    return None
+
+
+def arguments_text(call: ToolCall) -> str:
+    """The arguments as JSON text."""
+    return call.raw if call.raw is not None else json.dumps(dict(call.arguments), ensure_ascii=False)
+
+
+def executable_text(call: ToolCall) -> str:
+    """The arguments for a framework that executes what parses: a call that must not run does not parse.
+
+    A cut call is valid JSON, and frameworks do not look at the finish reason. The reason follows the arguments, so
+    that the framework's own handling of malformed arguments reports it to the model instead of running the tool.
+    """
+    reason = problem(call)
+    return arguments_text(call) if reason is None else f"{arguments_text(call)} <{reason}>"
+
+
+def require_executable(call: ToolCall) -> None:
+    """Refuse a call that must not be executed.
+
+    Raises:
+        InvalidArgumentsError: it is not valid, or the token budget cut it short.
+    """
+    if reason := problem(call):
+        raise InvalidArgumentsError(f"the call of {call.name!r} must not run: {reason}", place=Place(tool=call.name))
+
+
+def cut_places(message: Message, cut: Sequence[str]) -> list[str]:
+    """Where an answer was closed by force: pointers into its text, or ``name`` and pointer for calls."""
+    return [*cut, *(call.name + pointer for call in message.tool_calls for pointer in call.cut)]
+
+
+def require_whole(generation: Generation | Finish) -> None:
+    """Refuse an answer that was closed by force where the framework would take it for a whole one.
+
+    Raises:
+        BudgetError: the token budget ran out inside the structured answer.
+    """
+    if generation.cut:
+        places = ", ".join(pointer or "(root)" for pointer in generation.cut)
+        raise BudgetError(f"the token budget ran out inside the answer, at {places}", hint="raise max_tokens")
+
+
+def require_ended(finish: Finish) -> None:
+    """Refuse an answer that was cancelled on the way: frameworks take what came for all of it.
+
+    Raises:
+        CancelledError: it was.
+    """
+    if finish.reason == "cancelled":
+        raise CancelledError("the generation was cancelled", hint="what was written so far is in the stream's events")
+
+
+def server_details(end: Finish | Generation) -> dict[str, Any]:
+    """Return how an answer of a server came to be: ``form``, ``left_out`` and ``attempts``; empty for a local model."""
+    if not isinstance(end, (RemoteFinish, RemoteGeneration)):
+        return {}
+    return {"form": end.form, "left_out": list(end.left_out), "attempts": end.attempts}
+
+
+def forced_share(usage: Usage) -> float:
+    """How much of the output the grammar wrote: forced tokens by completion tokens."""
+    return round(usage.forced_tokens / usage.completion_tokens, 4) if usage.completion_tokens else 0.0
+
+
+@dataclass
+class Collector:
+    """Joins the events of one stream.
+
+    Law: after the last event of ``model.stream(...)``, ``generation`` equals ``model.generate(...)`` (its exact text
+    and token ids apart, which no event carries).
+    """
+
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    arguments: dict[int, str] = field(default_factory=dict)
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: Finish | None = None
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        if isinstance(event, TextDelta):
+            self.text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self.reasoning.append(event.text)
+        elif isinstance(event, ArgumentsDelta):
+            self.arguments[event.index] = self.arguments.get(event.index, "") + event.text
+        elif isinstance(event, CallEnd):
+            self.calls.append(event.call)
+        elif isinstance(event, Finish):
+            self.finish = event
+
+    @property
+    def generation(self) -> Generation:
+        """The whole result; only after the stream has ended.
+
+        Raises:
+            CancelledError: the stream was cancelled, so that there is no whole result.
+        """
+        assert self.finish is not None, "the stream has not ended"
+        require_ended(self.finish)
+        message = Message(
+            role="assistant",
+            content="".join(self.text),
+            reasoning="".join(self.reasoning) or None,
+            tool_calls=tuple(self.calls),
+        )
+        return Generation(message, self.finish.reason, self.finish.usage, cut=self.finish.cut)

@@ -1,0 +1,202 @@
+"""Answers that must pass the validators of a Pydantic class, which no JSON Schema shows: the model is asked again.
+
+A grammar holds an answer to the schema of its class. What a validator of the class has against the value is known only
+when it is whole; then the model is told, a bounded number of times, as `Model.generate_json` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ...core.errors import InvalidArgumentsError
+from ...core.events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from ...core.messages import Message
+from ...core.models import Model
+from ...core.models.json_answers import summed
+from ...core.models.model import MAX_RETRIES
+from ...core.models.remote import RemoteFinish, RemoteGeneration
+from ...core.params import GenerateParams
+from .answers import arguments_text, problem
+
+
+@dataclass(frozen=True)
+class Validators:
+    """The validators of a class that an answer is to become an instance of.
+
+    Attributes:
+        model: the class, of Pydantic 2 or of its version 1.
+        tool: the tool whose arguments are the answer; None if the text is.
+        must_pass: raise an error if no answer passes; False hands on the last one, for the framework's own parser.
+    """
+
+    model: type[Any]
+    tool: str | None = None
+    must_pass: bool = True
+
+    def problems(self, generation: Generation) -> list[str]:
+        """Return what the validators have against an answer; empty for other calls, and for what is not whole."""
+        if generation.cut:
+            return []
+        if self.tool is None:
+            return [] if generation.tool_calls else self._problems(generation.text)
+        calls = [call for call in generation.tool_calls if call.name == self.tool and problem(call) is None]
+        return [each for call in calls for each in self._problems(arguments_text(call))]
+
+    def _problems(self, text: str) -> list[str]:
+        read = getattr(self.model, "model_validate_json", None) or self.model.parse_raw
+        try:
+            read(text)
+        except ValueError as error:  # of both versions of Pydantic
+            if isinstance(error, ValidationError):
+                return [_said(each) for each in error.errors(include_url=False, include_context=False)]
+            return [_said(each) for each in error.errors()] if hasattr(error, "errors") else [str(error)]
+        return []
+
+
+def _said(error: Any) -> str:
+    return f"at {'/'.join(map(str, error['loc'])) or '(root)'}: {error['msg']}"
+
+
+def validators_of(schema: Any, tool: str | None = None, *, must_pass: bool = True) -> Validators | None:
+    """Return the validators of a Pydantic class; None for any other schema, and for a class that has none."""
+    if not isinstance(schema, type):
+        return None
+    if issubclass(schema, BaseModel):
+        schema.model_rebuild()  # a class that was not complete when it was made
+        has_any = _mentions_functions(schema.__pydantic_core_schema__, set())
+    else:
+        has_any = callable(getattr(schema, "parse_raw", None))  # of version 1, which does not tell
+    return Validators(schema, tool, must_pass) if has_any else None
+
+
+def _mentions_functions(schema: Any, seen: set[int]) -> bool:
+    """Return whether a core schema of Pydantic calls a function to validate a value."""
+    if id(schema) in seen:
+        return False
+    seen.add(id(schema))
+    if isinstance(schema, dict):
+        # Serialisers are functions as well, and see no input.
+        inner = [value for key, value in schema.items() if key not in ("serialization", "metadata")]
+        return str(schema.get("type", "")).startswith("function-") or any(_mentions_functions(v, seen) for v in inner)
+    return isinstance(schema, (list, tuple)) and any(_mentions_functions(each, seen) for each in schema)
+
+
+class _Asking:
+    """A conversation that grows while answers do not pass."""
+
+    def __init__(self, messages: Sequence[Message], check: Validators) -> None:
+        self.messages = list(messages)
+        self._check = check
+        self._usage = Usage()
+        self._attempts = 0
+
+    def take(self, generation: Generation) -> Generation | None:
+        """Return the answer that is handed on, or None to ask again.
+
+        Raises:
+            InvalidArgumentsError: the model was asked as often as allowed, and the answer must pass.
+        """
+        self._attempts += 1
+        self._usage = summed(self._usage, generation.usage)
+        wrong = self._check.problems(generation)
+        if wrong and self._attempts <= MAX_RETRIES:
+            again = "That is not valid: " + "; ".join(wrong[:5]) + "."
+            self.messages.append(generation.message)
+            if generation.tool_calls:
+                self.messages += [
+                    Message("tool", again, tool_call_id=call.id, name=call.name, is_error=True)
+                    for call in generation.tool_calls
+                ]
+            else:
+                self.messages.append(Message("user", f"{again} Answer with JSON alone that is."))
+            return None
+        if wrong and self._check.must_pass:
+            raise InvalidArgumentsError(
+                f"the model was asked {self._attempts} times, and no answer passed the validators of "
+                f"{self._check.model.__name__}: {'; '.join(wrong[:3])}",
+                hint="say in the prompt, or better in the schema, what the validators ask",
+            )
+        return replace(generation, usage=self._usage)
+
+
+def generate(model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None) -> Generation:
+    """Generate, and ask again while a validator objects."""
+    if check is None:
+        return model.generate(messages, params)
+    asking = _Asking(messages, check)
+    while True:
+        if (generation := asking.take(model.generate(asking.messages, params))) is not None:
+            return generation
+
+
+async def agenerate(
+    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
+) -> Generation:
+    """`generate`, without blocking the event loop."""
+    if check is None:
+        return await model.agenerate(messages, params)
+    asking = _Asking(messages, check)
+    while True:
+        if (generation := asking.take(await model.agenerate(asking.messages, params))) is not None:
+            return generation
+
+
+def stream(
+    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
+) -> Iterator[Event]:
+    """Stream; where there are validators nothing is certain before they were asked, and the answer comes at once."""
+    if check is not None:
+        yield from events_of(generate(model, messages, params, check))
+        return
+    events: Any = model.stream(messages, params)
+    with closing(events):
+        yield from events
+
+
+async def astream(
+    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
+) -> AsyncIterator[Event]:
+    """`stream`, without blocking the event loop."""
+    if check is not None:
+        for event in events_of(await agenerate(model, messages, params, check)):
+            yield event
+        return
+    events: Any = model.astream(messages, params)
+    async with aclosing(events):
+        async for event in events:
+            yield event
+
+
+def events_of(generation: Generation) -> list[Event]:
+    """Return the events of a stream whose whole result is this one."""
+    events: list[Event] = []
+    if generation.message.reasoning:
+        events.append(ReasoningDelta(generation.message.reasoning))
+    if generation.text:
+        events.append(TextDelta(generation.text))
+    for index, call in enumerate(generation.tool_calls):
+        events += [
+            CallStart(index, call.id, call.name),
+            ArgumentsDelta(index, arguments_text(call)),
+            CallEnd(index, call),
+        ]
+    reason, usage, cut = generation.finish_reason, generation.usage, generation.cut
+    if not isinstance(generation, RemoteGeneration):
+        return [*events, Finish(reason, usage, cut)]
+    form, left_out, attempts = generation.form, generation.left_out, generation.attempts
+    return [*events, RemoteFinish(reason, usage, cut, form=form, left_out=left_out, attempts=attempts)]

@@ -1,0 +1,189 @@
+"""The loaded models and compiled tool sets behind an adapter object."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pydantic import SecretStr
+
+from ...core.errors import ModelError
+from ...core.messages import Message
+from ...core.models import Model, load_model
+from ...core.models.reasoning import find_markers
+from ...core.params import GenerateParams
+from ...tools import ToolSet
+from ...tools.formats import choose_format
+
+#: Maximum number of tool sets that an engine keeps.
+MAX_TOOL_SETS = 64
+
+
+class Engine:
+    """The models and tool sets of one adapter object; safe to use from several threads.
+
+    Frameworks copy their model objects freely; copies share the engine, and so the loaded model. An engine that was
+    made of a URI can be pickled, and is loaded again where it is read.
+
+    Args:
+        model: a model, or the URI of one.
+        options: keyword options of `load_model`, when ``model`` is a URI.
+
+    Raises:
+        ModelError: ``model`` is neither, cannot be loaded, or does not take an option.
+
+    Attributes:
+        uri: where the model was loaded from; None if it was given loaded.
+        name: the URI, or the loaded model's own name.
+        identity: tells the model from every other (beside the options).
+        options: the keyword options, secrets in them wrapped so that no framework shows or stores them.
+    """
+
+    def __init__(self, model: str | Model, options: Mapping[str, Any] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._others: dict[str, Model] = {}
+        self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
+        if not isinstance(model, (str, Model)):
+            raise ModelError(
+                f"model is {model!r}, no model and no address of one",
+                hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or what load_model gives",
+            )
+        if not isinstance(model, str) and options:
+            raise ModelError(
+                f"{', '.join(map(str, options))} is given beside a loaded model",
+                hint="give it where the model is loaded",
+            )
+        self.options = guarded(options or {})
+        self._own = load_model(model, **self.options) if isinstance(model, str) else model
+        self.uri = model if isinstance(model, str) else None
+        self.name = self.uri or self._own.name
+        self.identity = self.uri or identity_of(self._own)
+
+    def __reduce__(self) -> Any:
+        if self.uri is None:
+            raise ModelError(
+                "an object made of a loaded model cannot be pickled", hint='name the model instead: model="hf:..."'
+            )
+        require_storable(self.options)
+        return Engine, (self.uri, self.options)
+
+    def __copy__(self) -> Engine:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+        return self
+
+    def is_for(self, model: str | Model, options: Mapping[str, Any]) -> bool:
+        """Whether this is the engine of that model, so that a copied adapter object need not load it again."""
+        return (model == self.name or model is self._own) and guarded(options) == self.options
+
+    def model(self, other: str | Model | None = None) -> Model:
+        """The adapter's own model, or the one that a single call names instead (loaded once, without options)."""
+        if other is None or other == self.name:
+            return self._own
+        if not isinstance(other, str):
+            return other
+        with self._lock:
+            if other not in self._others:
+                self._others[other] = load_model(other)
+            return self._others[other]
+
+    def tools(self, tools: Sequence[Mapping[str, Any]]) -> ToolSet | None:
+        """A tool set of OpenAI-style dicts, kept for the next call with the same tools; None without tools.
+
+        Agents hand over the same tools again on every turn; the tool set has compiled them once.
+        """
+        if not tools:
+            return None
+        key = json.dumps(tools, sort_keys=False)
+        with self._lock:
+            if key in self._tool_sets:
+                self._tool_sets.move_to_end(key)
+                return self._tool_sets[key]
+        made = ToolSet.from_any(list(tools))
+        with self._lock:
+            self._tool_sets[key] = made
+            if len(self._tool_sets) > MAX_TOOL_SETS:
+                self._tool_sets.popitem(last=False)
+        return made
+
+
+def guarded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for loading a model, with keys and header values wrapped; ``env:NAME`` is no secret, and stays."""
+
+    def wrapped(value: Any) -> Any:
+        return SecretStr(value) if isinstance(value, str) and not value.startswith("env:") else value
+
+    found = dict(options)
+    if "api_key" in found:
+        found["api_key"] = wrapped(found["api_key"])
+    if isinstance(found.get("headers"), Mapping):
+        found["headers"] = {name: wrapped(value) for name, value in found["headers"].items()}
+    return found
+
+
+def require_storable(options: Mapping[str, Any]) -> None:
+    """Refuse to write options out that hold a secret.
+
+    Raises:
+        ModelError: one does.
+    """
+    headers = options.get("headers")
+    values = [options.get("api_key"), *(headers.values() if isinstance(headers, Mapping) else ())]
+    if any(isinstance(value, SecretStr) for value in values):
+        raise ModelError("a key cannot be written out", hint="give api_key='env:NAME', and the key in the environment")
+
+
+_MARKS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
+
+
+def identity_of(model: str | Model) -> str:
+    """A text that tells this model from every other: its URI, or a mark that a loaded model keeps while it lives.
+
+    Loaded models may share a name; answers of one must not be found in a cache under another's.
+    """
+    if isinstance(model, str):
+        return model
+    return f"{model.name}#{_MARKS.setdefault(model, uuid4().hex)}"
+
+
+def thinks(model: Model, tool_format: str | None = None) -> bool:
+    """Return whether the model can reason before it answers; a model on a server may."""
+    if not model.capabilities.logits:
+        return True
+    if find_markers(model.vocabulary) is not None:
+        return True
+    template = getattr(model.backend, "chat_template", None) or ""
+    name = tool_format or model.backend.tool_format
+    return choose_format(name, template, model.vocabulary.special).thinking is not None
+
+
+def guarantee(model: Model, params: GenerateParams) -> str:
+    """How an answer is held to what was asked for.
+
+    ``"constrained"``: every token was chosen under the grammar of the request. ``"validated"``: something was not
+    enforced while writing, and checked afterwards.
+    """
+    mode = params.json_mode
+    afterwards = mode is not None and not (mode.strict and mode.constrained_decoding)
+    left_out = params.grammar is not None and bool(params.grammar.unenforced)
+    return "validated" if afterwards or left_out or not model.capabilities.logits else "constrained"
+
+
+def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:
+    """How many tokens a prompt has; frameworks also ask about empty conversations."""
+    if not messages and tools is None:
+        return 0
+    return model.count_tokens(messages or [Message("system", "")], tools)
+
+
+def count_text(model: Model, text: str) -> int:
+    """Return how many tokens a text has; an estimate for a model on a server, which does not show its tokens."""
+    if model.capabilities.logits:
+        return len(model.backend.encode(text))
+    return model.count_tokens(text) if text else 0

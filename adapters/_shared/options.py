@@ -1,0 +1,142 @@
+"""Options as users of a framework give them: each reaches the model, or is an error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import NoneType
+from typing import Any
+
+from ...core.errors import ModelError, ToolGrammarError, UnknownToolError
+from ...core.models.planner import resolve_params
+from ...core.params import GenerateParams
+from ...tools.formats import get_format
+
+#: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.
+CONNECTION = ("api_key", "base_url", "max_retries")
+
+# What an adapter makes of the framework's own arguments, or what needs a caller that reads our events.
+_MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace"})
+#: The options of `GenerateParams` that users of an adapter give by name.
+GENERATION = frozenset(each.name for each in fields(GenerateParams)) - _MADE
+
+
+def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for loading a model, those that were given as settings among them.
+
+    Args:
+        options: given for loading.
+        connection: given as settings of the framework (`CONNECTION`); None means not given.
+
+    Raises:
+        ModelError: one was given in both ways.
+    """
+    given = {name: value for name, value in connection.items() if value is not None}
+    if twice := sorted(set(given) & set(options or {})):
+        raise ModelError(f"{', '.join(twice)} is given twice", hint="give it as a setting, or in options")
+    return {**(options or {}), **given}
+
+
+def generation_params(given: Mapping[str, Any]) -> GenerateParams:
+    """Return generation options, given by name, as parameters; None means not given.
+
+    A single stop string is one stop string, and token ids in ``logit_bias`` may be texts, as JSON has them.
+
+    Raises:
+        ModelError: an option is not known, or its value is wrong.
+    """
+    said = {name: value for name, value in given.items() if value is not None}
+    if "stop" in said:
+        said["stop"] = stop_strings(said["stop"])
+    if isinstance(said.get("logit_bias"), Mapping):
+        said["logit_bias"] = {
+            int(token) if isinstance(token, str) and token.isdecimal() else token: bias
+            for token, bias in said["logit_bias"].items()
+        }
+    if "tool_format" in said:
+        try:
+            get_format(said["tool_format"])
+        except ToolGrammarError as error:
+            raise ModelError(f"tool_format is {said['tool_format']!r}", hint=error.hint) from None
+    if "thinking_markers" in said and isinstance(said["thinking_markers"], list):
+        said["thinking_markers"] = tuple(said["thinking_markers"])
+    return resolve_params(None, said)
+
+
+def stop_strings(stop: Any) -> tuple[str, ...]:
+    """Return stop strings as a tuple: None is none, one text is one.
+
+    Raises:
+        ModelError: it is no text and no sequence of texts, or one of them is empty.
+    """
+    return tuple(resolve_params(None, {"stop": () if stop is None else stop}).stop)
+
+
+def tool_choice(given: Any, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return a tool choice in our words, and which tools may be called.
+
+    Known are: None, False, ``"auto"``; True, ``"any"``, ``"required"``; ``"none"``; a tool's name; and the dicts of
+    OpenAI (a function, ``allowed_tools`` of both its APIs), Anthropic, Bedrock and Agent Framework.
+
+    Args:
+        given: the choice.
+        names: of the tools that there are.
+
+    Returns:
+        ``"auto"``, ``"required"``, ``"none"`` or a name; and the names of the tools that are allowed.
+
+    Raises:
+        UnknownToolError: it is in no known form, or names a tool that there is not.
+        ModelError: it demands a call, and there are no tools.
+    """
+    word, allowed = _choice_of_dict(given) if isinstance(given, Mapping) else (given, None)
+    chosen = _WORDS.get(word) if isinstance(word, (str, bool, NoneType)) else None
+    if chosen is None and isinstance(word, str) and word in names:
+        chosen = word
+    if chosen is None:
+        raise UnknownToolError(
+            f"the tool choice {given!r} is none of the tools",
+            hint=f"'auto', 'required', 'none', or one of {list(names)}" if names else "there are no tools",
+        )
+    unknown = [name for name in allowed or () if name not in names]
+    if unknown or (allowed is not None and not allowed):
+        raise UnknownToolError(
+            f"the tool choice {given!r} allows {unknown or 'none of the tools'}", hint=f"the tools are {list(names)}"
+        )
+    if chosen == "required" and not names:
+        raise ModelError("a tool call is required, but there are no tools", hint="give at least one tool")
+    return chosen, tuple(names) if allowed is None else tuple(name for name in names if name in allowed)
+
+
+_WORDS: Mapping[Any, str] = {
+    **dict.fromkeys((None, False, "auto"), "auto"),
+    **dict.fromkeys((True, "any", "required"), "required"),
+    "none": "none",
+}
+
+
+def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
+    """Return the word or name of a provider's dict, and the names that it allows (None: all)."""
+    kind = given.get("type")
+    if kind == "allowed_tools":  # OpenAI's chat completions put the rest into a dict of its own, its responses do not
+        inner = given["allowed_tools"] if isinstance(given.get("allowed_tools"), Mapping) else given
+        return inner.get("mode", "auto"), [_name_of(tool) for tool in inner.get("tools") or ()]
+    if kind in ("function", "tool"):
+        return given.get("function", given).get("name", given), None
+    if kind in ("auto", "any", "none"):  # Anthropic
+        return kind, None
+    if "mode" in given:  # Agent Framework
+        allowed = given.get("allowed_tools")
+        return given.get("required_function_name") or given["mode"], None if allowed is None else list(allowed)
+    if isinstance(given.get("tool"), Mapping):  # Bedrock, which says the words as keys
+        return given["tool"].get("name", given), None
+    if isinstance(given.get("function"), Mapping):
+        return given["function"].get("name", given), None
+    if len(given) == 1 and next(iter(given)) in ("auto", "any"):
+        return next(iter(given)), None
+    return given.get("name", given) if set(given) <= {"name"} else given, None
+
+
+def _name_of(tool: Any) -> Any:
+    inner = tool.get("function", tool) if isinstance(tool, Mapping) else {"name": tool}
+    return inner.get("name")

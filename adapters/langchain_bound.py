@@ -1,0 +1,49 @@
+"""A LangChain chat model with bound settings, which stay bound when tools are bound as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _shared
+from . import langchain_structured as structured
+
+try:
+    from langchain_core.language_models import LanguageModelInput
+    from langchain_core.messages import AIMessage
+    from langchain_core.runnables import Runnable, RunnableBinding
+except ImportError as error:
+    raise _shared.missing("langchain-core", "langchain") from error
+
+# What an earlier binding says of its own tools, and what belongs to one chain.
+_OF_TOOLS = ("tools", "tool_choice", "ls_structured_output_format")
+
+
+class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
+    """What `ChatToolGrammar.bind` returns.
+
+    LangChain's own binding hands ``bind_tools`` on to the model, which has never heard of the bound settings: an agent
+    over ``model.bind(temperature=0.7)`` would run without them.
+    """
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        """Bind tools to the model, over what is bound already; arguments as `ChatToolGrammar.bind_tools`.
+
+        Tools replace those of an earlier binding, together with the choice among them.
+        """
+        kept = {name: value for name, value in self.kwargs.items() if name not in _OF_TOOLS}
+        if "tools" not in self.kwargs and "tool_choice" in self.kwargs:
+            kept["tool_choice"] = self.kwargs["tool_choice"]
+        said = {name: value for name, value in kwargs.items() if value is not None or name not in kept}
+        bound: Any = self.bound
+        made: BoundChat = bound.bind_tools(tools, **{**kept, **said})
+        return made.model_copy(update={"config": self.config, "config_factories": self.config_factories})
+
+    def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Runnable[Any, Any]:
+        """Return a chain whose answers match a schema; arguments as `ChatToolGrammar.with_structured_output`."""
+        return structured.asking(self, schema, **kwargs)
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Be saved as LangChain's own binding, which LangChain can load."""
+        return [*cls.get_lc_namespace(), RunnableBinding.__name__]
