@@ -54,6 +54,7 @@ EXPECTED: list[tuple[str, bool, str]] = [
     ),
     (r"\benum\b", False, "TypeScript's string enums are nominal: their JSON values are no members to the compiler"),
     (r"\bundefined\b", False, "a property that may be `undefined` may be left out here: JSON has no `undefined`"),
+    (r"\bclass T\b", False, "methods, accessors and private fields of a class are left out here: its JSON has none"),
     (r"index: number", True, "arrays and strings have numbers for keys in TypeScript; here it is an object's keys"),
     (r"\|", True, "a value may have the properties of several members of a union for the compiler; here, of one"),
     (r"\$\{number\}", True, "`${number}` is a number as JSON spells it here; TypeScript's is whatever Number() reads"),
@@ -105,7 +106,7 @@ def example(schema: Any, root: Any, rng: random.Random, depth: int = 0) -> Any:
             items += [example(schema.get("items", {}), root, rng, depth + 1) for _ in extra]
         return items
     if kind == "string":
-        return rng.choice(["", "a", "user-7", "v1.2", "7px", "#f", "-0.5px solid #f", "-0.5e3px dashed #"])
+        return rng.choice(["", "a", "user-7", "ab-7", "v1.2", "7px", "#f", "-0.5px solid #f", "-0.5e3px dashed #"])
     return {"number": rng.choice([0, 1, -2.5]), "integer": rng.choice([0, 3]), "boolean": rng.random() < 0.5}.get(kind)
 
 

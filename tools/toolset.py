@@ -101,14 +101,16 @@ class ToolSet:
         text: str,
         names: Iterable[str] | None = None,
         *,
+        files: Mapping[str, str] | None = None,
         additional_properties: bool = False,
         max_calls: int | None = MAX_CALLS,
     ) -> ToolSet:
-        """A tool set from TypeScript declarations; see `tools_from_typescript` for what becomes a tool.
+        """Return a tool set of TypeScript declarations; see `tools_from_typescript` for what becomes a tool.
 
         Args:
             text: interfaces, types, enums and function signatures.
             names: only these declarations, in this order.
+            files: the texts that this one may import, by their path from it or by module name.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
 
@@ -116,7 +118,7 @@ class ToolSet:
             SchemaError: something cannot be read, or has no values in JSON; with line and column.
             MissingDependencyError: the extra ``typescript`` is not installed.
         """
-        tools = tools_from_typescript(text, names)
+        tools = tools_from_typescript(text, names, files=files)
         return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 
     # -- as a collection ---------------------------------------------------------------------------------------

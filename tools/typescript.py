@@ -14,68 +14,95 @@ not read: a model does not write it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import Place, SchemaError, ToolGrammarError
+from ..core.errors import LimitError, Place, SchemaError, ToolGrammarError
 from . import jsdoc
 from .tool import Tool, with_tool
-from .typescript_names import Typed
-from .typescript_shapes import ANNOTATIONS
-from .typescript_source import Declaration, Source
+from .typescript_model import UNKNOWN, At, Object, Property, Refused, Scope, Type
+from .typescript_modules import Declaration, Program
+from .typescript_schemas import ANNOTATIONS, SchemaWriter
+from .typescript_source import child_of, only_child, parts, walk
 from .typescript_types import TypeReader
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def tools_from_typescript(text: str, names: Iterable[str] | None = None) -> list[Tool]:
-    """The tools that a TypeScript text declares, in its order.
+def tools_from_typescript(
+    text: str, names: Iterable[str] | None = None, *, files: Mapping[str, str] | None = None
+) -> list[Tool]:
+    """Return the tools that a TypeScript text declares, in its order.
 
     Args:
         text: declarations: interfaces, types, enums, function signatures; also inside a namespace.
         names: only these, in this order; None for the rule at the top of this module.
+        files: the texts that this one may import, by their path from it (``"lib/types.ts"``) or by module name. It may
+            itself be one of them: then paths are those from the folder around all.
 
     Raises:
         InvalidSchemaError: a syntax error, an undeclared type, a malformed tag; with line and column.
         UnsupportedSchemaError: something that JSON has no values for, or that is not evaluated; with line and column.
         SchemaError: there is no declaration, or none of a given name.
+        LimitError: types are nested too deep, or do not come to an end.
         MissingDependencyError: the extra ``typescript`` is not installed.
     """
-    return _Text(text).tools(names)
+    with _bounded():
+        return _Text(text, files).tools(names)
 
 
-def schema_from_typescript(text: str, name: str | None = None) -> dict[str, Any] | bool:
-    """The JSON Schema of one declared type: for a JSON answer rather than a call.
+def schema_from_typescript(
+    text: str, name: str | None = None, *, files: Mapping[str, str] | None = None
+) -> dict[str, Any] | bool:
+    """Return the JSON Schema of one declared type: for a JSON answer rather than a call.
 
     Args:
         text: declarations.
-        name: which type; None for the only exported one, or the only one that no other refers to.
+        name: which type, with its namespaces if the name alone is not enough (``Customer.Address``); None for the only
+            exported one, or the only one that no other refers to.
+        files: the texts that this one may import, by their path from it or by module name.
 
     Raises:
         SchemaError: as `tools_from_typescript`, and where ``name`` is needed and not given.
     """
-    return _Text(text).schema(name)
+    with _bounded():
+        return _Text(text, files).schema(name)
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Turn Python's own limit into ours, should a text reach it first."""
+    try:
+        yield
+    except RecursionError:
+        raise LimitError(
+            "types of this text are nested too deeply, or do not come to an end",
+            hint="a generic type must not refer to itself with ever larger arguments",
+        ) from None
 
 
 class _Text:
     """One text and what is made of it."""
 
-    def __init__(self, text: str) -> None:
-        self.source = Source(text)
-        self.types = TypeReader(self.source)
-        if not self.source.declarations:
-            raise SchemaError(
-                "the text declares nothing",
-                hint="for example: declare function get_weather(city: string): string",
-                place=Place(line=1, column=1),
-            )
+    def __init__(self, text: str, files: Mapping[str, str] | None = None) -> None:
+        self.program = Program(text, files)
+        self.source = self.program.main.source
+        self.reader = TypeReader(self.program)
+        self.writer = SchemaWriter(self.reader)
+        if not self.program.declarations:
+            hint = "for example: declare function get_weather(city: string): string"
+            for node in self.program.ignored:
+                what = f"{self.source.shown(node)} is not a type or a function signature"
+                raise self.source.refuse(node, what, hint)
+            raise SchemaError("the text declares nothing", hint=hint, place=Place(line=1, column=1))
 
     def tools(self, names: Iterable[str] | None) -> list[Tool]:
-        declarations = self.source.declarations
         if names is None:
-            chosen = [d for d in declarations.values() if self._functions(d)] or self._roots()
+            chosen = [d for d in self.program.declarations if d.kind != "const" and self._functions(d)] or self._roots()
         else:
             chosen = [self._declared(name) for name in names]
         if not chosen and names is None:
@@ -92,151 +119,186 @@ class _Text:
             roots = self._roots(objects=False)
             if len(roots) != 1:
                 raise SchemaError(
-                    f"the text declares {len(roots)} types that may be meant: {', '.join(d.name for d in roots)}",
+                    f"the text declares {len(roots)} types that may be meant: {', '.join(d.path for d in roots)}",
                     hint="give the name of one",
                 )
             (declaration,) = roots
         else:
-            declaration = self._declared(name)
-        if declaration.kind == "function":
-            raise self.source.wrong(
-                declaration.nodes[0], f"{declaration.name!r} is a function, not a type", "name a type"
-            )
-        typed = self.types.named(declaration.name, declaration.nodes[0])
+            declaration = self._declared(name, types=True)
+        at = self._at(declaration)
+        if declaration.kind in ("function", "const"):
+            what = "function" if declaration.kind == "function" else "value"
+            raise self.source.wrong(at.node, f"{declaration.name!r} is a {what}, not a type", "name a type")
+        schema = self.writer.schema(self.reader.named(declaration, (), at), at)
         self._check_comments()
-        rooted: dict[str, Any] | bool = self._rooted(typed.schema)
+        rooted: dict[str, Any] | bool = self._rooted(schema)
         return rooted
 
     # -- choosing ----------------------------------------------------------------------------------------------
 
-    def _declared(self, name: str) -> Declaration:
-        declarations = self.source.declarations
-        found = declarations.get(f"{name}()") or declarations.get(name)
-        if found is None:
-            known = ", ".join(declaration.name for declaration in declarations.values())
+    def _declared(self, name: str, *, types: bool = False) -> Declaration:
+        """The declaration of a name: a function before a type, unless a type is asked for."""
+        declarations = self.program.declarations
+        found = [d for d in declarations if d.path == name] or [d for d in declarations if d.name == name]
+        values = ("function", "const")
+        found.sort(key=lambda d: (d.kind in values) if types else (d.kind not in values))
+        if not found:
+            known = ", ".join(declaration.path for declaration in declarations[:50])
             raise SchemaError(f"the text does not declare {name!r}", hint=f"it declares {known}")
-        return found
+        if len({d.path for d in found}) > 1:
+            raise SchemaError(
+                f"the text declares {name!r} {len(found)} times", hint=f"name one: {', '.join(d.path for d in found)}"
+            )
+        return found[0]
 
     def _roots(self, *, objects: bool = True) -> list[Declaration]:
-        types = [d for d in self.source.declarations.values() if d.kind != "function" and not self._generic(d)]
+        kinds = ("interface", "type") if objects else ("interface", "type", "enum", "class")
+        types = [d for d in self.program.declarations if d.kind in kinds and not self._generic(d)]
         exported = [d for d in types if d.exported]
         if objects:
             exported = [d for d in exported if self._is_object(d)]
         if exported:
             return exported
-        used = {name for d in self.source.declarations.values() for name in self._used(d) if name != d.name}
+        used = {name for d in self.program.declarations for name in self._used(d) if name != d.name}
         free = [d for d in types if d.name not in used and (not objects or self._is_object(d))]
         # Types that only refer to each other in a circle: the first stands for them.
         return free or [d for d in types if not objects or self._is_object(d)][:1]
 
     def _is_object(self, declaration: Declaration) -> bool:
-        if declaration.kind != "type":
-            return declaration.kind == "interface"
+        if declaration.kind not in ("type", "interface", "class"):
+            return False
         with _naming(declaration.name):
-            return self.types.kinds(self.types.named(declaration.name, declaration.nodes[0]).schema) == {"object"}
+            at = self._at(declaration)
+            type_ = self.reader.named(declaration, (), at)
+            if isinstance(self.reader.bare(type_), Refused):  # whoever needs it learns why
+                return declaration.kind != "type"
+            return self.writer.kinds(type_) == {"object"}
+
+    def _at(self, declaration: Declaration) -> At:
+        return At(declaration.space.source, declaration.node)
 
     def _generic(self, declaration: Declaration) -> bool:
-        return declaration.nodes[0].child_by_field_name("type_parameters") is not None
+        parameters = declaration.node.child_by_field_name("type_parameters")
+        given = parts(parameters) if parameters is not None else []
+        return any(one.child_by_field_name("value") is None for one in given)
 
     def _used(self, declaration: Declaration) -> Iterator[str]:
-        waiting = list(declaration.nodes)
-        while waiting:
-            node = waiting.pop()
-            waiting.extend(node.children)
-            if node.type in ("type_identifier", "identifier"):
-                yield self.source.text(node)
+        for node in declaration.nodes:
+            for inner in walk(node):
+                if inner.type in ("type_identifier", "identifier"):
+                    yield self.source.text(inner)
 
     def _functions(self, declaration: Declaration) -> list[tuple[str, Node, Node]]:
         """Name, signature and commented node of each function that it declares."""
-        node = declaration.nodes[0]
+        node, statement = declaration.node, declaration.statements[0]
         if declaration.kind == "function":
-            return [(declaration.name, node, declaration.statements[0])]
+            return [(declaration.name, node, statement)]
+        if declaration.kind == "const":
+            annotation = node.child_by_field_name("type")
+            value = only_child(annotation) if annotation is not None else node.child_by_field_name("value")
+            functions = ("function_type", "arrow_function", "function_expression")
+            return [(declaration.name, value, statement)] if value is not None and value.type in functions else []
         if declaration.kind == "type":
-            value = node.child_by_field_name("value")
-            if value is not None and value.type == "function_type":
-                return [(declaration.name, value, declaration.statements[0])]
-        if declaration.kind == "interface":
-            found = []
-            for part in declaration.nodes:
-                body = part.child_by_field_name("body")
-                for member in body.named_children if body is not None else ():
-                    if member.type == "comment":
-                        continue
-                    signature = _method(member)
-                    name = member.child_by_field_name("name")
-                    if signature is None or name is None:
-                        return []
-                    found.append((self.source.text(name).strip("\"'"), signature, member))
-            return found
+            value = child_of(node, "value")
+            if value.type == "function_type":
+                return [(declaration.name, value, statement)]
+            return self._methods([value]) if value.type == "object_type" and not self._generic(declaration) else []
+        if declaration.kind == "interface" and not self._generic(declaration):
+            if any(child.type == "extends_type_clause" for part in declaration.nodes for child in part.named_children):
+                return []
+            return self._methods([child_of(part, "body") for part in declaration.nodes])
         return []
+
+    def _methods(self, bodies: list[Node]) -> list[tuple[str, Node, Node]]:
+        """The functions of an object type that has nothing else."""
+        found = []
+        for member in (member for body in bodies for member in parts(body)):
+            signature, name = _method(member), member.child_by_field_name("name")
+            if signature is None or name is None:
+                return []
+            found.append((self.source.text(name).strip("\"'"), signature, member))
+        return found
 
     # -- making ------------------------------------------------------------------------------------------------
 
     def _tools(self, declaration: Declaration) -> Iterator[Tool]:
         functions = self._functions(declaration)
+        scope = Scope(declaration.space)
+        self.reader.read.add(declaration)
+        overloads = [node for node in declaration.nodes[1:] if node.type == "function_signature"]
+        twice = Counter(name for name, *_ in functions)
+        if declaration.kind == "function" and overloads:
+            functions = [(declaration.name, overloads[0], overloads[0]), *functions]
+            twice[declaration.name] = 2
         for name, signature, commented in functions:
             with _naming(name):
-                yield self._function(name, signature, commented)
+                if twice[name] > 1:
+                    raise self.source.refuse(
+                        signature,
+                        f"the function {name!r} has overloads",
+                        "declare each signature under its own name, or name the declarations that you want",
+                    )
+                yield self._function(name, signature, commented, scope)
         if not functions:
             with _naming(declaration.name):
                 yield self._object(declaration)
 
     def _object(self, declaration: Declaration) -> Tool:
-        node = declaration.nodes[0]
-        if declaration.kind == "enum" or not self._is_object(declaration):
-            raise self.source.wrong(node, "arguments are always an object", "put the value into an interface")
-        typed = self.types.named(declaration.name, node)
+        at = self._at(declaration)
+        if declaration.kind in ("enum", "const") or not self._is_object(declaration):
+            raise self.source.wrong(at.node, "arguments are always an object", "put the value into an interface")
+        schema = self.writer.schema(self.reader.named(declaration, (), at), at)
         # The name of a tool that is no identifier stands in a tag of its comment.
-        name = next((doc.name for doc in map(self.types.doc, declaration.statements) if doc.name), declaration.name)
-        return self._tool(name, "", self._rooted(typed.schema))
+        docs = [self.reader.doc(statement, self.source) for statement in declaration.statements]
+        name = next((doc.name for doc in docs if doc.name), declaration.name)
+        return self._tool(name, "", self._rooted(schema))
 
-    def _function(self, name: str, signature: Node, commented: Node) -> Tool:
+    def _function(self, name: str, signature: Node, commented: Node, scope: Scope) -> Tool:
         if signature.child_by_field_name("type_parameters") is not None:
             raise self.source.refuse(signature, "a generic function has many signatures", "write out one of them")
-        doc = self.types.doc(commented)
+        doc = self.reader.doc(commented, self.source)
         properties: dict[str, Any] = {}
         required: list[str] = []
-        whole: list[Any] = []
-        parameters = signature.child_by_field_name("parameters")
-        assert parameters is not None  # every function has them
-        for parameter in parameters.named_children:
-            if parameter.type == "comment":
-                continue
+        types: dict[str, Type] = {}
+        whole: list[tuple[Type, Any]] = []
+        for parameter in parts(child_of(signature, "parameters")):
             pattern = parameter.child_by_field_name("pattern")
             label = self.source.text(pattern) if pattern is not None else "?"
+            at = scope.at(parameter)
             with _naming(name, label):
-                typed = self._parameter(parameter, pattern, label)
+                type_, schema = self._parameter(parameter, pattern, label, scope)
                 if pattern is not None and (pattern.type == "object_pattern" or label == "_"):
-                    whole.append(typed.schema)
+                    whole.append((type_, schema))
                     continue
                 if label in properties:
                     raise self.source.wrong(parameter, f"the parameter {label!r} is declared twice", "rename it")
                 said = doc.parameters.pop(label, None)
-                if said is not None:
-                    typed = self.types.documented(typed, said, parameter)
                 behind = self.source.comment_behind(parameter)
-                if behind is not None:
-                    typed = self.types.documented(typed, jsdoc.Doc(description=behind), parameter)
-                properties[label] = typed.schema
+                for more in (said, jsdoc.Doc(description=behind) if behind is not None else None):
+                    schema = self.writer.documented(type_, schema, more, at)
+                properties[label], types[label] = schema, type_
                 optional = parameter.type == "optional_parameter" or parameter.child_by_field_name("value") is not None
-                if not optional and not typed.undefined:
+                if not optional and not self.reader.undefined(type_):
                     required.append(label)
         if whole and (properties or len(whole) > 1):
             raise self.source.refuse(
                 signature, "a parameter without a name stands for all arguments", "give every parameter a name"
             )
+        at = scope.at(commented)
+        arguments: Type = Object(tuple(Property(label, type_) for label, type_ in types.items()))
         if whole:
-            schema: Any = self._rooted(whole[0])
+            arguments, made = whole[0]
+            schema = self._rooted(made)
         else:
             schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
             schema = self._with_definitions(schema)
-        self._nested(doc, schema, commented)
+        self._nested(doc, arguments, schema, at)
         extra = replace(doc, description="", parameters={}, name=None)
-        if extra.constrains:
-            schema = self.types.documented(Typed(schema), extra, commented).schema
+        schema = self.writer.documented(arguments, schema, extra, at)
         return self._tool(doc.name or name, doc.description, schema)
 
-    def _parameter(self, node: Node, pattern: Node | None, label: str) -> Typed:
+    def _parameter(self, node: Node, pattern: Node | None, label: str, scope: Scope) -> tuple[Type, Any]:
+        """The type of a parameter and its schema, with what the comment before it says."""
         if pattern is None or pattern.type == "this" or label == "this":
             raise self.source.refuse(node, "`this` cannot be given by name", "remove it from the signature")
         if pattern.type == "rest_pattern":
@@ -245,36 +307,41 @@ class _Text:
             )
         if pattern.type not in ("identifier", "object_pattern"):
             raise self.source.refuse(node, "this parameter has no name", "give it one")
-        doc = self.types.doc(node)
+        doc = self.reader.doc(node, self.source)
         annotation = node.child_by_field_name("type")
         default = node.child_by_field_name("value")
-        typed: Typed | None = None
+        type_: Type | None = None
         if annotation is not None:
-            typed = self.types.type(next(c for c in annotation.named_children if c.type != "comment"), {})
+            type_ = self.reader.type(only_child(annotation), scope)
         if default is not None and pattern.type == "identifier":
-            value = self.types.data(default)
+            value = self.reader.values.data(default, self.source)
             if value is not None:  # what is worked out when the function runs is no part of the signature
                 doc.keywords.setdefault("default", value)
-            if typed is None and isinstance(value, (bool, str, int, float)):
-                kind = "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
-                typed = Typed({"type": kind})
-        if typed is None:
+            if type_ is None and isinstance(value, (bool, str, int, float)):
+                type_ = self.reader.values.widened(default, scope)
+        if type_ is None:
             raise self.source.wrong(node, f"the parameter {label!r} has no type", f"write {label}: type")
-        return self.types.documented(typed, doc, node)
+        at = scope.at(node)
+        return type_, self.writer.documented(type_, self.writer.schema(type_, at), doc, at)
 
-    def _nested(self, doc: jsdoc.Doc, schema: Any, node: Node) -> None:
+    def _nested(self, doc: jsdoc.Doc, arguments: Type, schema: Any, at: At) -> None:
         """``@param options.city``: about a property inside a parameter that is written out in the signature."""
         for path, said in doc.parameters.items():
             first, *rest = path.split(".")
             properties = schema.get("properties", {})
             steps = [first, *rest] if first in properties or not rest else rest
             target: Any = None
+            type_: Type | None = arguments
             for step in steps:
                 target, holder = properties.get(step), properties
                 if not isinstance(target, dict):
-                    raise self.source.wrong(node, f"@param {path}: there is no such parameter", "correct the comment")
+                    raise self.source.wrong(
+                        at.node, f"@param {path}: there is no such parameter", "correct the comment"
+                    )
                 properties = target.get("properties", {})
-            holder[steps[-1]] = self.types.documented(Typed(target), said, node).schema
+                shape = self.reader.bare(type_) if type_ is not None else None
+                type_ = self.reader.objects.value(shape, step) if isinstance(shape, Object) else None
+            holder[steps[-1]] = self.writer.documented(type_ or UNKNOWN, target, said, at)
 
     def _tool(self, name: str, description: str, schema: Any) -> Tool:
         if isinstance(schema, dict):
@@ -291,7 +358,7 @@ class _Text:
         """A schema that stands alone, with what it refers to in its ``$defs``."""
         if isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
-            body = self.types.definitions[key]
+            body = self.writer.definitions[key]
             siblings = {name: value for name, value in schema.items() if name != "$ref"}
             if not isinstance(body, dict):
                 return self._with_definitions(schema) if siblings else body
@@ -303,7 +370,7 @@ class _Text:
         keys = self._reachable(schema)
         if not keys:
             return schema
-        return {**schema, "$defs": {key: body for key, body in self.types.definitions.items() if key in keys}}
+        return {**schema, "$defs": {key: body for key, body in self.writer.definitions.items() if key in keys}}
 
     def _reachable(self, schema: Any) -> set[str]:
         found: set[str] = set()
@@ -316,15 +383,15 @@ class _Text:
                 waiting += part.values()
                 reference = part.get("$ref")
                 key = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
-                if key in self.types.definitions and key not in found:
+                if key in self.writer.definitions and key not in found:
                     found.add(key)
-                    waiting.append(self.types.definitions[key])
+                    waiting.append(self.writer.definitions[key])
         return found
 
     def _check_comments(self) -> None:
         """A tag that stands where nothing reads it would be lost in silence."""
-        for declaration in self.source.declarations.values():
-            if not self.types.was_read(declaration):
+        for declaration in self.program.declarations:
+            if declaration not in self.reader.read or declaration.kind == "const":
                 continue
             for comment in self.source.unread(declaration.nodes):
                 text = self.source.text(comment)

@@ -1,160 +1,559 @@
-"""Object types: their members, mapped types, and the shapes that TypeScript's operators work on."""
+"""Object types of TypeScript: interfaces, classes, mapped types, ``keyof`` and indexed access."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from . import jsdoc
-from .typescript_names import Circle, NamedTypes, Scope, Typed, number_text
-from .typescript_shapes import ANNOTATIONS, Keys, Shape, literal_schema
-from .typescript_source import child_of, only_child
+from .typescript_model import (
+    ANY,
+    NEVER,
+    NUMBER,
+    NUMBER_NAME,
+    OBJECT,
+    STRING,
+    SYMBOL,
+    UNDEFINED,
+    UNKNOWN,
+    Array,
+    At,
+    Documented,
+    Element,
+    Function,
+    Index,
+    Literal,
+    Object,
+    Property,
+    Refused,
+    Scope,
+    Template,
+    Tuple,
+    Type,
+    documented,
+    text_of,
+    union,
+)
+from .typescript_source import child_of, has_word, only_child, parts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from .typescript_modules import Declaration
+    from .typescript_types import TypeReader
 
-class ObjectTypes(NamedTypes):
-    """Object types of one text."""
 
-    def _members(self, body: Node, scope: Scope) -> Shape:
-        shape = Shape()
-        for member in body.named_children:
-            if member.type == "comment":
-                continue
-            if member.type == "property_signature":
-                self._property(member, scope, shape)
+_METHODS = ("method_signature", "method_definition", "abstract_method_signature")
+
+
+class ObjectTypes:
+    """Object types of one program.
+
+    Args:
+        reader: what evaluates the types inside them.
+    """
+
+    def __init__(self, reader: TypeReader) -> None:
+        self.reader = reader
+
+    # -- what is written ---------------------------------------------------------------------------------------
+
+    def literal(self, node: Node, scope: Scope) -> Type:
+        """Return the type of ``{ ... }``: properties, or a mapped type."""
+        for member in parts(node):
+            clause = next((child for child in member.named_children if child.type == "mapped_type_clause"), None)
+            if clause is not None:
+                return self._mapped(member, clause, scope)
+        return self._body(parts(node), scope, declared=False)
+
+    def declared(self, declaration: Declaration, scope: Scope) -> Type:
+        """Return the type of an interface or of a class's instances, with what they inherit."""
+        bases: list[tuple[Type, At]] = []
+        bodies: list[Node] = []
+        for node in declaration.nodes:
+            for clause in node.named_children:
+                if clause.type == "extends_type_clause":
+                    bases += [(self.reader.type(base, scope), scope.at(base)) for base in parts(clause)]
+                elif clause.type == "class_heritage":
+                    bases += [
+                        (self._base(inner, scope), scope.at(inner))
+                        for inner in parts(clause)
+                        if inner.type == "extends_clause"
+                    ]
+            bodies.append(child_of(node, "body"))
+        own = Object(declared=True)
+        for body in bodies:
+            own = _override(own, self._body(parts(body), scope, declared=True))
+        whole = Object(declared=True)
+        for base, at in bases:
+            bare = self.reader.bare(base, at)
+            if isinstance(bare, Refused):
+                return bare
+            if isinstance(bare, (Array, Tuple)):
+                if own.properties or own.indexes or len(bases) > 1:
+                    return Refused(
+                        declaration.name,
+                        f"{declaration.name!r} is an array with properties, which JSON has no values for",
+                        "use the array alone",
+                        at,
+                    )
+                return base
+            whole = self.reader.intersections.objects([whole, self.of(base, at)])
+        return replace(_override(whole, own), declared=True)
+
+    def _base(self, clause: Node, scope: Scope) -> Type:
+        """The type of ``extends Base<T>`` of a class."""
+        value = child_of(clause, "value")
+        arguments = clause.child_by_field_name("type_arguments")
+        given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
+        if scope.source.text(value) in ("Array", "ReadonlyArray") and len(given) == 1:
+            return Array(given[0], scope.at(value))
+        if value.type in ("identifier", "member_expression"):
+            return self.reader.reference(scope.source.text(value), given, scope.at(value), scope)
+        reason = "what this class extends is worked out when the program runs"
+        return Refused(reason, reason, "extend a class that is declared in the text", scope.at(value))
+
+    def _body(self, members: list[Node], scope: Scope, *, declared: bool) -> Object:
+        properties: dict[str, Property] = {}
+        indexes: list[Index] = []
+        call: Function | None = None
+        for member in members:
+            if member.type in ("property_signature", "public_field_definition"):
+                made = self._property(member, scope)
+                if made is None:
+                    continue
+                if made.name in properties:
+                    raise scope.source.wrong(
+                        member, f"the property {made.name!r} is declared twice", "remove one of the two"
+                    )
+                properties[made.name] = made
             elif member.type == "index_signature":
-                shape = self._index(member, scope, shape)
-            elif member.type == "method_signature":
-                name = self.source.text(child_of(member, "name"))
-                raise self.source.refuse(
-                    member,
-                    f"{name!r} is a method, and a function is no JSON value",
-                    "leave it out, or make it a property",
-                )
-            else:
-                raise self.source.refuse(
-                    member, "this member of an object is no JSON value", "declare properties: name: type"
-                )
-        return shape
+                indexes += self._index(member, scope)
+            elif member.type in _METHODS:
+                for made in self._method(member, scope):
+                    properties[made.name] = made
+            elif member.type in ("call_signature", "construct_signature"):
+                call = Function(member, scope, construct=member.type == "construct_signature")
+        return Object(tuple(properties.values()), tuple(indexes), call, declared)
 
-    def _property(self, node: Node, scope: Scope, shape: Shape) -> None:
-        name = self._property_name(child_of(node, "name"))
+    def _property(self, node: Node, scope: Scope) -> Property | None:
+        """A property; None for one that is not part of the values: static, private."""
+        source = scope.source
+        name_node = child_of(node, "name")
+        access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
+        hidden = access is not None and source.text(access) != "public"
+        if hidden or has_word(node, "static") or name_node.type == "private_property_identifier":
+            source.leave_out(node)
+            return None
+        name, numeric = self.reader.values.property_name(name_node, scope)
         annotation = node.child_by_field_name("type")
-        if annotation is None:
-            raise self.source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
-        if name in shape.properties:
-            raise self.source.wrong(node, f"the property {name!r} is declared twice", "remove one of the two")
-        doc = self.doc(node)
-        try:
-            typed = self.type(only_child(annotation), scope)
-        except Circle as circle:
-            # `interface Tree { root: Pick<Tree, "value"> }`: fine, as long as nobody picks `root` itself.
-            error = self.source.wrong(circle.node, str(circle), "break the circle")
-            if not self._reopened:
-                raise error from None
-            typed = Typed({"$circle": error})
-        behind = self.source.comment_behind(node)
+        value = node.child_by_field_name("value")
+        doc = self.reader.doc(node, source)
+        type_: Type
+        if annotation is not None:
+            type_ = self.reader.later(only_child(annotation), scope)
+        elif value is not None:
+            type_ = self.reader.values.widened(value, scope)
+        elif node.type == "public_field_definition":
+            type_ = ANY
+        else:
+            raise source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
+        behind = source.comment_behind(node)
         if behind is not None:
             if behind.startswith("default:"):
                 doc.keywords.setdefault("default", jsdoc.json_or_text(behind[len("default:") :].strip()))
             else:
                 doc.description = "\n".join(part for part in (doc.description, behind) if part)
-        shape.properties[name] = self.documented(typed, doc, node).schema
-        if not typed.undefined and not any(child.type == "?" for child in node.children):
-            shape.required.append(name)
+        return Property(name, type_, has_word(node, "?"), numeric=numeric, doc=doc, at=scope.at(node))
 
-    def _index(self, node: Node, scope: Scope, shape: Shape) -> Shape:
-        mapped = next((child for child in node.named_children if child.type == "mapped_type_clause"), None)
-        annotation = node.child_by_field_name("type")
-        if annotation is None:
-            raise self.source.wrong(node, "the index signature has no type", "write [key: string]: type")
-        inner = only_child(annotation)
-        if mapped is not None:
-            return self._mapped(node, mapped, annotation, inner, scope)
-        keys = self._names_in(self.type(child_of(node, "index_type"), scope).schema, node)
-        doc = self.doc(node)
-        value = self.documented(self.type(inner, scope), doc, node)
-        extra = Shape.record(keys, value.schema)
-        shape.patterns.update(extra.patterns)
-        shape.additional = extra.additional if shape.additional is None else shape.additional
-        return shape
+    def _method(self, node: Node, scope: Scope) -> list[Property]:
+        """A method, or the properties that a constructor declares with its parameters."""
+        source = scope.source
+        name_node = child_of(node, "name")
+        if source.text(name_node) == "constructor" and node.type != "method_signature":
+            return [made for child in parts(child_of(node, "parameters")) if (made := self._parameter(child, scope))]
+        source.leave_out(node)
+        access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
+        hidden = access is not None and source.text(access) != "public"
+        if hidden or has_word(node, "static") or name_node.type == "private_property_identifier":
+            return []
+        if name_node.type == "computed_property_name":
+            return []
+        name, numeric = self.reader.values.property_name(name_node, scope)
+        if has_word(node, "get", "set"):
+            result = node.child_by_field_name("return_type")
+            in_class = node.parent is not None and node.parent.type == "class_body"
+            if has_word(node, "get") and result is not None and not in_class:
+                return [
+                    Property(name, self.reader.later(only_child(result), scope), numeric=numeric, at=scope.at(node))
+                ]
+            return [Property(name, ANY, method=True, at=scope.at(node))] if in_class else []
+        return [Property(name, Function(node, scope), has_word(node, "?"), method=True, at=scope.at(node))]
 
-    def _mapped(self, node: Node, clause: Node, annotation: Node, inner: Node, scope: Scope) -> Shape:
-        if any(child.type == "as" for child in clause.children):
-            raise self.source.refuse(clause, "renamed keys are not evaluated", "write out the properties")
-        name, over = self.source.text(child_of(clause, "name")), child_of(clause, "type")
-        original = Shape()
-        if over.type == "index_type_query":
-            target = only_child(over)
-            original = self._one_shape(self.type(target, scope).schema, target)
-            keys = original.keys()
-        else:
-            keys = self._names_in(self.type(over, scope).schema, over)
-        if keys.anything or keys.patterns:
-            value = self.type(inner, {**scope, name: Typed({"type": "string"})})
-            shape = Shape.record(Keys((), keys.anything, keys.patterns), value.schema)
-        else:
-            shape = Shape()
-        for key in keys.names:
-            value = self.type(inner, {**scope, name: Typed(literal_schema([key]))})
-            shape.properties[key] = value.schema
-            optional = annotation.type == "opting_type_annotation" or (
-                annotation.type != "omitting_type_annotation"
-                and (value.undefined or (key in original.properties and key not in original.required))
-            )
-            if not optional:
-                shape.required.append(key)
-        return shape
-
-    def _names_in(self, schema: Any, node: Node) -> Keys:
-        """The keys that a type of keys has."""
-        names: list[str] = []
-        anything, patterns = False, []
-        for member in self._members_of(schema, node):
-            plain = {key: value for key, value in member.items() if key not in ANNOTATIONS} if member else {}
-            if "const" in plain and self.kinds(plain) <= {"string", "number"}:
-                value = plain["const"]
-                names.append(value if isinstance(value, str) else number_text(value))
-            elif plain == {"type": "string"}:
-                anything = True
-            elif plain == {"type": "number"}:
-                patterns.append(Keys.NUMBER)
-            elif set(plain) == {"type", "pattern"}:
-                patterns.append(plain["pattern"])
-            else:
-                raise self.source.refuse(node, "a key is a string", "use string, or a union of string literals")
-        return Keys(tuple(dict.fromkeys(names)), anything, tuple(patterns))
-
-    def _shapes(self, schema: Any, node: Node) -> list[Shape]:
-        """The objects that a type is, one for each alternative of a union."""
-        resolved = self._resolved(schema, node)
-        if isinstance(resolved, dict):
-            union = [key for key in ("anyOf", "oneOf") if key in resolved]
-            if union and not set(resolved) - {*union, *ANNOTATIONS}:
-                return [shape for part in resolved[union[0]] for shape in self._shapes(part, node)]
-            shape = Shape.read(resolved)
-            if shape is not None:
-                return [shape]
-        raise self.source.refuse(
-            node, "this needs an object of known properties", "use an interface, or write the result out"
+    def _parameter(self, node: Node, scope: Scope) -> Property | None:
+        """The property that a constructor's parameter declares (``constructor(public x: number)``)."""
+        access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
+        shown = scope.source.text(access) == "public" if access is not None else has_word(node, "readonly")
+        pattern, annotation = node.child_by_field_name("pattern"), node.child_by_field_name("type")
+        if not shown or pattern is None or pattern.type != "identifier":
+            return None
+        value = node.child_by_field_name("value")
+        type_: Type = ANY
+        if annotation is not None:
+            type_ = self.reader.later(only_child(annotation), scope)
+        elif value is not None:
+            type_ = self.reader.values.widened(value, scope)
+        doc = self.reader.doc(node, scope.source)
+        return Property(
+            scope.source.text(pattern), type_, node.type == "optional_parameter", doc=doc, at=scope.at(node)
         )
 
-    def _one_shape(self, schema: Any, node: Node) -> Shape:
-        shapes = self._shapes(schema, node)
+    def _index(self, node: Node, scope: Scope) -> list[Index]:
+        annotation = node.child_by_field_name("type")
+        if annotation is None:
+            raise scope.source.wrong(node, "the index signature has no type", "write [key: string]: type")
+        key = self.reader.type(child_of(node, "index_type"), scope)
+        doc = self.reader.doc(node, scope.source)
+        value = self.reader.later(only_child(annotation), scope)
+        made: list[Index] = []
+        for one in self.reader.members(key):
+            bare = self.reader.bare(one)
+            if bare in (STRING, NUMBER) or isinstance(bare, Template):
+                made.append(Index(self.key(one), value, doc, scope.at(node)))
+            elif bare != SYMBOL:  # JSON has no such names
+                raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
+        if not made:
+            raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
+        return made
+
+    # -- mapped types ------------------------------------------------------------------------------------------
+
+    def _mapped(self, node: Node, clause: Node, scope: Scope) -> Type:
+        source = scope.source
+        annotation = node.child_by_field_name("type")
+        if annotation is None:
+            raise source.wrong(node, "the mapped type has no type", "write [Key in Keys]: type")
+        over = child_of(clause, "type")
+        if over.type == "index_type_query":
+            target = only_child(over)
+            original = self.reader.type(target, scope)
+            if target.type == "type_identifier" and source.text(target) in scope.types:
+                name = source.text(target)
+                members = self.reader.members(original, scope.at(target))
+                bare = [self.reader.bare(member) for member in members]
+                if len(members) > 1 or not (bare and isinstance(bare[0], Object)):
+                    return union(self._mapped_over(name, one, node, clause, scope) for one in members)
+            return self._mapped_object(node, clause, annotation, scope, original, scope.at(target))
+        constraint = _constraint(source.text(over), clause, source.text) if over.type == "type_identifier" else None
+        if constraint is not None and constraint.type == "index_type_query":
+            # `{ [P in K]: T[P] }` with `K extends keyof T` keeps what T says of being optional.
+            target = only_child(constraint)
+            if source.text(target) in scope.types:
+                return self._mapped_object(
+                    node, clause, annotation, scope, scope.types[source.text(target)], scope.at(over)
+                )
+        return self._mapped_object(node, clause, annotation, scope, None, scope.at(over))
+
+    def _mapped_over(self, name: str, member: Type, node: Node, clause: Node, scope: Scope) -> Type:
+        """A mapped type over one member of a union; of an array, over its items."""
+        bare = self.reader.bare(member)
+        inner = scope.with_types({name: member})
+        if isinstance(bare, (Array, Tuple)):
+            key = scope.source.text(child_of(clause, "name"))
+            value = only_child(child_of(node, "type"))
+            optional = child_of(node, "type").type == "opting_type_annotation"
+            if isinstance(bare, Array):
+                return Array(self.reader.type(value, inner.with_types({key: NUMBER})), bare.at)
+            elements = []
+            for index, element in enumerate(bare.elements):
+                made = self.reader.type(value, inner.with_types({key: NUMBER if element.rest else Literal.of(index)}))
+                elements.append(
+                    replace(element, type=made, optional=element.optional or (optional and not element.rest))
+                )
+            return Tuple(tuple(elements))
+        if isinstance(bare, Object):
+            return self._mapped_object(node, clause, child_of(node, "type"), inner, member, scope.at(clause))
+        if bare in (ANY, UNKNOWN, OBJECT):
+            return self._mapped_object(node, clause, child_of(node, "type"), inner, None, scope.at(clause))
+        return member  # primitives stay what they are
+
+    def _mapped_object(
+        self, node: Node, clause: Node, annotation: Node, scope: Scope, original: Type | None, at: At
+    ) -> Type:
+        source = scope.source
+        name, over = source.text(child_of(clause, "name")), child_of(clause, "type")
+        keys = self.reader.type(over, scope)
+        if has_word(clause, "as") and clause.child_by_field_name("alias") is None:
+            raise source.refuse(clause, "the new name of the keys is missing", "write [Key in Keys as Name]: type")
+        known: dict[str, Property] = {}
+        if original is not None:
+            for shape in self.alternatives(original, at):
+                known.update((one.name, one) for one in shape.properties)
+        renamed = clause.child_by_field_name("alias")
+        inner = only_child(annotation)
+        properties: dict[str, Property] = {}
+        indexes: list[Index] = []
+        for key in self.reader.members(keys, at):
+            bound = scope.with_types({name: self.reader.bare(key)})
+            new = self.reader.members(self.reader.type(renamed, bound)) if renamed is not None else [key]
+            for each in map(self.reader.bare, new):
+                value = self.reader.later(inner, bound)
+                if each in (STRING, NUMBER) or isinstance(each, Template):
+                    index = self.key(key) if renamed is None else each
+                    indexes.append(Index(index, value, at=scope.at(node)))
+                elif each == ANY:
+                    indexes.append(Index(STRING, value, at=scope.at(node)))
+                elif isinstance(each, Literal) and each.kind != "boolean":
+                    before = known.get(_text(self.reader.bare(key)))
+                    optional = before is not None and before.optional
+                    if annotation.type in ("opting_type_annotation", "adding_type_annotation"):
+                        optional = "-" not in source.text(annotation)[:2]
+                    definite = annotation.type == "omitting_type_annotation"
+                    properties[_text(each)] = Property(
+                        _text(each),
+                        value,
+                        optional and not definite,
+                        definite,
+                        before is not None and before.method,
+                        each.kind == "number",
+                        at=scope.at(node),
+                    )
+                elif each != SYMBOL:
+                    raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
+        return Object(tuple(properties.values()), tuple(indexes))
+
+    # -- operators ---------------------------------------------------------------------------------------------
+
+    def alternatives(self, type_: Type, at: At) -> list[Object]:
+        """Return the objects that a type is, one for each member of a union.
+
+        Raises:
+            UnsupportedSchemaError: one is no object, or a comment constrains it as a whole.
+        """
+        found: list[Object] = []
+        for member in self.reader.members(type_, at):
+            bare = self.reader.resolve(member, at)
+            additional: bool | None = None
+            while isinstance(bare, Documented):
+                constraints = {name for name in bare.doc.keywords if jsdoc.CONSTRAINTS.get(name) is not None}
+                if constraints - {"additionalProperties"} or bare.doc.schema:
+                    raise at.source.refuse(
+                        at.node, "what a comment says of this object would be lost", "write the result out"
+                    )
+                additional = bare.doc.keywords.get("additionalProperties", additional)
+                bare = self.reader.resolve(bare.type, at)
+            if isinstance(bare, Object):
+                if additional is not None:
+                    bare = replace(bare, indexes=(Index(STRING, ANY),) if additional else ())
+                found.append(bare)
+            elif bare == OBJECT:
+                found.append(Object())
+            elif isinstance(bare, Refused):
+                raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
+            else:
+                raise at.source.refuse(
+                    at.node, "this needs an object of known properties", "use an interface, or write the result out"
+                )
+        return found
+
+    def of(self, type_: Type, at: At) -> Object:
+        """Return the one object that a type is."""
+        shapes = self.alternatives(type_, at)
         if len(shapes) != 1:
-            raise self.source.refuse(node, "this is not evaluated for a union", "write the result out")
+            raise at.source.refuse(at.node, "this is not evaluated for a union", "write the result out")
         return shapes[0]
 
-    def _members_of(self, schema: Any, node: Node) -> list[Any]:
-        """The members of a union, literals one by one."""
-        resolved = self._resolved(schema, node)
-        if not isinstance(resolved, dict):
-            return [resolved] if resolved else []
-        if "anyOf" in resolved:
-            return [member for part in resolved["anyOf"] for member in self._members_of(part, node)]
-        if "enum" in resolved:
-            return [literal_schema([v]) if v is not None else {"type": "null"} for v in resolved["enum"]]
-        if isinstance(resolved.get("type"), list) and not set(resolved) - {"type", *ANNOTATIONS}:
-            return [{"type": kind} for kind in resolved["type"]]
-        return [schema if self.kinds(resolved) == {"object"} else resolved]
+    def keyof(self, type_: Type, at: At) -> Type:
+        """Return the names of an object's properties as a type; of a union, those that all members have."""
+        bare = self.reader.bare(type_, at)
+        if bare in (ANY, NEVER):
+            return union([STRING, NUMBER, SYMBOL])
+        if bare == UNKNOWN:
+            return NEVER
+        if isinstance(bare, (Array, Tuple)):
+            return Refused("keyof array", "the keys of an array are its methods too", "use number", at)
+        found: list[list[Type]] = []
+        for shape in self.alternatives(bare, at):
+            names: list[Type] = [
+                Literal("number", _number(one.name)) if one.numeric else Literal.of(one.name)
+                for one in shape.properties
+            ]
+            for index in shape.indexes:
+                names += [STRING, NUMBER] if self.reader.bare(index.key) == STRING else [index.key]
+            found.append(names)
+        if not found:
+            return NEVER
+        return union([name for name in found[0] if all(_has(other, name) for other in found[1:])])
+
+    def lookup(self, type_: Type, key: Type, at: At, index: At) -> Type:
+        """Return the type of ``T[K]``; of a union, that of each member."""
+        found: list[Type] = []
+        for member in self.reader.members(type_, at):
+            bare = self.reader.bare(member, at)
+            for name in self.reader.members(key, index):
+                found.append(self._one(bare, self.reader.bare(name, index), at, index))
+        return union(found)
+
+    def _one(self, owner: Type, key: Type, at: At, index: At) -> Type:
+        if owner == ANY:
+            return ANY
+        if isinstance(owner, Refused):
+            return owner
+        if isinstance(key, Refused):
+            return key
+        if isinstance(owner, (Array, Tuple)):
+            return self._item(owner, key, index)
+        shape = self.of(owner, at)
+        if isinstance(key, Literal):
+            found = shape.get(_text(key))
+            if found is not None:
+                type_ = documented(self.reader.settled(found.type), found.doc, found.at)
+                return union([type_, UNDEFINED]) if found.optional else type_
+            extra = self.indexed(shape, _text(key))
+            if extra is not None:
+                return self.reader.settled(extra)
+        for one in shape.indexes:
+            if self.reader.bare(one.key) in (key, STRING):
+                return self.reader.settled(one.type)
+        raise index.source.wrong(index.node, "there is no such property", "check its name")
+
+    def _item(self, owner: Array | Tuple, key: Type, index: At) -> Type:
+        name = _text(key) if isinstance(key, Literal) else None
+        if name == "length":
+            fixed = isinstance(owner, Tuple) and not any(one.rest or one.optional for one in owner.elements)
+            return Literal.of(len(owner.elements)) if fixed and isinstance(owner, Tuple) else NUMBER
+        position = int(name) if name is not None and re.fullmatch("0|[1-9][0-9]{0,8}", name) else None
+        if isinstance(owner, Array):
+            if key == NUMBER or position is not None:
+                return owner.item
+        elif key == NUMBER:
+            return union([_element(one) for one in owner.elements])
+        elif position is not None:
+            for at, one in enumerate(owner.elements):
+                if one.rest or at == position:
+                    return _element(one)
+        raise index.source.wrong(index.node, "there is no such item", "use a position of the tuple, or number")
+
+    def value(self, shape: Object, name: str) -> Type | None:
+        """Return the type of the property of a name, also by an index signature; None if there is none."""
+        found = shape.get(name)
+        return found.type if found is not None else self.indexed(shape, name)
+
+    def indexed(self, shape: Object, name: str) -> Type | None:
+        """Return the type that an index signature gives to the property of a name."""
+        for index in shape.indexes:
+            key = self.reader.bare(index.key)
+            if key == STRING or (key == NUMBER and re.search(NUMBER_NAME, name)):
+                return index.type
+            if isinstance(key, Template) and self.reader.relations.assignable(Literal.of(name), key):
+                return index.type
+        return None
+
+    def keys(self, type_: Type, at: At) -> list[Type]:
+        """Return the members of a type of keys: string and number literals, ``string``, ``number``, templates."""
+        found: list[Type] = []
+        for member in self.reader.members(type_, at):
+            bare = self.reader.bare(member, at)
+            if isinstance(bare, Refused):
+                raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
+            number_or_text = isinstance(bare, Literal) and bare.kind != "boolean"
+            if bare in (STRING, NUMBER, SYMBOL) or number_or_text or isinstance(bare, Template):
+                found.append(self.key(member))
+            elif bare == ANY:
+                found.append(STRING)
+            else:
+                raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
+        return found
+
+    def key(self, type_: Type) -> Type:
+        """Return a type of keys, with the comment that constrains it; without its name and other comments."""
+        resolved = self.reader.resolve(type_)
+        if isinstance(resolved, Documented) and any(jsdoc.CONSTRAINTS.get(name) for name in resolved.doc.keywords):
+            return resolved
+        return self.reader.bare(type_)
+
+    def pick(self, type_: Type, keys: list[Type], at: At, where: At) -> Object:
+        """Return the object with only these properties; of a union, those that all members have.
+
+        Args:
+            type_: the object.
+            keys: as `keys` returns them.
+            at: where the object stands.
+            where: where the keys stand.
+        """
+        shapes = self.alternatives(type_, at)
+        texts = {text_of(key) for key in keys}
+        kept = [one for one in self._common(shapes) if one.name in texts or STRING in keys]
+        names = {one.name for one in kept}
+        indexes: list[Index] = []
+        for key in keys:
+            if not isinstance(key, Literal):
+                indexes += [one for one in shapes[0].indexes if one.key == key]
+            elif _text(key) not in names:
+                extra = self.indexed(shapes[0], _text(key)) if len(shapes) == 1 else None
+                if extra is None:
+                    raise where.source.wrong(
+                        where.node, f"there is no property {_text(key)!r} to pick", "check its name"
+                    )
+                kept.append(Property(_text(key), extra, at=at))
+        return Object(tuple(kept), tuple(indexes))
+
+    def omit(self, type_: Type, keys: list[Type], at: At) -> Object:
+        """Return the object without these properties; of a union, what all members have."""
+        shapes = self.alternatives(type_, at)
+        assignable = self.reader.relations.assignable
+        kept = [one for one in self._common(shapes) if not any(assignable(Literal.of(one.name), key) for key in keys)]
+        indexes = [one for one in shapes[0].indexes if one.key not in keys] if len(shapes) == 1 else []
+        return Object(tuple(kept), () if STRING in keys else tuple(indexes))
+
+    def _common(self, shapes: list[Object]) -> list[Property]:
+        """The properties that all of these objects have, with the types of all."""
+        found: list[Property] = []
+        for first in shapes[0].properties if shapes else ():
+            same = [one for shape in shapes if (one := shape.get(first.name)) is not None]
+            if len(same) == len(shapes) == 1:
+                found.append(first)
+            elif len(same) == len(shapes):
+                kinds = [documented(one.type, one.doc, one.at) for one in same]
+                optional = any(one.optional for one in same)
+                found.append(replace(first, type=union(kinds), optional=optional, doc=None))
+        return found
+
+
+def _override(base: Object, own: Object) -> Object:
+    """What ``interface own extends base`` has: a property declared again replaces the inherited one."""
+    properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
+    indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
+    return Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)
+
+
+def _element(element: Element) -> Type:
+    return union([element.type, UNDEFINED]) if element.optional else element.type
+
+
+def _text(key: Type) -> str:
+    """A literal as the name of a property."""
+    return text_of(key) or ""
+
+
+def _number(name: str) -> float:
+    return int(name) if re.fullmatch("-?[0-9]+", name) else float(name)
+
+
+def _has(names: Iterable[Type], name: Type) -> bool:
+    return any(one == name or (one == STRING and isinstance(name, Literal)) for one in names)
+
+
+def _constraint(name: str, clause: Node, text: Callable[[Node], str]) -> Node | None:
+    """The constraint of a type parameter of that name, declared around a node."""
+    node: Node | None = clause
+    while node is not None:
+        parameters = node.child_by_field_name("type_parameters")
+        for parameter in parameters.named_children if parameters is not None else ():
+            if parameter.type == "type_parameter" and text(child_of(parameter, "name")) == name:
+                constraint = parameter.child_by_field_name("constraint")
+                return only_child(constraint) if constraint is not None else None
+        node = node.parent
+    return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import jsdoc
 from .tool import Tool
-from .typescript_shapes import Keys
+from .typescript_model import NUMBER_NAME
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 # Ninety words read better as text than as a list.
@@ -295,8 +295,8 @@ class _Printer:
             said |= {"required", "properties"}
         elif properties is not None:
             said.add("properties")
-        if set(patterns) == {Keys.NUMBER}:
-            members.append(f"{inner}[key: number]: {self._type(patterns[Keys.NUMBER], inner)}")
+        if set(patterns) == {NUMBER_NAME}:
+            members.append(f"{inner}[key: number]: {self._type(patterns[NUMBER_NAME], inner)}")
             said.add("patternProperties")
         agree = extra in (True, {}) or all(sub == extra for sub in (properties or {}).values())
         if properties and not patterns and extra not in (None, False) and agree:

@@ -1,14 +1,13 @@
-"""TypeScript text as tree-sitter reads it: syntax errors with their place, declarations by name, comments by position.
+"""A TypeScript text as tree-sitter parses it: errors with line and column, and comments by position.
 
-Nothing here knows what a type means; `typescript_types` does.
+What the text declares is found by `typescript_modules`; what its types mean, by `typescript_types`.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import (
@@ -25,70 +24,40 @@ if TYPE_CHECKING:
 
 MAX_SECONDS = 3
 
-#: Statements that declare something a signature may use, and what they are called in messages.
-_KINDS = {
-    "interface_declaration": "interface",
-    "type_alias_declaration": "type",
-    "enum_declaration": "enum",
-    "function_signature": "function",
-    "function_declaration": "function",
-}
-#: Statements that say nothing about a signature's types, and the way out.
-_REFUSED = {
-    "import_statement": "put the imported declarations into this text: nothing is read from other files",
-    "import_alias": "use the full name",
-    "class_declaration": "declare an interface with the same fields",
-    "abstract_class_declaration": "declare an interface with the same fields",
-    "lexical_declaration": "declare a function: declare function name(...): ...",
-    "variable_declaration": "declare a function: declare function name(...): ...",
-    "generator_function_declaration": "declare a plain function",
-}
-_WITHOUT_MEANING = ("comment", "empty_statement", "hash_bang_line", ";")
+#: Syntax that the grammar of tree-sitter does not know and that says nothing about values. The group is blanked out.
+_NEWER = (
+    re.compile(rb"\bexport\s+(type)\s*\*"),
+    re.compile(rb"[<,]\s*((?:(?:in|out|const)\s+)+)[A-Za-z_$][\w$]*"),
+)
 _DIRECTIVE = re.compile(r"^//+\s*(eslint|@ts-|prettier|tslint|#(end)?region|<|biome)")
 _ESCAPE = re.compile(r"\\(u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|\r\n|[\s\S])")
 _SHORT = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r\n": ""}
 
 
-@dataclass
-class Declaration:
-    """One declared name.
-
-    Attributes:
-        name: the name.
-        kind: ``interface``, ``type``, ``enum`` or ``function``.
-        nodes: the declaring nodes; several only for an interface declared in parts.
-        statements: the whole statements, where the comments stand.
-        exported: it is exported.
-    """
-
-    name: str
-    kind: str
-    nodes: list[Node] = field(default_factory=list)
-    statements: list[Node] = field(default_factory=list)
-    exported: bool = False
-
-
 class Source:
-    """A parsed text and its declarations, in order.
+    """A parsed text.
 
     Args:
         text: TypeScript.
+        name: the file's path, for messages; empty for the text that the caller gave first.
 
     Raises:
         InvalidSchemaError: a syntax error, with line and column.
-        UnsupportedSchemaError: a statement that declares no signature.
-        LimitError: tree-sitter does not come to an end with it.
+        LimitError: tree-sitter does not finish parsing it.
         MissingDependencyError: tree-sitter is not installed.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str = "") -> None:
+        self.name = name
         self.bytes = text.encode("utf-8", "surrogatepass")
         self.root: Node = _tree(self.bytes).root_node
+        if self.root.has_error and (plain := self._without_newer_syntax()) != self.bytes:
+            self.root = _tree(plain).root_node
         if self.root.has_error:
             raise self._syntax_error()
         self.comments: dict[int, Node] = {}  # by the byte at which they end
         self.trailing: dict[int, Node] = {}  # the line comment behind something, by line
-        for node in _walk(self.root):
+        for node in walk(self.root):
             if node.type == "comment":
                 self.comments[node.end_byte] = node
                 if self.bytes[: node.start_byte].rpartition(b"\n")[2].strip():
@@ -96,13 +65,8 @@ class Source:
         # Comments that were read, by their first byte, and what they speak of. Outer nodes are asked about first, so a
         # comment before `string[]` is the array's.
         self.taken: dict[int, tuple[int, int, str]] = {}
-        self.declarations: dict[str, Declaration] = {}
-        exported: list[str] = []
-        self._declare(self.root, exported)
-        for name in exported:
-            for key in (name, f"{name}()"):
-                if key in self.declarations:
-                    self.declarations[key].exported = True
+        # Parts that are only read if something needs them, and whether it did.
+        self.parts: dict[tuple[int, int], bool] = {}
 
     # -- text and places ---------------------------------------------------------------------------------------
 
@@ -116,12 +80,12 @@ class Source:
         return Place(line=node.start_point[0] + 1, column=len(before.decode("utf-8", "replace")) + 1, **more)
 
     def refuse(self, node: Node, reason: str, hint: str) -> UnsupportedSchemaError:
-        """What TypeScript can say and a schema cannot."""
-        return UnsupportedSchemaError(reason, hint=hint, place=self.place(node))
+        """Return the error for something that TypeScript can say and a schema cannot."""
+        return UnsupportedSchemaError(self._located(reason), hint=hint, place=self.place(node))
 
     def wrong(self, node: Node, reason: str, hint: str) -> InvalidSchemaError:
-        """What is wrong in TypeScript too."""
-        return InvalidSchemaError(reason, hint=hint, place=self.place(node))
+        """Return the error for something that is wrong in TypeScript too."""
+        return InvalidSchemaError(self._located(reason), hint=hint, place=self.place(node))
 
     def string(self, node: Node) -> str:
         """The value of a string literal, its escapes decoded."""
@@ -169,63 +133,62 @@ class Source:
         self.taken[found.start_byte] = owner
         return text.lstrip("/").strip()
 
-    def unread(self, nodes: list[Node]) -> Iterator[Node]:
-        """JSDoc blocks inside these nodes that nothing has read."""
-        for node in nodes:
-            for inner in _walk(node):
-                if inner.type == "comment" and inner.start_byte not in self.taken:
-                    yield inner
+    def postpone(self, node: Node) -> None:
+        """Note a part that is read only if something needs it."""
+        self.parts.setdefault((node.start_byte, node.end_byte), False)
 
-    # -- declarations ------------------------------------------------------------------------------------------
+    def leave_out(self, node: Node) -> None:
+        """Note a part that no schema needs, with the comment before it."""
+        self.postpone(node)
+        self.comment_before(node)
+        self.comment_behind(node)
 
-    def _declare(self, body: Node, exported: list[str]) -> None:
-        for statement in body.named_children:
-            node, is_exported = _unwrapped(statement, exported, self.text)
-            if node is None or node.type in _WITHOUT_MEANING:
+    def begin(self, node: Node) -> None:
+        """Note that a postponed part is read after all."""
+        self.parts[node.start_byte, node.end_byte] = True
+
+    def unread(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """Yield the comments inside these nodes that nothing has read, except in parts that nothing needed."""
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if not self.parts.get((node.start_byte, node.end_byte), True):
                 continue
-            if node.type in ("internal_module", "module"):
-                inner = node.child_by_field_name("body")
-                if inner is not None:
-                    self._declare(inner, exported)
-                continue
-            if node.type not in _KINDS:
-                raise self.refuse(
-                    node,
-                    f"{self._shown(node)} is not a type or a function signature",
-                    _REFUSED.get(node.type, "give interfaces, types, enums and function signatures only"),
-                )
-            self._add(_KINDS[node.type], node, statement, is_exported)
+            waiting.extend(node.children)
+            if node.type == "comment" and node.start_byte not in self.taken:
+                yield node
 
-    def _add(self, kind: str, node: Node, statement: Node, exported: bool) -> None:
-        name_node = node.child_by_field_name("name")
-        if name_node is None:
-            raise self.wrong(node, f"the {kind} has no name", "give it a name")
-        name = self.text(name_node)
-        # TypeScript keeps values and types apart: a function may have the name of a type.
-        key = f"{name}()" if kind == "function" else name
-        known = self.declarations.get(key)
-        if known is None:
-            self.declarations[key] = Declaration(name, kind, [node], [statement], exported)
-        elif known.kind == kind == "interface":  # TypeScript joins them
-            known.nodes.append(node)
-            known.statements.append(statement)
-            known.exported |= exported
-        elif kind == "function" and known.kind == kind:
-            raise self.refuse(node, f"the function {name!r} has overloads", "declare each signature under its own name")
-        else:
-            raise self.wrong(node, f"{name!r} is declared twice", "rename one of the declarations")
+    # -- errors ------------------------------------------------------------------------------------------------
 
-    def _shown(self, node: Node) -> str:
+    def _located(self, reason: str) -> str:
+        return f"{reason} (in {self.name!r})" if self.name else reason
+
+    def shown(self, node: Node) -> str:
+        """The beginning of a node's text, for messages."""
         line = self.text(node).split("\n")[0]
         return f"`{line if len(line) <= 40 else line[:37] + '...'}`"
 
     def _syntax_error(self) -> SchemaError:
         node = next(
-            (n for n in _walk(self.root) if n.is_missing or (n.is_error and not any(c.has_error for c in n.children))),
+            (n for n in walk(self.root) if n.is_missing or (n.is_error and not any(c.has_error for c in n.children))),
             self.root,
         )
-        what = f"{node.type!r} is missing" if node.is_missing else f"cannot read {self._shown(node)}"
-        return self.wrong(node, f"a syntax error in the TypeScript: {what}", "correct the text; tsc says more about it")
+        what = f"{node.type!r} is missing" if node.is_missing else f"cannot read {self.shown(node)}"
+        return self.wrong(
+            node,
+            f"a syntax error in the TypeScript, or syntax that tree-sitter does not know: {what}",
+            "tsc says which it is; correct the text, or write that declaration in another way",
+        )
+
+    def _without_newer_syntax(self) -> bytes:
+        """The text with blanks for syntax that is newer than the grammar, where the grammar stumbles over it."""
+        errors = [(n.start_byte, n.end_byte) for n in walk(self.root) if n.is_error or n.is_missing]
+        plain = bytearray(self.bytes)
+        for pattern in _NEWER:
+            for match in pattern.finditer(self.bytes):
+                if any(start <= match.end() and match.start() <= end for start, end in errors):
+                    plain[match.start(1) : match.end(1)] = b" " * (match.end(1) - match.start(1))
+        return bytes(plain)
 
 
 def child_of(node: Node, name: str) -> Node:
@@ -237,8 +200,31 @@ def child_of(node: Node, name: str) -> Node:
 
 def only_child(node: Node) -> Node:
     """The one child that is no comment."""
-    (child,) = (child for child in node.named_children if child.type != "comment")
+    (child,) = parts(node)
     return child
+
+
+def parts(node: Node) -> list[Node]:
+    """The named children that are no comments."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def operands(node: Node) -> list[Node]:
+    """The members of a union or intersection, in order; the tree nests to the left."""
+    found: list[Node] = []
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current.type == node.type:
+            waiting.extend(reversed(parts(current)))
+        else:
+            found.append(current)
+    return found
+
+
+def has_word(node: Node, *words: str) -> bool:
+    """Whether one of these keywords or signs is a child of the node."""
+    return any(child.type in words for child in node.children)
 
 
 def unescape(text: str) -> str:
@@ -255,34 +241,8 @@ def unescape(text: str) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _unwrapped(statement: Node, exported: list[str], text: Callable[[Node], str]) -> tuple[Node | None, bool]:
-    """The declaration inside ``export`` and ``declare``, and whether it is exported."""
-    node: Node | None = statement
-    is_exported = False
-    while node is not None and node.type in ("export_statement", "ambient_declaration", "expression_statement"):
-        if node.type == "export_statement":
-            is_exported = True
-            clause = next((child for child in node.named_children if child.type == "export_clause"), None)
-            if clause is not None and node.child_by_field_name("source") is None:
-                for specifier in clause.named_children:
-                    name = specifier.child_by_field_name("name")
-                    if name is not None:
-                        exported.append(text(name))
-                return None, True
-        inner = [child for child in node.named_children if child.type != "comment"]
-        if node.type == "expression_statement" and (len(inner) != 1 or inner[0].type != "internal_module"):
-            return node, is_exported
-        if len(inner) != 1:
-            return node, is_exported
-        node = inner[0]
-        if node.type == "identifier":  # export default Name
-            exported.append(text(node))
-            return None, True
-    return node, is_exported
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    """A node and all below it, in order; without recursion, since a text may nest as it likes."""
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all below it, in order; without recursion, since a text may nest as it likes."""
     waiting = [node]
     while waiting:
         current = waiting.pop()

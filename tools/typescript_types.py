@@ -1,374 +1,539 @@
-"""TypeScript's types as JSON Schema, under TypeScript's own reading: which values of JSON does a type admit?
+"""Type expressions of TypeScript and what they come to.
 
-Every named type becomes an entry of ``$defs`` and is referred to, so recursion costs nothing. What joins or takes apart
-objects (``extends``, ``&``, ``Pick``, ``keyof``, mapped types, ...) is worked out, so that the result has plain
-properties. A type that JSON has no values for (functions, dates, symbols, ...) is refused with its line and column;
-nothing becomes "any" unless the text says ``any`` or ``unknown``.
+Evaluation is lazy: a named type, a property's type and an intersection are evaluated when something looks into them, so
+`interface Tree { root: Pick<Tree, "value"> }` is no circle, and what nothing needs costs nothing and refuses nothing.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from ..core.errors import LimitError
+from ..core.errors import LimitError, SchemaError
 from . import jsdoc
-from .typescript_names import Circle, Scope, Typed
+from .typescript_intersections import Intersections
+from .typescript_model import (
+    ANY,
+    NEVER,
+    NULL,
+    STRING,
+    SYMBOL,
+    UNDEFINED,
+    UNKNOWN,
+    Array,
+    At,
+    Both,
+    Deferred,
+    Documented,
+    Element,
+    Function,
+    Keyword,
+    Literal,
+    Named,
+    Refused,
+    Scope,
+    Template,
+    Tuple,
+    Type,
+    Union,
+    Variable,
+    documented,
+    text_of,
+    union,
+)
+from .typescript_modules import Declaration, Missing, Program, Space, names_in
 from .typescript_objects import ObjectTypes
-from .typescript_shapes import Shape, Template, joined, literal_schema, union_schema
-from .typescript_source import child_of, only_child
+from .typescript_relations import Relations
+from .typescript_source import Source, child_of, only_child, operands, parts
+from .typescript_utilities import UTILITIES, Utilities
+from .typescript_values import Values
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_TYPE_DEPTH = 100
-MAX_TYPE_ALTERNATIVES = 256
+MAX_TYPE_INSTANCES = 500
+MAX_TEMPLATE_VALUES = 64
 
+#: Types of TypeScript's library that JSON has no values for, and what to write instead.
+_NO_JSON = {
+    "Date": "a string with the tag @format date-time",
+    "Map": "Record<string, ...>",
+    "ReadonlyMap": "Record<string, ...>",
+    "WeakMap": "Record<string, ...>",
+    "Set": "an array with the tag @uniqueItems",
+    "ReadonlySet": "an array with the tag @uniqueItems",
+    "WeakSet": "an array with the tag @uniqueItems",
+    "Iterable": "an array",
+    "Iterator": "an array",
+    "AsyncIterable": "an array",
+    "ArrayLike": "an array",
+    "RegExp": "a string",
+    "URL": "a string with the tag @format uri",
+    "Buffer": "a string with the tag @contentEncoding base64",
+    "Uint8Array": "a string with the tag @contentEncoding base64",
+    "ArrayBuffer": "a string with the tag @contentEncoding base64",
+    "Blob": "a string with the tag @contentEncoding base64",
+    "Error": "an object with a message",
+    "Promise": "the type inside it",
+    "PromiseLike": "the type inside it",
+    "bigint": "a number with the tag @integer",
+    "symbol": "a string",
+    "Function": "nothing: a call's arguments are JSON",
+    "integer": "a number with the tag @integer",
+    "int": "a number with the tag @integer",
+    "float": "number",
+    "String": "string",
+    "Number": "number",
+    "Boolean": "boolean",
+    "Object": "object",
+}
 _UNREADABLE = {
-    "function_type": ("a function is no JSON value", "leave it out, or give its result's type"),
-    "constructor_type": ("a constructor is no JSON value", "leave it out"),
-    "conditional_type": ("conditional types are not evaluated", "write the type that it comes to"),
-    "infer_type": ("conditional types are not evaluated", "write the type that it comes to"),
-    "type_query": ("there are no values to take the type of", "write the type itself"),
-    "this_type": ("`this` is no JSON value", "use the interface's name"),
     "asserts": ("an assertion is no JSON value", "use boolean"),
     "type_predicate": ("a predicate is no JSON value", "use boolean"),
 }
 
 
-class TypeReader(ObjectTypes):
-    """Type expressions of one text."""
+class TypeReader:
+    """The types of one program.
 
-    def type(self, node: Node, scope: Scope) -> Typed:
-        """What a type expression comes to, with what the comment before it says."""
-        comment = self.doc(node)
-        self._depth += 1
-        if self._depth > MAX_TYPE_DEPTH:
-            raise LimitError(
-                f"types are nested more than {MAX_TYPE_DEPTH} levels deep",
-                hint="give inner types names of their own",
-                place=self.source.place(node),
-            )
-        try:
-            typed = self._type(node, scope)
-        except Circle as circle:
-            if self._open:  # whoever reads the named type may know better
-                raise
-            raise self.source.wrong(circle.node, str(circle), "break the circle") from None
-        finally:
-            self._depth -= 1
-        return self.documented(typed, comment, node)
+    Args:
+        program: the parsed texts.
+    """
 
-    def value(self, node: Node, scope: Scope, where: str) -> dict[str, Any] | bool:
-        """A type whose value must be there."""
-        typed = self.type(node, scope)
-        if typed.undefined:
-            raise self.source.refuse(node, f"JSON has no `undefined` {where}", "use null")
-        return typed.schema
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.objects = ObjectTypes(self)
+        self.intersections = Intersections(self)
+        self.relations = Relations(self)
+        self.values = Values(self)
+        self.utilities = Utilities(self)
+        self.read: set[Declaration] = set()  # declarations that something asked for
+        self._known: dict[Type, Type] = {}
+        self._open: set[Type] = set()
+        self._instances = 0
+        self._depth = 0
+        self._readers: dict[str, Callable[[Node, Scope], Type]] = {
+            "predefined_type": self._predefined,
+            "literal_type": self._literal,
+            "array_type": lambda node, scope: Array(self.type(only_child(node), scope), scope.at(only_child(node))),
+            "union_type": lambda node, scope: union([self.type(part, scope) for part in operands(node)]),
+            "intersection_type": self._intersection,
+            "object_type": self.objects.literal,
+            "tuple_type": self._tuple,
+            "type_identifier": self._name,
+            "identifier": self._name,
+            "nested_type_identifier": self._qualified,
+            "member_expression": self._member,
+            "generic_type": self._generic,
+            "index_type_query": lambda node, scope: self.objects.keyof(
+                self.type(only_child(node), scope), scope.at(only_child(node))
+            ),
+            "lookup_type": self._lookup,
+            "template_literal_type": self._template,
+            "conditional_type": self.relations.conditional,
+            "infer_type": self._infer,
+            "type_query": lambda node, scope: self.values.typeof(only_child(node), scope),
+            "this_type": self._this,
+            "function_type": lambda node, scope: Function(node, scope),
+            "constructor_type": lambda node, scope: Function(node, scope, construct=True),
+        }
 
     # -- expressions -------------------------------------------------------------------------------------------
 
-    def _type(self, node: Node, scope: Scope) -> Typed:
-        kind = node.type
-        readers: dict[str, Callable[[Node, Scope], Typed]] = {
-            "predefined_type": self._predefined,
-            "literal_type": self._literal_type,
-            "array_type": self._array,
-            "union_type": self._union,
-            "intersection_type": self._intersection,
-            "object_type": self._object,
-            "tuple_type": self._tuple,
-            "type_identifier": self._name,
-            "nested_type_identifier": self._qualified,
-            "generic_type": self._generic,
-            "index_type_query": self._keyof,
-            "lookup_type": self._lookup,
-            "template_literal_type": self._template,
-        }
-        if kind in ("parenthesized_type", "readonly_type"):
-            return self.type(only_child(node), scope)
-        if kind in readers:
-            return readers[kind](node, scope)
-        reason, hint = _UNREADABLE.get(kind, ("this type is not known here", "write it with interfaces and unions"))
-        raise self.source.refuse(node, reason, hint)
+    def type(self, node: Node, scope: Scope) -> Type:
+        """Return what a type expression comes to, with what the comment before it says."""
+        while node.type in ("parenthesized_type", "readonly_type"):
+            doc = self.doc(node, scope.source)
+            if doc.constrains or doc.description:
+                return documented(self.type(only_child(node), scope), doc, scope.at(node))
+            node = only_child(node)
+        doc = self.doc(node, scope.source)
+        with self.nested(scope.at(node)):
+            reader = self._readers.get(node.type)
+            if reader is None:
+                known = _UNREADABLE.get(node.type)
+                reason, hint = known or ("this type is not known here", "write it with interfaces and unions")
+                raise scope.source.refuse(node, reason, hint)
+            return documented(reader(node, scope), doc, scope.at(node))
 
-    def _predefined(self, node: Node, scope: Scope) -> Typed:
-        name = self.source.text(node)
-        if name in ("string", "number", "boolean", "object"):
-            return Typed({"type": name})
-        if name in ("any", "unknown"):
-            return Typed({})
-        if name == "never":
-            return Typed(False)
+    def later(self, node: Node, scope: Scope) -> Deferred:
+        """Return a type expression to be evaluated when it is needed."""
+        scope.source.postpone(node)
+        return Deferred(node, scope)
+
+    def doc(self, node: Node, source: Source) -> jsdoc.Doc:
+        """Return what the comment before a node says."""
+        comment = source.comment_before(node)
+        if comment is None:
+            return jsdoc.Doc()
+        if isinstance(comment, str):
+            return jsdoc.Doc(description=comment)
+        try:
+            return jsdoc.parse(source.text(comment))
+        except jsdoc.JsDocError as error:
+            raise source.wrong(comment, str(error), "see docs/tools.md for the tags") from None
+
+    @contextmanager
+    def nested(self, at: At) -> Iterator[None]:
+        """Count one level of nesting.
+
+        Raises:
+            LimitError: there are too many.
+        """
+        if self._depth >= MAX_TYPE_DEPTH:
+            raise LimitError(
+                f"types are nested more than {MAX_TYPE_DEPTH} levels deep",
+                hint="give inner types names of their own; a type must not need itself without end",
+                place=at.source.place(at.node),
+            )
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    # -- evaluation --------------------------------------------------------------------------------------------
+
+    def resolve(self, type_: Type, at: At | None = None) -> Type:
+        """Return the type behind names and expressions that are not evaluated yet.
+
+        Args:
+            type_: any type.
+            at: where it is needed, for the error that it is defined by itself.
+        """
+        seen: set[Type] = set()
+        while isinstance(type_, (Named, Deferred, Both)):
+            if type_ in seen or type_ in self._open:
+                raise self._circle(type_, at)
+            seen.add(type_)
+            type_ = self.step(type_)
+        return type_
+
+    def step(self, type_: Named | Deferred | Both) -> Type:
+        """Return what is directly behind a name or an expression."""
+        known = self._known.get(type_)
+        if known is None:
+            self._open.add(type_)
+            try:
+                known = self._known[type_] = self._evaluated(type_)
+            finally:
+                self._open.discard(type_)
+        return known
+
+    def bare(self, type_: Type, at: At | None = None) -> Type:
+        """Return the type behind names and comments."""
+        type_ = self.resolve(type_, at)
+        while isinstance(type_, Documented):
+            type_ = self.resolve(type_.type, at)
+        return type_
+
+    def settled(self, type_: Type) -> Type:
+        """Return a property's type evaluated as far as the next name, so that equal types are found to be equal."""
+        while isinstance(type_, Deferred) and type_ not in self._open:
+            type_ = self.step(type_)
+        return type_
+
+    def members(self, type_: Type, at: At | None = None) -> list[Type]:
+        """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
+        found: list[Type] = []
+        bare = self.bare(type_, at)
+        if isinstance(bare, Union):
+            for member in bare.members:
+                found += self.members(member, at)
+            return found
+        if bare == NEVER:
+            return []
+        if bare == Keyword("boolean"):
+            return [Literal.of(True), Literal.of(False)]
+        return [type_]
+
+    def undefined(self, type_: Type) -> bool:
+        """Whether a value may be ``undefined``, which JSON has no word for."""
+        bare = self.bare(type_)
+        if isinstance(bare, Union):
+            return any(self.undefined(member) for member in bare.members)
+        return bare == UNDEFINED
+
+    def named(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Type:
+        """Return a declared type, its type arguments completed by their defaults."""
+        scope = self._scope(declaration, arguments, at)
+        self.read.add(declaration)
+        return Named(declaration, tuple(scope.types.values()), at)
+
+    def _scope(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Scope:
+        """The type parameters of a declaration with what stands for them."""
+        own = declaration.space.source
+        given = [
+            child
+            for node in declaration.nodes[:1]
+            if (parameters := node.child_by_field_name("type_parameters")) is not None
+            for child in parameters.named_children
+            if child.type == "type_parameter"
+        ]
+        if len(arguments) > len(given):
+            raise at.source.wrong(
+                at.node,
+                f"{declaration.name!r} takes {len(given)} type arguments, not {len(arguments)}",
+                "leave some out",
+            )
+        scope = Scope(declaration.space)
+        for index, parameter in enumerate(given):
+            name = own.text(child_of(parameter, "name"))
+            default = parameter.child_by_field_name("value")
+            if index < len(arguments):
+                value = arguments[index]
+            elif default is not None:
+                value = self.type(parts(default)[-1], scope)
+            else:
+                raise at.source.wrong(
+                    at.node, f"{declaration.name!r} needs a type for its parameter {name}", f"{declaration.name}<...>"
+                )
+            scope = scope.with_types({name: value})
+        return scope
+
+    def _evaluated(self, type_: Named | Deferred | Both) -> Type:
+        if isinstance(type_, Both):
+            with self.nested(type_.at):
+                return self.intersections.evaluated(type_)
+        if isinstance(type_, Deferred):
+            type_.scope.source.begin(type_.node)
+            return self.type(type_.node, type_.scope)
+        declaration = type_.declaration
+        at = At(declaration.space.source, declaration.node)
+        self._instances += bool(type_.arguments)
+        if self._instances > MAX_TYPE_INSTANCES:
+            raise LimitError(
+                f"more than {MAX_TYPE_INSTANCES} instances of generic types come of this text",
+                hint="a generic type must not refer to itself with ever larger arguments",
+                place=at.source.place(at.node),
+            )
+        scope = self._scope(declaration, type_.arguments, at)
+        docs = [self.doc(statement, at.source) for statement in declaration.statements]
+        with self.nested(at):
+            if declaration.kind == "enum":
+                body = self.values.enum(declaration)
+            elif declaration.kind == "type":
+                body = self.type(child_of(declaration.node, "value"), scope)
+            else:
+                body = self.objects.declared(declaration, scope.with_types({"this": type_}))
+        for doc, statement in zip(docs, declaration.statements, strict=True):
+            body = documented(body, doc, At(at.source, statement))
+        return body
+
+    def _circle(self, type_: Type, at: At | None) -> SchemaError:
+        if isinstance(type_, Named):
+            name = repr(type_.declaration.name)
+            at = at or At(type_.declaration.space.source, type_.declaration.node)
+        else:
+            name = "here"
+            if at is None:
+                at = type_.at if isinstance(type_, Both) else type_.scope.at(type_.node)  # type: ignore[union-attr]
+        return at.source.wrong(at.node, f"the type {name} is defined by itself", "break the circle")
+
+    # -- kinds of expressions ----------------------------------------------------------------------------------
+
+    def _predefined(self, node: Node, scope: Scope) -> Type:
+        name = scope.source.text(node)
         if name == "void":
-            return Typed(False, undefined=True)
-        raise self._no_json(node, "symbol" if "symbol" in name else name)
+            return UNDEFINED
+        if "symbol" in name:
+            return SYMBOL if name == "symbol" else self.no_json("symbol", scope.at(node))
+        return Keyword(name)
 
-    def _literal_type(self, node: Node, scope: Scope) -> Typed:
+    def _literal(self, node: Node, scope: Scope) -> Type:
         child = only_child(node)
         if child.type == "undefined":
-            return Typed(False, undefined=True)
-        value = self.literal(child)
-        return Typed({"type": "null"} if value is None else literal_schema([value]))
+            return UNDEFINED
+        if child.type == "null":
+            return NULL
+        if child.type == "number" and scope.source.text(child).endswith("n"):
+            return self.no_json("bigint", scope.at(child))
+        return Literal.of(self.values.literal(child, scope.source))
 
-    def _array(self, node: Node, scope: Scope) -> Typed:
-        return Typed(_array_of(self.value(only_child(node), scope, "in an array")))
+    def _name(self, node: Node, scope: Scope) -> Type:
+        name = scope.source.text(node)
+        if name in scope.types:
+            return scope.types[name]
+        found = self.program.find((name,), scope.space)
+        if found is not None:
+            return self._found(found, name, (), scope.at(node))
+        if name in UTILITIES:
+            raise scope.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
+        if name == "undefined":
+            return UNDEFINED
+        return self.no_json(name, scope.at(node))
 
-    def _union(self, node: Node, scope: Scope) -> Typed:
-        members: list[Typed] = []
-        for part in _operands(node):
-            members.append(self.type(part, scope))
-        return Typed(union_schema([typed.schema for typed in members]), any(typed.undefined for typed in members))
+    def _qualified(self, node: Node, scope: Scope) -> Type:
+        return self._dotted(names_in(scope.source, node), (), node, scope)
 
-    def _intersection(self, node: Node, scope: Scope) -> Typed:
-        parts = [self.type(part, scope) for part in _operands(node)]
-        schemas = [typed.schema for typed in parts if typed.schema != {}]
-        kinds = [self.kinds(schema) for schema in schemas]
-        if any(kind != frozenset({"object"}) for kind in kinds):
-            # `string & {}` keeps an editor from folding a union of literals into string; it means string.
-            empty = {"type": "object", "properties": {}}
-            schemas = [schema for schema in schemas if self._resolved(schema, node) != empty] or schemas
-            kinds = [self.kinds(schema) for schema in schemas]
-        undefined = all(typed.undefined for typed in parts)
-        if len(schemas) < 2:
-            return Typed(schemas[0] if schemas else {}, undefined)
-        if all(kind == frozenset({"object"}) for kind in kinds):
-            options = [self._shapes(schema, node) for schema in schemas]
-            count = 1
-            for option in options:
-                count *= len(option)
-            if count > MAX_TYPE_ALTERNATIVES:
-                raise LimitError(
-                    f"the intersection has more than {MAX_TYPE_ALTERNATIVES} alternatives",
-                    hint="intersect smaller unions",
-                    place=self.source.place(node),
-                )
-            merged = []
-            for chosen in itertools.product(*options):
-                merged.append(functools.reduce(Shape.join, chosen).schema())
-            return Typed(union_schema(merged), undefined)
-        if not frozenset.intersection(*kinds):
-            raise self.source.refuse(
-                node, "the intersection has no JSON values", "leave out the part that only marks the type"
-            )
-        return Typed(functools.reduce(joined, schemas), undefined)
+    def _member(self, node: Node, scope: Scope) -> Type:
+        """``import("./file").Name``."""
+        names: list[str] = []
+        while node.type == "member_expression":
+            names.insert(0, scope.source.text(parts(node)[-1]))
+            node = parts(node)[0]
+        call = parts(node)
+        if node.type == "call_expression" and call[0].type == "import" and call[1].type == "arguments":
+            specifier = scope.source.string(only_child(call[1]))
+            module = self.program.module(specifier, scope.space)
+            found = Missing(specifier) if module is None else self.program.inside(module, tuple(names))
+            if found is not None:
+                return self._found(found, names[-1], (), scope.at(node))
+        raise scope.source.refuse(node, "this type is not known here", "write the type itself")
 
-    def _object(self, node: Node, scope: Scope) -> Typed:
-        return Typed(self._members(node, scope).schema())
+    def _dotted(self, path: tuple[str, ...], arguments: tuple[Type, ...], node: Node, scope: Scope) -> Type:
+        found = self.program.find(path, scope.space)
+        if found is None:
+            owner = self.program.find(path[:-1], scope.space)
+            if isinstance(owner, Declaration) and owner.kind == "enum":
+                values = self.values.enum_values(owner)
+                if path[-1] not in values:
+                    raise scope.source.wrong(
+                        node, f"the enum {'.'.join(path[:-1])} has no member {path[-1]}", "use one of its members"
+                    )
+                self.read.add(owner)
+                return Literal.of(values[path[-1]])
+            return self.no_json(".".join(path), scope.at(node))
+        return self._found(found, ".".join(path), arguments, scope.at(node))
 
-    def _tuple(self, node: Node, scope: Scope) -> Typed:
-        items: list[Any] = []
-        least: int | None = None
-        rest: Any = None
-        for element in node.named_children:
-            if element.type == "comment":
-                continue
-            if rest is not None:
-                raise self.source.refuse(
-                    element, "items after the rest of a tuple have no place in JSON Schema", "put the rest last"
-                )
-            comment = self.doc(element) if element.type.endswith("_parameter") else jsdoc.Doc()
-            inner, optional, spread, label = element, False, False, None
-            if element.type in ("required_parameter", "optional_parameter"):
-                optional = element.type == "optional_parameter"
-                name = (
-                    child_of(element, "name") if element.child_by_field_name("name") else child_of(element, "pattern")
-                )
-                spread = name.type == "rest_pattern"
-                label = None if spread else self.source.text(name)
-                inner = only_child(child_of(element, "type"))
-            elif element.type in ("optional_type", "rest_type"):
-                optional, spread = element.type == "optional_type", element.type == "rest_type"
-                inner = only_child(element)
-            if spread:
-                rest = self._spread(inner, scope, items)
-                continue
-            schema = self.value(inner, scope, "in a tuple") if not optional else self.type(inner, scope).schema
-            schema = self.documented(Typed(schema), comment, element).schema
-            if label is not None and isinstance(schema, dict):
-                schema = {"title": label, **schema}
-            if optional and least is None:
-                least = len(items)
-            items.append(schema)
-        least = len(items) if least is None else least
-        if not items and rest is not None:
-            return Typed(_array_of(rest))
-        schema_: dict[str, Any] = {"type": "array"}
-        if items:
-            schema_["prefixItems"] = items
-            if least:
-                schema_["minItems"] = least
-        if rest is None:
-            schema_["maxItems"] = len(items)
-        elif rest != {}:
-            schema_["items"] = rest
-        return Typed(schema_)
+    def _found(self, found: Declaration | Space | Missing, name: str, arguments: tuple[Type, ...], at: At) -> Type:
+        if isinstance(found, Missing):
+            return self.missing(found, name, at)
+        if isinstance(found, Space) or found.kind in ("function", "const"):
+            raise at.source.wrong(at.node, f"{name!r} is no type", "name an interface, a type, a class or an enum")
+        return self.named(found, arguments, at)
 
-    def _spread(self, node: Node, scope: Scope, items: list[Any]) -> Any:
-        """The items of ``...T[]``; a spread tuple of a fixed length is written out into ``items``."""
-        schema = self._resolved(self.value(node, scope, "in a tuple"), node)
-        if not isinstance(schema, dict) or schema.get("type") != "array":
-            raise self.source.wrong(node, "only an array or a tuple can be spread", "write ...T[]")
-        if "prefixItems" in schema:
-            if schema.get("maxItems") != len(schema["prefixItems"]) or schema.get("minItems") != schema["maxItems"]:
-                raise self.source.refuse(node, "a tuple of no fixed length cannot be spread", "write its items out")
-            items += schema["prefixItems"]
-            return None
-        return schema.get("items", {})
+    def _generic(self, node: Node, scope: Scope) -> Type:
+        path = names_in(scope.source, child_of(node, "name"))
+        given = parts(child_of(node, "type_arguments"))
+        name = ".".join(path)
+        found = self.program.find(path, scope.space)
+        if found is not None:
+            return self._found(found, name, tuple(self.type(one, scope) for one in given), scope.at(node))
+        if name in UTILITIES:
+            return self.utilities.apply(name, given, node, scope)
+        return self.no_json(name, scope.at(node), tuple(self.type(one, scope) for one in given))
 
-    def _name(self, node: Node, scope: Scope) -> Typed:
-        name = self.source.text(node)
-        if name in scope:
-            return scope[name]
-        if name in self.source.declarations:
-            return self.named(name, node)
-        if name in _UTILITIES:
-            raise self.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
-        raise self._no_json(node, name)
+    def reference(self, name: str, arguments: tuple[Type, ...], at: At, scope: Scope) -> Type:
+        """Return the type of a dotted name, with its type arguments."""
+        found = self.program.find(tuple(name.split(".")), scope.space)
+        return self._found(found, name, arguments, at) if found is not None else self.no_json(name, at, arguments)
 
-    def _qualified(self, node: Node, scope: Scope) -> Typed:
-        owner, name = self.source.text(child_of(node, "module")), self.source.text(child_of(node, "name"))
-        declaration = self.source.declarations.get(owner)
-        if declaration is not None and declaration.kind == "enum":
-            values = self._enum_values(declaration)
-            if name not in values:
-                raise self.source.wrong(node, f"the enum {owner} has no member {name}", "use one of its members")
-            return Typed(literal_schema([values[name]]))
-        if name in self.source.declarations:
-            return self.named(name, node)
-        raise self._no_json(node, f"{owner}.{name}")
+    def no_json(self, name: str, at: At, arguments: tuple[Type, ...] = ()) -> Refused:
+        """Return a type of TypeScript's library that JSON has no values for.
 
-    def _generic(self, node: Node, scope: Scope) -> Typed:
-        name_node = child_of(node, "name")
-        name = self.source.text(name_node).rpartition(".")[2]
-        arguments = [child for child in child_of(node, "type_arguments").named_children if child.type != "comment"]
-        if name in self.source.declarations:
-            return self.named(name, node, tuple(self.type(argument, scope) for argument in arguments))
-        if name not in _UTILITIES:
-            raise self._no_json(node, name)
-        count = _UTILITIES[name]
-        if len(arguments) != count:
-            raise self.source.wrong(
-                node,
-                f"{name} takes {count} type arguments, not {len(arguments)}",
-                f"write {name}<{', '.join('KV'[:count])}>",
-            )
-        if name in ("Array", "ReadonlyArray"):
-            return Typed(_array_of(self.value(arguments[0], scope, "in an array")))
-        first = self.type(arguments[0], scope)
-        if name == "Record":
-            value = self.type(arguments[1], scope)
-            keys = self._names_in(first.schema, arguments[0])
-            return Typed(Shape.record(keys, value.schema, optional=value.undefined).schema())
-        if name in ("Exclude", "Extract", "NonNullable"):
-            return self._filtered(name, first, arguments, scope)
-        if name in ("Pick", "Omit"):
-            chosen = self._names_in(self.type(arguments[1], scope).schema, arguments[1])
-            shape = self._one_shape(first.schema, arguments[0])
-            if name == "Pick" and (missing := [key for key in chosen.names if not shape.has(key)]):
-                raise self.source.wrong(arguments[1], f"there is no property {missing[0]!r} to pick", "check its name")
-            return Typed((shape.pick(chosen) if name == "Pick" else shape.omit(chosen)).schema())
-        shapes = self._shapes(first.schema, arguments[0])
-        if name == "Partial":
-            shapes = [shape.with_required(()) for shape in shapes]
-        elif name == "Required":
-            shapes = [shape.with_required(shape.properties) for shape in shapes]
-        return Typed(union_schema([shape.schema() for shape in shapes]))
+        Raises:
+            InvalidSchemaError: there is no such type.
+        """
+        if name not in _NO_JSON:
+            raise at.source.wrong(at.node, f"the type {name!r} is not declared in this text", "add its declaration")
+        return Refused(name, f"JSON has no values of the type {name!r}", f"use {_NO_JSON[name]}", at, arguments)
 
-    def _filtered(self, name: str, first: Typed, arguments: list[Node], scope: Scope) -> Typed:
-        """``Exclude``, ``Extract`` and ``NonNullable``: members of a union."""
-        members = self._members_of(first.schema, arguments[0])
-        if name == "NonNullable":
-            return Typed(union_schema([member for member in members if member != {"type": "null"}]))
-        other = self._members_of(self.type(arguments[1], scope).schema, arguments[1])
-
-        def within(member: Any) -> bool:
-            if any(member == one for one in other):
-                return True
-            if isinstance(member, dict) and "const" in member:
-                return any(
-                    isinstance(o, dict) and set(o) == {"type"} and self.kinds(member) <= self.kinds(o) for o in other
-                )
-            if self.kinds(member) & frozenset().union(*(self.kinds(o) for o in other)) and "const" not in member:
-                raise self.source.refuse(arguments[1], f"{name} of such types is not evaluated", "write out the union")
-            return False
-
-        return Typed(union_schema([member for member in members if within(member) == (name == "Extract")]))
-
-    def _keyof(self, node: Node, scope: Scope) -> Typed:
-        inner = only_child(node)
-        shape = self._one_shape(self.type(inner, scope).schema, inner)
-        return Typed(shape.keys_schema())
-
-    def _lookup(self, node: Node, scope: Scope) -> Typed:
-        owner, index = (child for child in node.named_children if child.type != "comment")
-        resolved = self._resolved(self.type(owner, scope).schema, owner)
-        key = self.type(index, scope).schema
-        if isinstance(resolved, dict) and resolved.get("type") == "array":
-            parts = list(resolved.get("prefixItems", ()))
-            if key == {"type": "number"}:
-                extra = [resolved["items"]] if "items" in resolved else []
-                return Typed(union_schema([*parts, *extra]) if parts or extra else {})
-            position = key.get("const") if isinstance(key, dict) else None
-            if isinstance(position, int) and 0 <= position < len(parts):
-                return Typed(parts[position])
-            raise self.source.wrong(index, "there is no such item", "use a position of the tuple, or number")
-        shape = self._one_shape(resolved, owner)
-        names = self._names_in(key, index)
-        found = [shape.value_of(name) for name in names.names]
-        if names.anything or names.patterns:
-            found.append(shape.additional if shape.additional is not None else None)
-        if any(value is None for value in found):
-            raise self.source.wrong(index, "there is no such property", "check its name")
-        return Typed(
-            union_schema([value for value in found if value is not None]),
-            any(name not in shape.required for name in names.names if name in shape.properties),
+    def missing(self, found: Missing, name: str, at: At) -> Refused:
+        """Return a type whose file was not given."""
+        return Refused(
+            f"{found.module} {name}",
+            f"{name!r} comes from {found.module!r}, which was not given",
+            f"give its text, files={{{found.module + '.ts'!r}: ...}}, or put the declaration into this text",
+            at,
         )
 
-    def _template(self, node: Node, scope: Scope) -> Typed:
-        template = Template()
-        at = node.start_byte + 1
+    def _lookup(self, node: Node, scope: Scope) -> Type:
+        owner, index = parts(node)
+        target = self.type(owner, scope)
+        return self.objects.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
+
+    def _this(self, node: Node, scope: Scope) -> Type:
+        if "this" not in scope.types:
+            raise scope.source.refuse(node, "`this` is no JSON value", "use the interface's name")
+        return scope.types["this"]
+
+    def _infer(self, node: Node, scope: Scope) -> Type:
+        name = scope.source.text(parts(node)[0])
+        if name in scope.types:
+            return scope.types[name]
+        raise scope.source.wrong(node, "`infer` belongs behind `extends`", "write the type itself")
+
+    def _intersection(self, node: Node, scope: Scope) -> Type:
+        return Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))
+
+    def _tuple(self, node: Node, scope: Scope) -> Type:
+        elements: list[Element] = []
+        for child in parts(node):
+            at = scope.at(child)
+            doc = self.doc(child, scope.source) if child.type.endswith("_parameter") else None
+            inner, optional, spread, label = child, False, False, None
+            if child.type in ("required_parameter", "optional_parameter"):
+                optional = child.type == "optional_parameter"
+                name = child.child_by_field_name("name") or child_of(child, "pattern")
+                spread = name.type == "rest_pattern"
+                label = None if spread else scope.source.text(name)
+                inner = only_child(child_of(child, "type"))
+            elif child.type in ("optional_type", "rest_type"):
+                optional, spread = child.type == "optional_type", child.type == "rest_type"
+                inner = only_child(child)
+            type_ = self.type(inner, scope)
+            if spread:
+                elements += self._spread(type_, at, scope.at(inner))
+            else:
+                elements.append(Element(type_, optional, False, label, doc, at))
+        if len(elements) == 1 and elements[0].rest:
+            return Array(elements[0].type, elements[0].at)
+        return Tuple(tuple(elements))
+
+    def _spread(self, type_: Type, at: At, inner: At) -> list[Element]:
+        """The elements of ``...T`` in a tuple."""
+        bare = self.bare(type_, inner)
+        if isinstance(bare, Tuple):
+            return list(bare.elements)
+        if isinstance(bare, Variable):
+            return [Element(bare, rest=True, at=at)]
+        if isinstance(bare, Array):
+            return [Element(bare.item, rest=True, at=at)]
+        if bare in (ANY, UNKNOWN):  # unknown is what `infer` did not find
+            return [Element(bare, rest=True, at=at)]
+        raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
+
+    def _template(self, node: Node, scope: Scope) -> Type:
+        made: list[str | Type] = []
+        start = node.start_byte + 1
         for child in node.named_children:
-            if child.type != "template_type":
+            if child.type == "template_type":
+                made.append(scope.source.bytes[start : child.start_byte].decode("utf-8", "surrogatepass"))
+                made.append(self.type(only_child(child), scope))
+                start = child.end_byte
+        made.append(scope.source.bytes[start : node.end_byte - 1].decode("utf-8", "surrogatepass"))
+        return self.template(made, scope.at(node))
+
+    def template(self, made: list[str | Type], at: At) -> Type:
+        """Return the strings of a template; literals while they are few."""
+        flat: list[str | Type] = []
+        choices: list[list[str]] = []
+        finite = True
+        for part in made:
+            if isinstance(part, str):
+                flat.append(part)
+                choices.append([part])
                 continue
-            template = template.then_text(self._raw(at, child.start_byte))
-            inner = only_child(child)
-            schema = self.type(inner, scope).schema
-            part = Template.of([self._resolved(m, inner) for m in self._members_of(schema, inner)], self._patterns)
-            if part is None:
-                raise self.source.refuse(
-                    inner, "this type cannot stand in a template", "use string, number, boolean or literals"
-                )
-            template = template.then(part)
-            at = child.end_byte
-        made = template.then_text(self._raw(at, node.end_byte - 1)).schema()
-        self._patterns.add(made.get("pattern", ""))
-        return Typed(made)
-
-    def _raw(self, start: int, end: int) -> str:
-        return self.source.bytes[start:end].decode("utf-8", "surrogatepass")
-
-
-_UTILITIES = {
-    "Array": 1, "ReadonlyArray": 1, "Record": 2, "Partial": 1, "Required": 1, "Readonly": 1, "Pick": 2, "Omit": 2,
-    "Exclude": 2, "Extract": 2, "NonNullable": 1,
-}  # fmt: skip
-
-
-def _array_of(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items} if items != {} else {"type": "array"}
-
-
-def _operands(node: Node) -> list[Node]:
-    """The members of a union or intersection, in order; the tree nests to the left."""
-    found: list[Node] = []
-    waiting = [node]
-    while waiting:
-        current = waiting.pop()
-        if current.type == node.type:
-            waiting.extend(reversed([child for child in current.named_children if child.type != "comment"]))
-        else:
-            found.append(current)
-    return found
+            members = [self.bare(member) for member in self.members(part, at)]
+            if len(members) == 1 and isinstance(members[0], Template):
+                flat += members[0].parts
+                finite = False
+                continue
+            flat.append(part)
+            texts = [text_of(member) for member in members]
+            if None in texts:
+                finite = False
+            else:
+                choices.append([text for text in texts if text is not None])
+        count = 1
+        for choice in choices:
+            count *= len(choice)
+        if finite and count <= MAX_TEMPLATE_VALUES:
+            return union(Literal.of("".join(chosen)) for chosen in itertools.product(*choices))
+        if flat == ["", STRING, ""]:
+            return STRING
+        return Template(tuple(part for part in flat if part != ""), at)

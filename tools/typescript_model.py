@@ -1,0 +1,315 @@
+"""Types of TypeScript as values: what an expression comes to, before it is written as JSON Schema.
+
+A type that is only named, or not evaluated yet, is a value too (`Named`, `Deferred`, `Both`); so recursive types are
+finite, and what nothing needs is never evaluated. All are compared by what they say; places and comments do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .jsdoc import Doc
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from .typescript_modules import Declaration, Space
+    from .typescript_source import Source
+
+
+@dataclass(frozen=True)
+class At:
+    """A place in a text: where to point an error."""
+
+    source: Source
+    node: Node
+
+
+class Scope:
+    """What names mean where a type stands: the declarations around it, and the type parameters.
+
+    Args:
+        space: the namespace or file.
+        types: type parameters, and ``this``.
+    """
+
+    def __init__(self, space: Space, types: Mapping[str, Type] | None = None) -> None:
+        self.space = space
+        self.types: dict[str, Type] = dict(types or {})
+        self._items = tuple(self.types.items())
+        self._hash = hash((id(space), self._items))
+
+    @property
+    def source(self) -> Source:
+        """The text."""
+        return self.space.source
+
+    def at(self, node: Node) -> At:
+        """The place of a node of this text."""
+        return At(self.space.source, node)
+
+    def with_types(self, types: Mapping[str, Type]) -> Scope:
+        """The same with more type parameters."""
+        return Scope(self.space, {**self.types, **types})
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scope) and self.space is other.space and self._items == other._items
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """``any``, ``unknown``, ``never``, ``string``, ``number``, ``boolean``, ``object``, ``null``, ``undefined``,
+    ``symbol``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One string, number or boolean. ``kind`` is its keyword."""
+
+    kind: str
+    value: Any
+
+    @classmethod
+    def of(cls, value: str | float | bool) -> Literal:
+        """The type of this value alone."""
+        return cls("boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number", value)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of any length."""
+
+    item: Type
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Element:
+    """One place of a tuple; with ``rest``, any number of them."""
+
+    type: Type
+    optional: bool = False
+    rest: bool = False
+    label: str | None = None
+    doc: Doc | None = field(default=None, compare=False)
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """An array with a type for each place."""
+
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True)
+class Property:
+    """One property of an object type.
+
+    Attributes:
+        name: its name.
+        type: its type.
+        optional: marked with ``?``.
+        definite: ``undefined`` was taken out of its type (``-?``).
+        method: a method or an accessor of a class: code, which JSON leaves out.
+        numeric: the name was written as a number.
+        doc: what its comment says.
+        at: where it is declared.
+    """
+
+    name: str
+    type: Type
+    optional: bool = False
+    definite: bool = False
+    method: bool = False
+    numeric: bool = False
+    doc: Doc | None = field(default=None, compare=False)
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index signature: properties whose names are of the type ``key``."""
+
+    key: Type
+    type: Type
+    doc: Doc | None = field(default=None, compare=False)
+    at: At | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object type.
+
+    Attributes:
+        properties: its properties, in order.
+        indexes: its index signatures.
+        call: how it is called, if it is a function too.
+        declared: an interface or a class, which TypeScript does not give an implicit index signature.
+    """
+
+    properties: tuple[Property, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    call: Function | None = None
+    declared: bool = False
+
+    def get(self, name: str) -> Property | None:
+        """The property of that name."""
+        return next((one for one in self.properties if one.name == name), None)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function type, by the node of its signature."""
+
+    node: Node
+    scope: Scope
+    construct: bool = False
+
+
+@dataclass(frozen=True)
+class Union:
+    """Any of these; at least two."""
+
+    members: tuple[Type, ...]
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """All of these at once, where that is no simpler type."""
+
+    members: tuple[Type, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """Strings made of fixed texts and types."""
+
+    parts: tuple[str | Type, ...]
+    at: At = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A type with what the comment before it says."""
+
+    type: Type
+    doc: Doc = field(compare=False)
+    at: At
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A type without JSON values, or one that is not evaluated. It is an error if a schema needs it.
+
+    Attributes:
+        name: what it is, also to tell such types apart.
+        reason: the error.
+        hint: the way out.
+        at: the place.
+        arguments: type arguments, as of ``Promise<T>``.
+    """
+
+    name: str
+    reason: str = field(compare=False)
+    hint: str = field(compare=False)
+    at: At = field(compare=False)
+    arguments: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What ``infer`` is to find."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """An expression that is evaluated when it is needed."""
+
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class Both:
+    """An intersection that is evaluated when it is needed."""
+
+    members: tuple[Type, ...]
+    at: At = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A declared type with its type arguments."""
+
+    declaration: Declaration
+    arguments: tuple[Type, ...] = ()
+    at: At | None = field(default=None, compare=False)
+
+
+Type = (
+    Keyword | Literal | Array | Tuple | Object | Function | Union | AllOf | Template | Documented | Refused | Variable
+    | Deferred | Both | Named
+)  # fmt: skip
+
+#: Property names that a number has, as JavaScript spells it.
+NUMBER_NAME = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
+
+ANY, UNKNOWN, NEVER = Keyword("any"), Keyword("unknown"), Keyword("never")
+STRING, NUMBER, BOOLEAN = Keyword("string"), Keyword("number"), Keyword("boolean")
+OBJECT, NULL, UNDEFINED, SYMBOL = Keyword("object"), Keyword("null"), Keyword("undefined"), Keyword("symbol")
+
+
+def union(members: Iterable[Type]) -> Type:
+    """Any of these, without repetitions."""
+    found: dict[Type, None] = {}
+    for member in _flat(members):
+        if member == ANY:
+            return ANY
+        if member != NEVER:
+            found[member] = None
+    if UNKNOWN in found:
+        return UNKNOWN
+    if not found:
+        return NEVER
+    return Union(tuple(found)) if len(found) > 1 else next(iter(found))
+
+
+def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
+    """A type with what a comment says of it, if it says anything."""
+    if doc is None or at is None or not (doc.constrains or doc.description):
+        return type_
+    return Documented(type_, doc, at)
+
+
+def text_of(type_: Type) -> str | None:
+    """The text that a literal is in a template, or None for another type."""
+    if isinstance(type_, Keyword) and type_.name in ("null", "undefined"):
+        return type_.name
+    if not isinstance(type_, Literal):
+        return None
+    if type_.kind == "boolean":
+        return "true" if type_.value else "false"
+    return type_.value if type_.kind == "string" else number_text(type_.value)
+
+
+def number_text(value: float) -> str:
+    """A number as JavaScript spells it as a key."""
+    return str(value) if isinstance(value, int) else repr(value)
+
+
+def _flat(members: Iterable[Type]) -> Iterator[Type]:
+    for member in members:
+        if isinstance(member, Union):
+            yield from member.members
+        else:
+            yield member

@@ -1,0 +1,584 @@
+"""Types of TypeScript written as JSON Schema.
+
+Every named type becomes an entry of ``$defs`` and is referred to, so recursion costs nothing; a generic type becomes
+one entry for each list of arguments. A type that JSON has no values for is refused here, where a schema needs it, with
+the line and column of its text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import jsdoc
+from .typescript_model import (
+    NEVER,
+    NUMBER,
+    NUMBER_NAME,
+    STRING,
+    SYMBOL,
+    UNDEFINED,
+    AllOf,
+    Array,
+    At,
+    Both,
+    Deferred,
+    Documented,
+    Function,
+    Index,
+    Keyword,
+    Literal,
+    Named,
+    Object,
+    Property,
+    Refused,
+    Template,
+    Tuple,
+    Type,
+    Union,
+    Variable,
+)
+from .typescript_types import TypeReader
+
+ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
+
+
+MAX_TEMPLATE_VALUES = 64
+
+_SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
+#: Types of the library that are no string, number or object in JSON; a date is a string.
+_WITHOUT_FORM = frozenset(
+    {
+        "bigint", "symbol", "Function", "Promise", "PromiseLike", "RegExp", "Map", "ReadonlyMap", "WeakMap", "Set",
+        "ReadonlySet", "WeakSet",
+    }
+)  # fmt: skip
+_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
+
+
+class SchemaWriter:
+    """The schemas of one program's types.
+
+    Args:
+        reader: what evaluates them.
+    """
+
+    def __init__(self, reader: TypeReader) -> None:
+        self.reader = reader
+        self.definitions: dict[str, dict[str, Any] | bool] = {}
+        self._keys: dict[Named, str] = {}
+        self._waiting: deque[Named] = deque()
+        self._open: dict[Type, str | None] = {}  # what is being written, and its name if it refers to itself
+        self._patterns: set[str] = set()  # of templates: these may be parts of larger ones
+        self._count = Counter(declaration.name for declaration in reader.program.declarations)
+
+    def schema(self, type_: Type, at: At) -> Any:
+        """Return the schema of a type; the named types that it needs are in `definitions` then.
+
+        Args:
+            type_: any type.
+            at: where it stands.
+
+        Raises:
+            UnsupportedSchemaError: JSON has no values for a part of it, or a part is not evaluated.
+        """
+        made = self._schema(type_, at)
+        while self._waiting:
+            named = self._waiting.popleft()
+            key = self._keys[named]
+            declaration = named.declaration
+            where = At(declaration.space.source, declaration.node)
+            self.definitions[key] = True  # in case of a circle
+            self.definitions[key] = self._schema(self.reader.step(named), where)
+            self._check_grounded(key, where)
+        return made
+
+    def kinds(self, type_: Type, seen: frozenset[Type] = frozenset()) -> frozenset[str]:
+        """Return the JSON types that a type's values may have."""
+        if type_ in seen:
+            return frozenset()
+        seen |= {type_}
+        bare = self.reader.bare(type_)
+        if isinstance(bare, Union):
+            return frozenset().union(*(self.kinds(member, seen) for member in bare.members))
+        if isinstance(bare, AllOf):
+            return _KINDS.intersection(*(self.kinds(member, seen) for member in bare.members))
+        if isinstance(bare, Literal):
+            return frozenset({bare.kind})
+        if isinstance(bare, (Array, Tuple)):
+            return frozenset({"array"})
+        if isinstance(bare, Object):
+            return frozenset({"object"})
+        if isinstance(bare, Template):
+            return frozenset({"string"})
+        if isinstance(bare, Keyword):
+            if bare.name in ("any", "unknown"):
+                return _KINDS
+            return _KINDS & {bare.name}
+        return frozenset()
+
+    # -- types -------------------------------------------------------------------------------------------------
+
+    def _schema(self, type_: Type, at: At) -> Any:
+        if isinstance(type_, Named):
+            return {"$ref": f"#/$defs/{self._key(type_)}"}
+        with self.reader.nested(at):
+            if isinstance(type_, Documented):
+                return self.documented(type_.type, self._schema(type_.type, type_.at), type_.doc, type_.at)
+            if isinstance(type_, (Deferred, Both, Object)):
+                return self._recursive(type_, at)
+            return self._plain(type_, at)
+
+    def _recursive(self, type_: Deferred | Both | Object, at: At) -> Any:
+        """The schema of a type without a name, which may be a part of itself all the same."""
+        if type_ in self._open:
+            key = self._open[type_]
+            if key is None:
+                key = self._open[type_] = self._free("T")
+                self.definitions[key] = True
+            return {"$ref": f"#/$defs/{key}"}
+        self._open[type_] = None
+        try:
+            if isinstance(type_, Object):
+                made: Any = self._object(type_, at)
+            else:
+                made = self._schema(self.reader.step(type_), at)
+        finally:
+            key = self._open.pop(type_)
+        if key is None:
+            return made
+        self.definitions[key] = made
+        self._check_grounded(key, at)
+        return {"$ref": f"#/$defs/{key}"}
+
+    def _plain(self, type_: Type, at: At) -> Any:
+        if isinstance(type_, Keyword):
+            if type_.name == "symbol":
+                raise at.source.refuse(at.node, "JSON has no values of the type 'symbol'", "use a string")
+            if type_.name in ("any", "unknown"):
+                return {}
+            return False if type_ in (NEVER, UNDEFINED) else {"type": type_.name}
+        if isinstance(type_, Literal):
+            return literal_schema([type_.value])
+        if isinstance(type_, Array):
+            return _array_of(self._value(type_.item, type_.at or at, "in an array"))
+        if isinstance(type_, Tuple):
+            return self._tuple(type_, at)
+        if isinstance(type_, Union):
+            # Members that JSON has no values for are no part of it, as long as others are.
+            members = [member for member in type_.members if not self._empty(member)]
+            if all(member == UNDEFINED for member in members):
+                members = list(type_.members)
+            return union_schema([self._schema(member, at) for member in members])
+        if isinstance(type_, AllOf):
+            made: Any = {}
+            for member in type_.members:
+                made = joined(made, self._schema(member, at))
+            return made
+        if isinstance(type_, Template):
+            return self._template(type_)
+        if isinstance(type_, Refused):
+            raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
+        if isinstance(type_, Function):
+            what = "a constructor" if type_.construct else "a function"
+            raise type_.scope.source.refuse(
+                type_.node, f"{what} is no JSON value", "leave it out, or give its result's type"
+            )
+        assert isinstance(type_, Variable)
+        raise at.source.wrong(at.node, "`infer` belongs behind `extends`", "write the type itself")
+
+    def _value(self, type_: Type, at: At, where: str) -> Any:
+        """The schema of a type whose value must be there."""
+        if self.reader.undefined(type_):
+            raise at.source.refuse(at.node, f"JSON has no `undefined` {where}", "use null")
+        return self._schema(type_, at)
+
+    def _tuple(self, type_: Tuple, at: At) -> Any:
+        items: list[Any] = []
+        least: int | None = None
+        rest: Any = None
+        for element in type_.elements:
+            where = element.at or at
+            if rest is not None:
+                raise where.source.refuse(
+                    where.node, "items after the rest of a tuple have no place in JSON Schema", "put the rest last"
+                )
+            if element.rest:
+                rest = self._value(element.type, where, "in a tuple")
+                continue
+            if element.optional:
+                schema = self._schema(element.type, where)
+            else:
+                schema = self._value(element.type, where, "in a tuple")
+            if element.doc is not None:
+                schema = self.documented(element.type, schema, element.doc, where)
+            if element.label is not None and isinstance(schema, dict):
+                schema = {"title": element.label, **schema}
+            if element.optional and least is None:
+                least = len(items)
+            items.append(schema)
+        least = len(items) if least is None else least
+        if not items and rest is not None:
+            return _array_of(rest)
+        made: dict[str, Any] = {"type": "array"}
+        if items:
+            made["prefixItems"] = items
+            if least:
+                made["minItems"] = least
+        if rest is None:
+            made["maxItems"] = len(items)
+        elif rest != {}:
+            made["items"] = rest
+        return made
+
+    def _object(self, type_: Object, at: At) -> Any:
+        if type_.call is not None:
+            what = "a constructor" if type_.call.construct else "a function"
+            raise type_.call.scope.source.refuse(
+                type_.call.node, f"{what} is no JSON value", "leave it out, or declare properties: name: type"
+            )
+        values = [one for one in type_.properties if not one.method and not self._is_callback(one)]
+        if type_.properties and not values and not type_.indexes:
+            node = type_.properties[0].at or at
+            raise node.source.refuse(node.node, "an object of methods alone is no JSON value", "declare properties")
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for one in values:
+            where = one.at or at
+            properties[one.name] = self._property(one, where)
+            if one.definite or not (one.optional or self.reader.undefined(one.type)):
+                required.append(one.name)
+        patterns: dict[str, Any] = {}
+        additional: Any = None
+        for index in type_.indexes:
+            where = index.at or at
+            value = self.documented(index.type, self._schema(index.type, where), index.doc, where)
+            pattern = self._key_pattern(index, where)
+            if pattern is None:
+                additional = value
+            else:
+                patterns[pattern] = value
+        made: dict[str, Any] = {"type": "object"}
+        if properties or not type_.indexes:
+            made["properties"] = properties
+        if required:
+            made["required"] = required
+        if patterns:
+            made["patternProperties"] = patterns
+        if additional is not None:
+            made["additionalProperties"] = additional if additional != {} else True
+        return made
+
+    def _property(self, one: Property, at: At) -> Any:
+        return self.documented(one.type, self._schema(one.type, at), one.doc, at)
+
+    def _empty(self, type_: Type) -> bool:
+        """Whether JSON has no value for a type, in any form."""
+        bare = self.reader.bare(type_)
+        if isinstance(bare, Refused):
+            return bare.name in _WITHOUT_FORM
+        return isinstance(bare, Function) or bare == SYMBOL or (isinstance(bare, Object) and bare.call is not None)
+
+    def _is_callback(self, one: Property) -> bool:
+        """Whether a property is a function that may be left out, as ``onDone?: () => void``."""
+        members = [self.reader.bare(member) for member in self.reader.members(one.type)]
+        functions = [
+            isinstance(bare, Function) or (isinstance(bare, Refused) and bare.name == "Function")
+            for bare in members
+            if bare != UNDEFINED
+        ]
+        return bool(functions) and all(functions) and (one.optional or UNDEFINED in members)
+
+    def _key_pattern(self, index: Index, at: At) -> str | None:
+        """The pattern of the names that an index signature speaks of; None for all names."""
+        if index.key == STRING:
+            return None
+        if index.key == NUMBER:
+            return NUMBER_NAME
+        made = self._schema(index.key, at)
+        pattern = made.get("pattern")
+        if not isinstance(pattern, str) or set(made) - {"type", "pattern", *ANNOTATIONS}:
+            raise at.source.refuse(at.node, "only @pattern can constrain keys", "put the rest into the pattern")
+        return pattern
+
+    def _template(self, type_: Template) -> Any:
+        at = type_.at
+        made = Pattern()
+        for part in type_.parts:
+            if isinstance(part, str):
+                if "\\" in part:
+                    raise at.source.refuse(at.node, "escapes in a template type are not read", "write the type itself")
+                made = made.then_text(part)
+                continue
+            members = [self._schema(self.reader.bare(member), at) for member in self.reader.members(part)]
+            piece = Pattern.of([member for member in members if isinstance(member, dict)], self._patterns)
+            if piece is None:
+                raise at.source.refuse(
+                    at.node, "this type cannot stand in a template", "use string, number, boolean or literals"
+                )
+            made = made.then(piece)
+        schema = made.schema()
+        self._patterns.add(schema.get("pattern", ""))
+        return schema
+
+    # -- comments ----------------------------------------------------------------------------------------------
+
+    def documented(self, type_: Type, schema: Any, doc: jsdoc.Doc | None, at: At) -> Any:
+        """Return the schema of a type with what a comment says of it.
+
+        Raises:
+            InvalidSchemaError: the comment constrains another kind of value.
+        """
+        if doc is None or not (doc.constrains or doc.description):
+            return schema
+        made: dict[str, Any] = dict(schema_of(schema))
+        kinds = self.kinds(type_)
+        node, source = at.node, at.source
+        if doc.integer:
+            if "number" not in kinds:
+                raise source.wrong(node, "@integer speaks of numbers, and here is none", "put it before a number")
+            known = made.get("type", sorted(kinds))
+            named = ["integer" if kind == "number" else kind for kind in ([known] if isinstance(known, str) else known)]
+            made["type"] = named[0] if len(named) == 1 else list(dict.fromkeys(named))
+        if doc.one_of:
+            if "anyOf" not in made:
+                raise source.wrong(node, "@oneOf speaks of unions, and here is none", "put it before a union")
+            made["oneOf"] = made.pop("anyOf")
+        for keyword, value in doc.keywords.items():
+            about = jsdoc.CONSTRAINTS.get(keyword)
+            if about is not None and not kinds.intersection(about):
+                raise source.wrong(
+                    node,
+                    f"@{keyword} speaks of {about[0]}s, and here is {' or '.join(sorted(kinds)) or 'nothing'}",
+                    "put it before what it constrains, for example (/** @minLength 1 */ string)[]",
+                )
+            if keyword == "default" and kinds == {"string"} and not isinstance(value, str):
+                value = json.dumps(value)
+            if about is not None and keyword in made and keyword != "additionalProperties":
+                made["allOf"] = [*made.get("allOf", ()), {keyword: value}]
+            else:
+                made[keyword] = value
+        if doc.description:
+            made["description"] = doc.description
+        made.update(doc.schema)
+        if "$defs" not in doc.schema:
+            self._name_references(doc.schema, at)
+        return made
+
+    def _name_references(self, schema: Any, at: At) -> None:
+        """Read the types that ``@schema`` refers to."""
+        if isinstance(schema, list):
+            for item in schema:
+                self._name_references(item, at)
+        elif isinstance(schema, dict):
+            for value in schema.values():
+                self._name_references(value, at)
+            reference = schema.get("$ref")
+            if isinstance(reference, str):
+                name = reference.removeprefix("#/$defs/")
+                for declaration in self.reader.program.declarations:
+                    if declaration.name == name and declaration.kind not in ("function", "const"):
+                        self._schema(self.reader.named(declaration, (), at), at)
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def _key(self, named: Named) -> str:
+        known = self._keys.get(named)
+        if known is not None:
+            return known
+        declaration = named.declaration
+        name = declaration.path if self._count[declaration.name] > 1 else declaration.name
+        name = "_".join([name, *map(self._label, named.arguments)])
+        key = self._free(name, reserved=bool(named.arguments))
+        self._keys[named] = key
+        self._waiting.append(named)
+        return key
+
+    def _free(self, name: str, *, reserved: bool = True) -> str:
+        taken = {*self._keys.values(), *self.definitions, *(self._count if reserved else ())}
+        names = itertools.chain([name], (f"{name}_{index}" for index in itertools.count(2)))
+        return next(one for one in names if one not in taken)
+
+    def _label(self, type_: Type) -> str:
+        if isinstance(type_, Documented):
+            return self._label(type_.type)
+        if isinstance(type_, Named):
+            return type_.declaration.name
+        if isinstance(type_, Keyword):
+            return type_.name
+        if isinstance(type_, Literal):
+            return type_.kind
+        return {Array: "array", Tuple: "array", Object: "object", Template: "string"}.get(type(type_), "T")
+
+    def _check_grounded(self, key: str, at: At) -> None:
+        """A type that is itself, or itself or something else, says nothing."""
+        waiting, seen = [self.definitions[key]], set()
+        while waiting:
+            part = waiting.pop()
+            if not isinstance(part, dict):
+                continue
+            waiting += [*part.get("anyOf", ()), *part.get("oneOf", ()), *part.get("allOf", ())]
+            reference = part.get("$ref")
+            if isinstance(reference, str) and reference not in seen:
+                seen.add(reference)
+                name = reference.removeprefix("#/$defs/")
+                if name == key:
+                    raise at.source.wrong(at.node, f"the type {key!r} is defined by itself", "put it inside an object")
+                waiting.append(self.definitions.get(name, True))
+
+
+def _array_of(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items} if items != {} else {"type": "array"}
+
+
+def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
+    """The schema of some literals, with their type beside them."""
+    kinds = list(dict.fromkeys(_kind(value) for value in values))
+    if "number" in kinds and "integer" in kinds:
+        kinds.remove("integer")
+    if set(kinds) == {"boolean"} and len(set(values)) == 2:
+        return {"type": "boolean"}
+    kind: Any = kinds[0] if len(kinds) == 1 else kinds
+    return {"type": kind, "const": values[0]} if len(values) == 1 else {"type": kind, "enum": list(values)}
+
+
+def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
+    """Any of these: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
+    found: dict[str, Any] = {}
+    for member in members:
+        for part in member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]:
+            if part is not False:
+                found.setdefault(json.dumps(part, sort_keys=True, default=str), part)
+    parts = list(found.values())
+    if not parts:
+        return False
+    if len(parts) == 1:
+        whole: dict[str, Any] | bool = schema_of(parts[0])
+        return whole
+    if any(part == {} or part is True for part in parts):
+        return {}
+    null: dict[str, Any] = {"type": "null"}
+    if all(_is_literal(part) or part == null for part in parts) and any(_is_literal(part) for part in parts):
+        return literal_schema(_unique([v for part in parts for v in ([None] if part == null else _literals(part))]))
+    if all(set(part) == {"type"} for part in parts):
+        kinds = [k for part in parts for k in (part["type"] if isinstance(part["type"], list) else [part["type"]])]
+        return {"type": list(dict.fromkeys(kinds))}
+    if sum(_is_literal(part) for part in parts) > 1:
+        literals = literal_schema(_unique([value for part in parts if _is_literal(part) for value in _literals(part)]))
+        at = next(index for index, part in enumerate(parts) if _is_literal(part))
+        parts = [literals if i == at else part for i, part in enumerate(parts) if i == at or not _is_literal(part)]
+    return {"anyOf": parts}
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Both at once."""
+    if first == second or second in ({}, True):
+        return first
+    if first in ({}, True):
+        return second
+    if first is False or second is False:
+        return False
+    parts = [*first["allOf"], second] if set(first) == {"allOf"} else [first, second]
+    return {"allOf": parts}
+
+
+def schema_of(schema: Any) -> Any:
+    """The schema as a dict where it has words; ``{"not": {}}`` for nothing."""
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    return schema
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A template literal type: a pattern, and its values while they are few.
+
+    Attributes:
+        pattern: an ECMA-262 pattern without anchors.
+        values: all its strings, or None if they are too many.
+    """
+
+    pattern: str = ""
+    values: tuple[str, ...] | None = ("",)
+
+    @classmethod
+    def of(cls, members: Iterable[Any], known: Collection[str]) -> Pattern | None:
+        """Any of these schemas as a part of a template; None if one is no text. ``known``: patterns of templates."""
+        patterns: list[str] = []
+        values: list[str] | None = []
+        for member in members:
+            plain = {key: value for key, value in member.items() if key not in ANNOTATIONS}
+            if "const" in plain:
+                value = plain["const"]
+                text = (
+                    value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+                )
+                patterns.append(_SYNTAX.sub(r"\\\g<0>", text))
+                if values is not None:
+                    values.append(text)
+                continue
+            if plain == {"type": "boolean"}:
+                patterns += ["true", "false"]
+                if values is not None:
+                    values += ["true", "false"]
+                continue
+            values = None
+            if plain in ({"type": "string"}, {}):
+                patterns.append(r"[\s\S]*")
+            elif plain == {"type": "number"}:
+                patterns.append(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+            elif plain == {"type": "integer"}:
+                patterns.append("-?(?:0|[1-9][0-9]*)")
+            elif set(plain) == {"type", "pattern"} and plain["pattern"] in known:
+                patterns.append(plain["pattern"][1:-1])
+            else:
+                return None
+        if not patterns:
+            return None
+        pattern = patterns[0] if len(patterns) == 1 else f"(?:{'|'.join(patterns)})"
+        return cls(pattern, None if values is None else tuple(dict.fromkeys(values)))
+
+    def then(self, other: Pattern) -> Pattern:
+        """This, and then that."""
+        mine, yours = self.values, other.values
+        if mine is None or yours is None or len(mine) * len(yours) > MAX_TEMPLATE_VALUES:
+            return Pattern(self.pattern + other.pattern, None)
+        return Pattern(self.pattern + other.pattern, tuple(first + second for first in mine for second in yours))
+
+    def then_text(self, text: str) -> Pattern:
+        """This, and then a fixed text."""
+        return self.then(Pattern(_SYNTAX.sub(r"\\\g<0>", text), (text,)))
+
+    def schema(self) -> dict[str, Any]:
+        """The strings of the template."""
+        if self.values is not None:
+            return literal_schema(list(dict.fromkeys(self.values)))
+        if self.pattern == r"[\s\S]*":
+            return {"type": "string"}
+        return {"type": "string", "pattern": f"^{self.pattern}$"}
+
+
+def _is_literal(schema: Any) -> bool:
+    return isinstance(schema, dict) and set(schema) in ({"type", "const"}, {"type", "enum"})
+
+
+def _literals(schema: dict[str, Any]) -> list[Any]:
+    return [schema["const"]] if "const" in schema else list(schema["enum"])
+
+
+def _unique(values: list[Any]) -> list[Any]:
+    """Each value once; 1 and true are two."""
+    return list({(type(value), value): value for value in values}.values())
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return "string" if isinstance(value, str) else "integer" if isinstance(value, int) else "number"

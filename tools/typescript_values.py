@@ -1,0 +1,511 @@
+"""Values of TypeScript as far as types need them: literals, enums, constants behind ``typeof``, signatures."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import SchemaError
+from .typescript_model import (
+    ANY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    STRING,
+    UNDEFINED,
+    UNKNOWN,
+    Array,
+    At,
+    Element,
+    Function,
+    Literal,
+    Object,
+    Property,
+    Refused,
+    Scope,
+    Tuple,
+    Type,
+    number_text,
+    text_of,
+    union,
+)
+from .typescript_modules import Declaration, Missing, names_in
+from .typescript_source import Source, child_of, has_word, only_child, parts, unescape
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from .typescript_types import TypeReader
+
+_WHOLE: dict[str, Callable[[int, int], int]] = {"|": operator.or_, "&": operator.and_, "^": operator.xor}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": math.fmod,
+}  # fmt: skip
+_FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_function")
+
+
+class Values:
+    """Constant values of one program.
+
+    Args:
+        reader: what evaluates the types among them.
+    """
+
+    def __init__(self, reader: TypeReader) -> None:
+        self.reader = reader
+        self._enums: dict[Declaration, dict[str, Any]] = {}
+        self._open: set[Declaration] = set()
+
+    # -- literals ----------------------------------------------------------------------------------------------
+
+    def literal(self, node: Node, source: Source) -> Any:
+        """Return the value of a literal: a string, a number, true, false or null."""
+        text = source.text(node)
+        if node.type == "string":
+            return source.string(node)
+        if node.type in ("true", "false", "null"):
+            return json.loads(text)
+        sign = 1
+        if node.type == "unary_expression" and text[0] in "+-":
+            sign = -1 if text[0] == "-" else 1
+            node = child_of(node, "argument")
+            text = source.text(node)
+        if node.type == "number":
+            digits = text.replace("_", "")
+            try:
+                number = int(digits, 0) if digits[:2].lower() in ("0x", "0o", "0b") else float(digits)
+            except ValueError:
+                raise source.refuse(
+                    node, "JSON has no values of the type 'bigint'", "use a number with the tag @integer"
+                ) from None
+            if not math.isfinite(number):
+                raise source.refuse(node, f"{text} is too large for JSON", "write a smaller number")
+            return sign * (int(number) if number == int(number) and abs(number) < 2**53 else number)
+        raise source.refuse(node, f"{source.shown(node)} is not a literal", "write the value itself")
+
+    def data(self, node: Node, source: Source) -> Any:
+        """Return the value of an expression made of literals; None for any other (and for null)."""
+        if node.type == "array":
+            items = [self.data(child, source) for child in parts(node)]
+            return items if None not in items else None
+        if node.type == "object":
+            pairs = parts(node)
+            if any(pair.type != "pair" or child_of(pair, "key").type == "computed_property_name" for pair in pairs):
+                return None
+            found = {
+                self._plain_name(child_of(pair, "key"), source): self.data(child_of(pair, "value"), source)
+                for pair in pairs
+            }
+            return found if None not in found.values() else None
+        simple = ("string", "number", "true", "false", "unary_expression")
+        try:
+            return self.literal(node, source) if node.type in simple else None
+        except SchemaError:
+            return None
+
+    def property_name(self, node: Node, scope: Scope) -> tuple[str, bool]:
+        """Return the name of a property, and whether it is a number."""
+        if node.type == "computed_property_name":
+            inner = only_child(node)
+            value: Any = None
+            names = ("string", "number", "identifier", "member_expression", "template_string")
+            if inner.type in names and not scope.source.text(inner).startswith("Symbol."):
+                value = text_of(self.reader.bare(self.constant(inner, scope)))
+            if value is None:
+                raise scope.source.refuse(
+                    node,
+                    f"the name {scope.source.text(node)!r} is not known before the program runs",
+                    "write the name itself",
+                )
+            return value, False
+        return self._plain_name(node, scope.source), node.type == "number"
+
+    def _plain_name(self, node: Node, source: Source) -> str:
+        if node.type == "string":
+            return source.string(node)
+        if node.type == "number":
+            return number_text(self.literal(node, source))
+        return source.text(node)
+
+    # -- enums -------------------------------------------------------------------------------------------------
+
+    def enum(self, declaration: Declaration) -> Type:
+        """Return the values of an enum."""
+        return union(Literal.of(value) for value in self.enum_values(declaration).values())
+
+    def enum_values(self, declaration: Declaration) -> dict[str, Any]:
+        """Return the values of an enum by the names of its members."""
+        if declaration in self._enums:
+            return self._enums[declaration]
+        values: dict[str, Any] = {}
+        scope = Scope(declaration.space)
+        source = scope.source
+        for node in declaration.nodes:
+            following: int | None = 0
+            for member in parts(child_of(node, "body")):
+                self.reader.doc(member, source)  # a member's comment has no place in a schema of values
+                source.comment_behind(member)
+                name = member if member.type != "enum_assignment" else child_of(member, "name")
+                if member.type == "enum_assignment":
+                    expression = child_of(member, "value")
+                    value = self._constant_value(expression, values, declaration, scope)
+                    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                        raise source.wrong(member, "an enum's values are strings and numbers", "change the value")
+                elif following is None:
+                    raise source.wrong(member, "this member of the enum needs a value", "give it one")
+                else:
+                    value = following
+                values[self._plain_name(name, source)] = value
+                following = value + 1 if isinstance(value, int) else None
+        self._enums[declaration] = values
+        return values
+
+    def _constant_value(self, node: Node, values: dict[str, Any], declaration: Declaration, scope: Scope) -> Any:
+        """The value of a constant expression in an enum."""
+        source = scope.source
+
+        def inner(child: Node) -> Any:
+            return self._constant_value(child, values, declaration, scope)
+
+        with self.reader.nested(scope.at(node)):
+            if node.type == "parenthesized_expression":
+                return inner(only_child(node))
+            if node.type in ("identifier", "member_expression", "subscript_expression"):
+                path = names_in(source, node)
+                if node.type == "identifier" and path[0] in values:
+                    return values[path[0]]
+                if len(path) == 2 and path[0] == declaration.name and path[1] in values:
+                    return values[path[1]]
+                known = self.reader.bare(self.constant(node, scope))
+                if isinstance(known, Literal):
+                    return known.value
+            elif node.type == "template_string":
+                return self._template(node, source, lambda child: _text(inner(child)))
+            elif node.type == "unary_expression":
+                sign = source.text(node)[0]
+                value = inner(child_of(node, "argument"))
+                if isinstance(value, (int, float)) and sign in "+-":
+                    return -value if sign == "-" else value
+                if isinstance(value, int) and sign == "~":
+                    return ~_int32(value)
+            elif node.type == "binary_expression":
+                return self._calculated(node, inner, source)
+            else:
+                return self.literal(node, source)
+        raise source.refuse(node, f"{source.shown(node)} is worked out when the program runs", "write the value itself")
+
+    def _calculated(self, node: Node, inner: Callable[[Node], Any], source: Source) -> Any:
+        sign = source.text(child_of(node, "operator"))
+        left, right = inner(child_of(node, "left")), inner(child_of(node, "right"))
+        if sign == "+" and (isinstance(left, str) or isinstance(right, str)):
+            return _text(left) + _text(right)
+        if not isinstance(left, str) and not isinstance(right, str):
+            if sign in _WHOLE and isinstance(left, int) and isinstance(right, int):
+                return _int32(_WHOLE[sign](left, right))
+            if sign in ("<<", ">>") and isinstance(left, int) and isinstance(right, int):
+                count = right % 32
+                return _int32(_int32(left) << count) if sign == "<<" else _int32(left) >> count
+            if sign in _ARITHMETIC and not (sign in "/%" and right == 0):
+                value = _ARITHMETIC[sign](left, right)
+                return int(value) if value == int(value) and abs(value) < 2**53 else value
+        raise source.refuse(node, f"{source.shown(node)} is worked out when the program runs", "write the value itself")
+
+    def _template(self, node: Node, source: Source, inner: Callable[[Node], str]) -> str:
+        made, start = "", node.start_byte + 1
+        for child in node.named_children:
+            if child.type == "template_substitution":
+                made += unescape(source.bytes[start : child.start_byte].decode("utf-8", "surrogatepass"))
+                made += inner(only_child(child))
+                start = child.end_byte
+        return made + unescape(source.bytes[start : node.end_byte - 1].decode("utf-8", "surrogatepass"))
+
+    # -- typeof ------------------------------------------------------------------------------------------------
+
+    def typeof(self, node: Node, scope: Scope) -> Type:
+        """Return the type of a value that is named in ``typeof name``."""
+        if node.type in ("identifier", "member_expression", "subscript_expression"):
+            return self.constant(node, scope)
+        reason = "the type of this is not evaluated"
+        return Refused(reason, reason, "write the type itself", scope.at(node))
+
+    def constant(self, node: Node, scope: Scope) -> Type:
+        """Return the type of a name of a value, or of a member of it."""
+        at = scope.at(node)
+        source = scope.source
+        if node.type == "identifier":
+            if source.text(node) == "undefined":
+                return UNDEFINED
+            return self._declared(names_in(source, node), at, scope)
+        if node.type == "member_expression":
+            path = names_in(source, node)
+            found = self.reader.program.find(path, scope.space, values=True)
+            if isinstance(found, (Declaration, Missing)):
+                return self._declared(path, at, scope)
+            owner = self.constant(parts(node)[0], scope)
+            key: Type = Literal.of(source.text(parts(node)[-1]))
+        elif node.type == "subscript_expression":
+            owner = self.constant(parts(node)[0], scope)
+            key = self.expression(parts(node)[-1], scope, constant=True)
+        else:
+            return self.expression(node, scope, constant=True)
+        return self.reader.objects.lookup(owner, key, at, at)
+
+    def _declared(self, path: tuple[str, ...], at: At, scope: Scope) -> Type:
+        name = ".".join(path)
+        found = self.reader.program.find(path, scope.space, values=True)
+        if isinstance(found, Missing):
+            return self.reader.missing(found, name, at)
+        if not isinstance(found, Declaration):
+            raise at.source.wrong(
+                at.node,
+                f"there are no values to take the type of: {name!r} is not declared in this text",
+                "write the type itself",
+            )
+        if found in self._open:
+            raise at.source.wrong(at.node, f"the value {name!r} is defined by itself", "write the type itself")
+        self._open.add(found)
+        self.reader.read.add(found)
+        try:
+            return self._of(found)
+        finally:
+            self._open.discard(found)
+
+    def _of(self, declaration: Declaration) -> Type:
+        scope, node = Scope(declaration.space), declaration.node
+        at = scope.at(node)
+        if declaration.kind == "function":
+            return Function(declaration.nodes[-1], scope)
+        if declaration.kind == "enum":
+            values = self.enum_values(declaration)
+            return Object(tuple(Property(name, Literal.of(value), at=at) for name, value in values.items()))
+        if declaration.kind == "class":
+            return self._statics(declaration, scope)
+        annotation, value = node.child_by_field_name("type"), node.child_by_field_name("value")
+        if annotation is not None:
+            return self.reader.type(only_child(annotation), scope)
+        if value is None:
+            return ANY
+        fixed = node.parent is not None and has_word(node.parent, "const")
+        return self.expression(value, scope, constant=False, literal=fixed)
+
+    def _statics(self, declaration: Declaration, scope: Scope) -> Type:
+        """The constructor of a class: its static properties, and that it can be called."""
+        found: list[Property] = []
+        for node in declaration.nodes:
+            for member in parts(child_of(node, "body")):
+                if member.type != "public_field_definition" or not has_word(member, "static"):
+                    continue
+                name, _ = self.property_name(child_of(member, "name"), scope)
+                annotation, value = member.child_by_field_name("type"), member.child_by_field_name("value")
+                type_: Type = ANY
+                if annotation is not None:
+                    type_ = self.reader.type(only_child(annotation), scope)
+                elif value is not None:
+                    type_ = self.expression(value, scope, literal=has_word(member, "readonly"))
+                found.append(Property(name, type_, at=scope.at(member)))
+        return Object(tuple(found), call=Function(declaration.node, scope, construct=True))
+
+    def widened(self, node: Node, scope: Scope) -> Type:
+        """Return the type of a variable that is declared with this value."""
+        return self.expression(node, scope)
+
+    def expression(
+        self, node: Node, scope: Scope, *, constant: bool = False, literal: bool = False, like: Type | None = None
+    ) -> Type:
+        """Return the type of an expression.
+
+        Args:
+            node: the expression.
+            scope: what names mean there.
+            constant: it stands under ``as const``.
+            literal: a literal keeps its own type, as in ``const x = "a"``.
+            like: the type behind ``satisfies``.
+        """
+        source = scope.source
+        with self.reader.nested(scope.at(node)):
+            kind = node.type
+            if kind == "parenthesized_expression":
+                return self.expression(only_child(node), scope, constant=constant, literal=literal, like=like)
+            if kind == "non_null_expression":
+                return self.reader.utilities.without_null(self.expression(only_child(node), scope))
+            if kind == "as_expression":
+                if has_word(node, "const"):
+                    return self.expression(parts(node)[0], scope, constant=True)
+                return self.reader.type(parts(node)[1], scope)
+            if kind == "satisfies_expression":
+                value, wanted = parts(node)
+                return self.expression(
+                    value, scope, constant=constant, literal=literal, like=self.reader.type(wanted, scope)
+                )
+            if kind in ("string", "number", "true", "false", "unary_expression", "template_string"):
+                return self._plain(node, scope, constant or literal, like)
+            if kind == "null":
+                return NULL
+            if kind == "object":
+                return self._object(node, scope, constant, like)
+            if kind == "array":
+                return self._array(node, scope, constant, like)
+            if kind in ("identifier", "member_expression", "subscript_expression"):
+                type_ = self.constant(node, scope)
+                widen = not (constant or literal) and isinstance(type_, Literal)
+                return _keyword(type_) if widen else type_
+            if kind in _FUNCTIONS:
+                return Function(node, scope)
+            if kind == "new_expression":
+                value = child_of(node, "constructor")
+                arguments = node.child_by_field_name("type_arguments")
+                given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
+                if value.type in ("identifier", "member_expression"):
+                    return self.reader.reference(source.text(value), given, scope.at(value), scope)
+            reason = f"{source.shown(node)} is worked out when the program runs"
+            return Refused(reason, reason, "write its type", scope.at(node))
+
+    def _plain(self, node: Node, scope: Scope, literal: bool, like: Type | None) -> Type:
+        source = scope.source
+        found: Type
+        if node.type == "template_string":
+            if any(child.type == "template_substitution" for child in node.named_children):
+                return STRING
+            found = Literal.of(self._template(node, source, lambda child: ""))
+        elif node.type == "unary_expression" and source.text(node)[0] not in "+-":
+            return BOOLEAN if source.text(node)[0] == "!" else NUMBER
+        elif node.type == "unary_expression" and child_of(node, "argument").type != "number":
+            return NUMBER
+        else:
+            found = Literal.of(self.literal(node, source))
+        if literal or (like is not None and not self.reader.relations.decided(_keyword(found), like, scope.at(node))):
+            return found
+        return _keyword(found)
+
+    def _like(self, like: Type | None, name: str) -> Type | None:
+        bare = self.reader.bare(like) if like is not None else None
+        return self.reader.objects.value(bare, name) if isinstance(bare, Object) else None
+
+    def _object(self, node: Node, scope: Scope, constant: bool, like: Type | None) -> Type:
+        found: dict[str, Property] = {}
+        at = scope.at(node)
+        for member in parts(node):
+            if member.type == "spread_element":
+                spread = self.expression(only_child(member), scope, constant=constant)
+                for one in self.reader.objects.of(spread, scope.at(member)).properties:
+                    found[one.name] = one
+                continue
+            if member.type == "shorthand_property_identifier":
+                name = scope.source.text(member)
+                type_ = self._declared((name,), scope.at(member), scope)
+                found[name] = Property(name, type_ if constant else _keyword(type_), at=at)
+                continue
+            if member.type == "method_definition":
+                name, numeric = self.property_name(child_of(member, "name"), scope)
+                found[name] = Property(name, Function(member, scope), method=True, numeric=numeric, at=at)
+                continue
+            name, numeric = self.property_name(child_of(member, "key"), scope)
+            value = child_of(member, "value")
+            type_ = self.expression(value, scope, constant=constant, like=self._like(like, name))
+            doc = self.reader.doc(member, scope.source)
+            found[name] = Property(name, type_, numeric=numeric, doc=doc, at=scope.at(member))
+        return Object(tuple(found.values()))
+
+    def _array(self, node: Node, scope: Scope, constant: bool, like: Type | None) -> Type:
+        bare = self.reader.bare(like) if like is not None else None
+        inner = bare.item if isinstance(bare, Array) else None
+        elements: list[Element] = []
+        for child in parts(node):
+            if child.type == "spread_element":
+                spread = self.reader.bare(self.expression(only_child(child), scope, constant=constant))
+                if isinstance(spread, Tuple):
+                    elements += spread.elements
+                elif isinstance(spread, Array):
+                    elements.append(Element(spread.item, rest=True, at=scope.at(child)))
+                else:
+                    raise scope.source.refuse(child, "only an array or a tuple can be spread", "write its items out")
+            else:
+                type_ = self.expression(child, scope, constant=constant, like=inner)
+                elements.append(Element(type_, at=scope.at(child)))
+        if constant:
+            return Tuple(tuple(elements))
+        return Array(union([one.type for one in elements]), scope.at(node))
+
+    # -- functions ---------------------------------------------------------------------------------------------
+
+    def parameters(self, function: Function) -> Tuple | Array:
+        """Return the types of a function's parameters."""
+        node, scope = function.node, self._inside(function)
+        if node.type in ("class_declaration", "abstract_class_declaration"):
+            node = next((one for one in parts(child_of(node, "body")) if _is_constructor(one, scope.source)), node)
+        listed = node.child_by_field_name("parameters")
+        elements: list[Element] = []
+        for child in parts(listed) if listed is not None else ():
+            pattern, annotation = child.child_by_field_name("pattern"), child.child_by_field_name("type")
+            if pattern is not None and pattern.type == "this":
+                continue
+            type_ = self.reader.type(only_child(annotation), scope) if annotation is not None else ANY
+            optional = child.type == "optional_parameter" or child.child_by_field_name("value") is not None
+            at = scope.at(child)
+            if pattern is not None and pattern.type == "rest_pattern":
+                bare = self.reader.bare(type_)
+                if isinstance(bare, Tuple):
+                    elements += bare.elements
+                elif isinstance(bare, Array):
+                    elements.append(Element(bare.item, rest=True, at=at))
+                else:  # any, or what `infer` is to find
+                    elements.append(Element(bare, rest=True, at=at))
+                continue
+            label = scope.source.text(pattern) if pattern is not None and pattern.type == "identifier" else None
+            elements.append(Element(type_, optional, label=label, at=at))
+        if len(elements) == 1 and elements[0].rest and elements[0].type == ANY:
+            return Array(ANY)
+        return Tuple(tuple(elements))
+
+    def result(self, function: Function) -> Type:
+        """Return the type of what a function returns."""
+        node, scope = function.node, self._inside(function)
+        if node.type in ("class_declaration", "abstract_class_declaration"):
+            name = scope.source.text(child_of(node, "name"))
+            return self.reader.reference(name, (), scope.at(node), scope)
+        found = node.child_by_field_name("return_type") or node.child_by_field_name("type")
+        if found is not None:
+            if found.type == "type_annotation":
+                found = only_child(found)
+            if found.type in ("type_predicate", "type_predicate_annotation"):
+                return BOOLEAN
+            if found.type in ("asserts", "asserts_annotation"):
+                return UNDEFINED
+            return self.reader.type(found, scope)
+        body = node.child_by_field_name("body")
+        if node.type == "arrow_function" and body is not None and body.type != "statement_block":
+            return self.expression(body, scope)
+        reason = "what this function returns is worked out when the program runs"
+        return Refused(reason, reason, "declare its result", scope.at(node))
+
+    def _inside(self, function: Function) -> Scope:
+        """What names mean inside a function: its own type parameters are as wide as they may be."""
+        scope = function.scope
+        listed = function.node.child_by_field_name("type_parameters")
+        for parameter in parts(listed) if listed is not None and function.node.type != "class_declaration" else ():
+            limit = parameter.child_by_field_name("constraint")
+            wide = self.reader.type(only_child(limit), scope) if limit is not None else UNKNOWN
+            scope = scope.with_types({scope.source.text(child_of(parameter, "name")): wide})
+        return scope
+
+
+def _keyword(type_: Type) -> Type:
+    """The type of a variable that may be given another value of the kind."""
+    return {"string": STRING, "number": NUMBER, "boolean": BOOLEAN}[type_.kind] if isinstance(type_, Literal) else type_
+
+
+def _is_constructor(node: Node, source: Source) -> bool:
+    name = node.child_by_field_name("name")
+    return name is not None and node.type != "public_field_definition" and source.text(name) == "constructor"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else number_text(value)
+
+
+def _int32(value: int) -> int:
+    """A number as JavaScript's bit operators see it."""
+    return (value + 2**31) % 2**32 - 2**31
