@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,17 @@ from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from ..core.errors import Place, SchemaError
-from .functions import ArgumentsJsonSchema
+from .functions import ArgumentsJsonSchema, annotated_with
 from .tool import Tool
 from .typed_dicts import readable
+
+_QUALIFIERS = (
+    typing_extensions.Required,
+    typing_extensions.NotRequired,
+    typing_extensions.ReadOnly,
+    typing.ClassVar,
+    *(getattr(typing, name) for name in ("Required", "NotRequired", "ReadOnly") if hasattr(typing, name)),
+)
 
 
 def tool_from_class(cls: type[Any]) -> Tool:
@@ -54,9 +63,7 @@ def _from_model(cls: type[BaseModel]) -> Tool:
     try:
         schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
-        culprit = next((field for field, info in cls.model_fields.items() if not _has_schema(info.annotation)), None)
-        reason = str(error).splitlines()[0]
-        raise _not_a_tool(name, reason, "give the field a JSON-like type", culprit) from error
+        raise _of_pydantic(cls, error) from error
     for field, info in cls.model_fields.items():
         first = getattr(info.validation_alias, "choices", [info.validation_alias])[0]
         if isinstance(first, AliasPath):
@@ -92,13 +99,22 @@ def _schema_of(cls: type[Any], name: str) -> dict[str, Any]:
     try:
         return TypeAdapter(readable(cls)).json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
-        culprit = None
-        try:
-            hints = typing_extensions.get_type_hints(cls, include_extras=True)
-            culprit = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
-        except NameError:
-            pass
-        raise _not_a_tool(name, str(error).splitlines()[0], "give the field a JSON-like type", culprit) from error
+        raise _of_pydantic(cls, error) from error
+
+
+def _of_pydantic(cls: type[Any], error: PydanticUserError) -> SchemaError:
+    """Return Pydantic's complaint about a class as an error that names the field."""
+    name, reason = cls.__name__, str(error).splitlines()[0]
+    try:
+        hints = typing_extensions.get_type_hints(cls, include_extras=True)
+    except NameError as missing:
+        reason = f"an annotation cannot be evaluated: {missing}"
+        hint = "import the names used in annotations at module level, outside TYPE_CHECKING"
+        return _not_a_tool(name, reason, hint, annotated_with(cls, missing.name))
+    culprit = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
+    if "typing_extensions.TypedDict" in reason:
+        return _not_a_tool(name, reason, "import TypedDict from typing_extensions")
+    return _not_a_tool(name, reason, "give the field a JSON-like type", culprit)
 
 
 def _class_doc(cls: type[Any]) -> str:
@@ -112,6 +128,8 @@ def _is_pydantic_v1(cls: type[Any]) -> bool:
 
 
 def _has_schema(annotation: Any) -> bool:
+    while typing_extensions.get_origin(annotation) in _QUALIFIERS:
+        (annotation,) = typing_extensions.get_args(annotation)
     # In a list, since an adapter takes no configuration for what has its own.
     container: Any = list
     try:

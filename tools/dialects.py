@@ -108,6 +108,15 @@ def is_type_name(name: str) -> bool:
     return schema_of_type(name) is not None
 
 
+def is_finite(value: Any) -> bool:
+    """Return whether JSON can write every number in a value."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(is_finite, value.values()))
+    return not isinstance(value, (list, tuple)) or all(map(is_finite, value))
+
+
 class _Converter:
     """One conversion: knows which dicts it is inside of, to turn cycles into references."""
 
@@ -169,6 +178,12 @@ class _Converter:
                 result[key] = _number(value)
             else:
                 result[key] = copy.deepcopy(value)
+                if not is_finite(value):
+                    raise InvalidSchemaError(
+                        f"{key} holds an infinity or what is not a number, which JSON cannot write",
+                        hint="leave it out",
+                        place=Place(pointer=here),
+                    )
         order = schema.get("propertyOrdering")
         if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
             known = result["properties"]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from ..core.errors import InvalidArgumentsError, Place, SchemaError
+from .dialects import is_finite
 from .tool import Tool
 from .typed_dicts import readable
 
@@ -56,6 +58,17 @@ class ArgumentsJsonSchema(GenerateJsonSchema):
         if keys == "int" and "propertyNames" not in result and "patternProperties" not in result:
             result["propertyNames"] = {"pattern": "^-?(0|[1-9][0-9]{0,17})$"}
         return result
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """A default is left out if JSON cannot write it: infinities and what is not a number."""
+        result = super().default_schema(schema)
+        if "default" in result and not (is_finite(result["default"]) and is_finite(schema.get("default"))):
+            del result["default"]
+        return result
+
+    def field_is_present(self, field: Any) -> bool:
+        """A dataclass's ``field(init=False)`` is no argument."""
+        return field.get("init") is not False and super().field_is_present(field)
 
 
 class FunctionJsonSchema(ArgumentsJsonSchema):
@@ -122,14 +135,7 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
             hint="wrap it in a function with annotated parameters",
             place=Place(tool=tool),
         ) from error
-    try:
-        hints = typing.get_type_hints(target, include_extras=True)
-    except Exception as error:  # evaluating a string annotation may raise anything
-        raise SchemaError(
-            f"an annotation cannot be evaluated: {error}",
-            hint="import the names used in annotations at module level, outside TYPE_CHECKING",
-            place=Place(tool=tool),
-        ) from error
+    hints = _type_hints(target, tool)
     result = {}
     for index, (key, parameter) in enumerate(signature.parameters.items()):
         if index == 0 and key in ("self", "cls") and parameter.annotation is parameter.empty:
@@ -139,7 +145,7 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
                 place=Place(tool=tool, parameter=key),
             )
         if parameter.kind is parameter.VAR_KEYWORD and typing_extensions.get_origin(hints.get(key)) in _UNPACK:
-            result.update(_unpacked(typing_extensions.get_args(hints[key])[0]))
+            result.update(_unpacked(typing_extensions.get_args(hints[key])[0], tool))
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
@@ -158,9 +164,33 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
     return result
 
 
-def _unpacked(cls: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of ``**options: Unpack[cls]`` (PEP 692)."""
-    hints = typing_extensions.get_type_hints(cls, include_extras=True)
+def _type_hints(source: Any, tool: str) -> dict[str, Any]:
+    """Return the annotations of a function or class, evaluated."""
+    try:
+        return typing_extensions.get_type_hints(source, include_extras=True)
+    except Exception as error:  # evaluating a string annotation may raise anything
+        raise SchemaError(
+            f"an annotation cannot be evaluated: {error}",
+            hint="import the names used in annotations at module level, outside TYPE_CHECKING",
+            place=Place(tool=tool, parameter=annotated_with(source, getattr(error, "name", None))),
+        ) from error
+
+
+def annotated_with(source: Any, name: str | None) -> str | None:
+    """Return the parameter or field whose annotation, still a text, uses a name."""
+    if name is None:
+        return None
+    for part in getattr(source, "__mro__", (source,)):
+        for key, annotation in getattr(part, "__annotations__", {}).items():
+            text = getattr(annotation, "__forward_arg__", annotation)
+            if isinstance(text, str) and re.search(rf"\b{re.escape(name)}\b", text):
+                return str(key)
+    return None
+
+
+def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of ``**options: Unpack[cls]`` (PEP 692)."""
+    hints = _type_hints(cls, tool)
     result = {}
     for key, hint in hints.items():
         required = key in cls.__required_keys__

@@ -12,9 +12,9 @@ import typing_extensions
 
 
 def readable(annotation: Any) -> Any:
-    """The annotation with every ``typing.TypedDict`` in it replaced by its equal from ``typing_extensions``.
+    """Return the annotation with every ``typing.TypedDict`` in it replaced by its equal from ``typing_extensions``.
 
-    Keys, required keys and annotations stay as they are. On Python 3.12 and later nothing changes.
+    Keys, required keys, annotations and configuration stay as they are. On Python 3.12 and later nothing changes.
     """
     if sys.version_info >= (3, 12):
         return annotation
@@ -28,12 +28,12 @@ class _Rewriter:
         self.replaced: dict[Any, Any] = {}
 
     def rewrite(self, annotation: Any) -> Any:
-        if typing.is_typeddict(annotation):
+        if typing_extensions.is_typeddict(annotation):
             return self._typed_dict(annotation)
-        origin = typing.get_origin(annotation)
-        if origin is None or origin is typing.Literal:
+        origin = typing_extensions.get_origin(annotation)
+        if origin is None or origin is typing.Literal or origin is typing_extensions.Literal:
             return annotation
-        arguments = typing.get_args(annotation)
+        arguments = typing_extensions.get_args(annotation)
         if origin is typing.Annotated:
             rebuilt = (self.rewrite(arguments[0]), *arguments[1:])
             return operator.getitem(typing.cast(Any, typing.Annotated), rebuilt)
@@ -42,23 +42,47 @@ class _Rewriter:
             return annotation
         if origin is typing.Union or origin is getattr(types, "UnionType", None):
             return typing.Union[rewritten]
-        return origin[rewritten] if hasattr(origin, "__class_getitem__") else annotation
+        try:
+            return origin[rewritten if len(rewritten) > 1 else rewritten[0]]
+        except TypeError:  # what cannot be made anew stays, and Pydantic says what it thinks of it
+            return annotation
 
     def _typed_dict(self, cls: Any) -> Any:
-        if type(cls).__module__ != "typing":
-            return cls
         if cls in self.replaced:
             return self.replaced[cls]
-        hints = typing.get_type_hints(cls, include_extras=True)
+        self.replaced[cls] = cls
+        try:
+            hints = typing_extensions.get_type_hints(cls, include_extras=True)
+        except NameError:
+            return cls  # told with the name that is missing when the schema is made
+        if type(cls).__module__ != "typing" and not self._reaches_typing(cls, set()):
+            return cls
         fields: dict[str, Any] = {}
         make: Any = typing_extensions.TypedDict
         result = make(cls.__name__, fields)
         self.replaced[cls] = result
         for key, hint in hints.items():
-            hint = self.rewrite(hint)
-            result.__annotations__[key] = hint
+            result.__annotations__[key] = self.rewrite(hint)
         result.__required_keys__ = cls.__required_keys__
         result.__optional_keys__ = cls.__optional_keys__
-        result.__doc__ = cls.__doc__
-        result.__module__ = cls.__module__
+        for name in ("__doc__", "__module__", "__pydantic_config__"):
+            if hasattr(cls, name):
+                setattr(result, name, getattr(cls, name))
         return result
+
+    def _reaches_typing(self, annotation: Any, seen: set[Any]) -> bool:
+        """Return whether a ``typing.TypedDict`` is somewhere in an annotation."""
+        if typing_extensions.is_typeddict(annotation):
+            if type(annotation).__module__ == "typing":
+                return True
+            if annotation in seen:
+                return False
+            seen.add(annotation)
+            try:
+                hints = typing_extensions.get_type_hints(annotation, include_extras=True)
+            except NameError:
+                return False
+            return any(self._reaches_typing(hint, seen) for hint in hints.values())
+        if typing_extensions.get_origin(annotation) is None:
+            return False
+        return any(self._reaches_typing(part, seen) for part in typing_extensions.get_args(annotation))

@@ -275,7 +275,7 @@ def foreign(good: int, value: type(functools)) -> None:  # type: ignore[valid-ty
         (star, "values", "no name"),
         (double_star, "values", "no name"),
         (positional, "value", "positional-only"),
-        (unknown_name, None, "Nowhere"),
+        (unknown_name, "value", "Nowhere"),
         (no_schema, "value", "schema"),
         (foreign, "value", "schema"),
         (Counter.add, "self", "unbound"),
