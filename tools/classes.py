@@ -111,7 +111,9 @@ def _of_pydantic(cls: type[Any], error: PydanticUserError) -> SchemaError:
         reason = f"an annotation cannot be evaluated: {missing}"
         hint = "import the names used in annotations at module level, outside TYPE_CHECKING"
         return _not_a_tool(name, reason, hint, annotated_with(cls, missing.name))
-    culprit = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
+    # First as if every class were a type that Pydantic knows; then as it is, for unions with one that it does not know.
+    checks = [(field, hint, lenient) for lenient in (True, False) for field, hint in hints.items()]
+    culprit = next((field for field, hint, lenient in checks if not _has_schema(hint, lenient)), None)
     if "typing_extensions.TypedDict" in reason:
         return _not_a_tool(name, reason, "import TypedDict from typing_extensions")
     return _not_a_tool(name, reason, "give the field a JSON-like type", culprit)
@@ -127,13 +129,13 @@ def _is_pydantic_v1(cls: type[Any]) -> bool:
     return any(base.__module__ == "pydantic.v1.main" for base in cls.__mro__)
 
 
-def _has_schema(annotation: Any) -> bool:
+def _has_schema(annotation: Any, lenient: bool) -> bool:
     while typing_extensions.get_origin(annotation) in _QUALIFIERS:
         (annotation,) = typing_extensions.get_args(annotation)
     # In a list, since an adapter takes no configuration for what has its own.
     container: Any = list
     try:
-        TypeAdapter(container[readable(annotation)], config={"arbitrary_types_allowed": True}).json_schema()
+        TypeAdapter(container[readable(annotation)], config={"arbitrary_types_allowed": lenient}).json_schema()
     except PydanticUserError:
         return False
     return True

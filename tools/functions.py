@@ -177,13 +177,14 @@ def _type_hints(source: Any, tool: str) -> dict[str, Any]:
 
 
 def annotated_with(source: Any, name: str | None) -> str | None:
-    """Return the parameter or field whose annotation, still a text, uses a name."""
+    """Return the parameter or field whose annotation uses a name."""
     if name is None:
         return None
     for part in getattr(source, "__mro__", (source,)):
         for key, annotation in getattr(part, "__annotations__", {}).items():
-            text = getattr(annotation, "__forward_arg__", annotation)
-            if isinstance(text, str) and re.search(rf"\b{re.escape(name)}\b", text):
+            # Not evaluated yet, or only from the outside: NotRequired[ForwardRef('Name')].
+            text = annotation if isinstance(annotation, str) else repr(annotation)
+            if re.search(rf"\b{re.escape(name)}\b", text):
                 return str(key)
     return None
 

@@ -58,7 +58,7 @@ class Unresolved(typing_extensions.TypedDict):
     """With a name that exists for type checkers only."""
 
     ok: int
-    amount: "OnlyForTypes"
+    amount: typing_extensions.NotRequired["OnlyForTypes"]
 
 
 @dataclasses.dataclass
