@@ -51,7 +51,8 @@ class Planner:
 
         Args:
             params: what was asked for.
-            tool_format: the wire format of calls, as the tool set names it.
+            tool_format: the wire format of calls, as the tool set names it; None if the text of the model is read
+                elsewhere.
 
         Raises:
             ModelError: two things that were asked for exclude each other.
@@ -67,8 +68,12 @@ class Planner:
             raise _excluded("grammar", "json_mode" if mode is not None else "response_schema")
         if mode is not None and params.response_schema is not None:
             raise _excluded("json_mode", "response_schema")
-        if tools is not None and tools.names and params.tool_choice != "none":
-            return self._with_tools(params, tools, tool_format)
+        if tools is not None and tools.names:
+            if params.tool_choice != "none":
+                return self._with_tools(params, tools, tool_format)
+            if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
+                # Text, as the model writes it beside calls: what begins a call may not stand in it.
+                return self._with_tools(params, tools, tool_format)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
                 f"tool_choice is {params.tool_choice!r}, and there are no tools",

@@ -379,7 +379,7 @@ class RemoteModel(Model):
         return found[-1:] if task.free else found
 
     def _reader(self, task: Task, held: bool) -> Turn:
-        tools = task.tools
+        tools = task.tools or task.forbidden
         if tools is None:
             return Turn(task, None, held=held)
         wire = tools.wire_format(task.params.tool_format, "", ())

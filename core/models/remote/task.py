@@ -45,6 +45,7 @@ class Task:
     Attributes:
         params: as they were given.
         tools: that may be called; None if there are none, or none is allowed.
+        forbidden: the tools that the model knows and may not call now (``tool_choice="none"``), where it writes text.
         schema: of a text answer; None if it is free.
         grammar: of a text answer; None if it is free.
         repair: mend what can be mended.
@@ -59,6 +60,7 @@ class Task:
     repair: bool = True
     free: bool = False
     convert: Callable[[Any], Sequence[str]] | None = None
+    forbidden: ToolInterface | None = None
     _validator: list[Validator] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -94,7 +96,9 @@ class Task:
         if given and plain.tool_choice != "none" and schema is not None:
             planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=schema, strict=False)), None)
         allowed = tools if given and params.tool_choice != "none" else None
-        return cls(params, allowed, schema, grammar, repair, free, convert)
+        is_text = schema is None and grammar is None and mode is None
+        forbidden = tools if given and allowed is None and is_text else None
+        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden)
 
     @property
     def is_json(self) -> bool:
@@ -166,7 +170,7 @@ class Turn:
 
     Args:
         task: what was asked for.
-        parser: reads calls that come as text; None if there are no tools.
+        parser: reads calls that come as text; None if there are no tools, or if text must be JSON.
         held: nothing is certain before the end.
     """
 
@@ -218,7 +222,8 @@ class Turn:
         """
         task, tools = self._task, self._task.tools
         text = "".join(self._text)
-        if tools is None and answer.calls:
+        calls_in_text = bool(self._calls or self._written or self._broken is not None)
+        if tools is None and (answer.calls or calls_in_text):
             return Verdict(wrong=("no tool may be called now; answer in text",))
         if answer.refusal and not text and not answer.calls:
             if task.held:

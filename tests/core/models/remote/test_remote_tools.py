@@ -154,6 +154,23 @@ def test_no_calls_where_none_is_allowed(serve: Any, complete: Any) -> None:
     assert (answer.text, answer.tool_calls) == ("All right.", ())
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_no_calls_in_text_where_none_is_allowed(serve: Any, live: bool) -> None:
+    """Nor one that the model writes into its text, as its history shows calls: it is told, and asked again."""
+    written = 'Well. <tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
+    server = serve(written, "All right.")
+    if live:
+        events = server.model().stream("Go", tools=TOOLS, tool_choice="none")
+        text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    else:
+        text = server.model().generate("Go", tools=TOOLS, tool_choice="none").text
+    assert "All right." in text and "tool_call" not in text
+    assert "tools" not in server.asked[0] and "no tool may be called" in server.asked[1]["messages"][-1]["content"]
+    # What is JSON, or has a form of its own, may hold any text.
+    answer = serve(json.dumps(written)).model().generate("Go", tools=TOOLS, tool_choice="none", response_schema=True)
+    assert json.loads(answer.text) == written
+
+
 def test_cut_calls_are_no_calls(serve: Any, complete: Any) -> None:
     """A call that the token budget cut is named as cut, has no arguments, and cannot run; whole ones before it stay."""
     reply = complete(None, ("lamp", {"on": True}), ("weather", '{"city": "Os'), finish="length")

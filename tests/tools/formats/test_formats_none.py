@@ -1,0 +1,41 @@
+"""``tool_choice="none"``: text in the model's own format, in which no call can begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Message, TextDelta, ToolCall
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import format_names, get_format
+
+CALL = ToolCall("aaaaaaaaa", "look", {"at": "it"})
+TOOLS = ToolSet.from_any(
+    [{"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}}]
+)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_no_call_is_a_text(name: str) -> None:
+    """What a parser would read as a call is no text of the format, alone or after words."""
+    grammar, wire = TOOLS.grammar(name, tool_choice="none"), get_format(name)
+    for text in (wire.render("", [CALL]), f"Sure. {wire.render_calls([CALL])}"):
+        if TOOLS.parse(text, name).tool_calls:
+            assert not grammar.matches(text)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_tokens": 30}, {"thinking": True}, {"tool_format": "hermes"}])
+def test_a_model_that_wants_to_call_writes_text(options: dict[str, Any]) -> None:
+    """A model that would write a call writes a text without one; the stream and the whole result agree."""
+    reply = Message("assistant", "Let me look.", tool_calls=(CALL,))
+    script = "<think>\nHm.\n</think>\n\n" if "thinking" in options else ""
+    for text in ("Let me look.", ""):
+        wants = script + get_format("hermes").render(text, [CALL])
+        model = ScriptedModel([wants, wants])
+        answer = model.generate("Look!", tools=TOOLS, tool_choice="none", **options)
+        assert answer.tool_calls == () and answer.text and "<tool_call>" not in answer.text
+        events = list(model.stream("Look!", tools=TOOLS, tool_choice="none", **options))
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
+    assert ScriptedModel([reply]).generate("Look!", tools=TOOLS).tool_calls
