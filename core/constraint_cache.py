@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
@@ -13,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 from .automaton.program import SHARED
 from .errors import GrammarError
 from .grammar import Grammar
+from .logs import logger_of
 
 if TYPE_CHECKING:
     from .automaton.constraint import Constraint
     from .language.nodes import Nodes
     from .vocabulary import Vocabulary
+
+_LOG = logger_of("grammars")
+
+#: From how many seconds on a compilation is logged as slow.
+SLOW = 1.0
 
 #: How many bytes a cache may take, unless told otherwise.
 MAX_BYTES = 256 * 2**20
@@ -161,8 +168,11 @@ class ConstraintCache:
             made = under_way.result()
             if made is not None:
                 return made
+        started = time.monotonic()
         try:
             constraint = make()
+            if (seconds := time.monotonic() - started) > SLOW:
+                _LOG.warning("a grammar took %.1f s to compile", seconds)
         except BaseException as error:
             with self._lock:
                 del self._making[key]

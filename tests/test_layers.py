@@ -19,6 +19,7 @@ RANKS = {
     "core.arrays": 0,
     "core.cython_standin": 0,
     "core.errors": 0,
+    "core.logs": 0,
     "core.hashing": 0,
     "core.messages": 0,
     "core.events": 1,

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
 from ..core.events import CallEnd, Event, ReasoningDelta, TextDelta
 from ..core.grammar import Grammar
+from ..core.logs import logger_of
 from ..core.messages import Message, ToolCall
 from ..core.params import OutputParser, Whitespace, require_word
 from .calling import ToolResult, arun, as_call, failure, prepare, run
@@ -32,6 +33,8 @@ from .mending import mended
 from .signatures import tools_from_any
 from .tool import Tool
 from .typescript import tools_from_typescript
+
+_LOG = logger_of("tools")
 
 MAX_CALLS = 16
 CHOICES = ("auto", "required", "none")
@@ -477,7 +480,10 @@ class ToolSet:
     def _mended(self, call: ToolCall) -> ToolCall:
         """The call, mended if it is valid then."""
         found = self._checked(mended(call, self.names, kinds_of_arguments(tuple(self))))
-        return call if found.error is not None else found
+        if found.error is not None:
+            return call
+        _LOG.info("a call of the tool %r was repaired", found.name)
+        return found
 
     def _checker(self, name: str) -> ArgumentChecker:
         with self._lock:

@@ -17,6 +17,7 @@ from ..decoding.loop import DEFAULT_BUDGET
 from ..errors import CancelledError, InvalidArgumentsError, ModelError
 from ..events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
 from ..grammar import Grammar
+from ..logs import logger_of
 from ..messages import Message
 from ..params import GenerateParams, JsonMode, ToolInterface
 from .drive import Released, Turn, alone, together
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
 MAX_RETRIES = 2
+
+_LOG = logger_of("models")
 
 _NEWLINES = Grammar.from_regex(r"\n{0,2}")
 
@@ -377,6 +380,14 @@ class Model:
         generation = output.generation(finish)
         if plan.check is not None and finish.reason != "cancelled":
             check_text(generation.text, plan.check)
+        forced = len(generation.cut) + sum(len(call.cut) for call in generation.tool_calls)
+        if forced:
+            _LOG.warning(
+                "the token budget closed an answer of %s after %d tokens; values cut: %d",
+                self.name,
+                finish.usage.completion_tokens,
+                forced,
+            )
         result.append(generation)
         yield finish
 
@@ -425,7 +436,8 @@ class Model:
             params = replace(params, json_mode=replace(mode, schema=None, grammar=plan.grammar))
         usage = Usage()
         wrong: list[str] = []
-        for _ in range(MAX_RETRIES + 1 if mode.repair else 1):
+        tries = MAX_RETRIES + 1 if mode.repair else 1
+        for number in range(1, tries + 1):
             generation = yield from self._silent(messages, params)
             usage = summed(usage, generation.usage)
             value, wrong = judge(generation, mode, rules)
@@ -435,6 +447,8 @@ class Model:
                 text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
                 message = replace(generation.message, content=text)
                 return value, replace(generation, message=message, finish_reason="stop", usage=usage)
+            _LOG.info("answer %d of at most %d of %s is not valid; problems: %d", number, tries, self.name, len(wrong))
+            _LOG.debug("problems of answer %d: %s", number, wrong)
             again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."
             messages = (*messages, generation.message, Message("user", again))
         raise InvalidArgumentsError(

@@ -18,6 +18,7 @@ from ...errors import (
     ToolCallError,
 )
 from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
+from ...logs import logger_of
 from ...messages import ImagePart, Message, TextPart
 from ...params import GenerateParams, ToolInterface
 from ..json_answers import converted, summed
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     import httpx
 
     from ...vocabulary import Vocabulary
+
+_LOG = logger_of("remote")
 
 #: Seconds of silence after which a request has failed, unless given.
 DEFAULT_TIMEOUT = 120.0
@@ -335,15 +338,26 @@ class RemoteModel(Model):
                     reason = "length"
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
+                if cut:
+                    _LOG.warning("the server cut a call of %s at its token budget", self._name)
                 finish = RemoteFinish(reason, usage, form=form.name, left_out=form.left_out, attempts=attempt)
                 yield finish
                 yield told.generation(finish, answer.text)
                 return
             if verdict.cut:
                 received = self._transport.shown(answer.text or answer.reasoning)
+                _LOG.warning("the server cut an answer of %s at its token budget", self._name)
                 raise BudgetError(
                     f"the token budget ended inside the answer; received: {received}", hint="raise max_tokens"
                 )
+            _LOG.info(
+                "answer %d of at most %d of %s is not valid; problems: %d",
+                attempt,
+                retries + 1,
+                self._name,
+                len(verdict.wrong),
+            )
+            _LOG.debug("problems of answer %d: %s", attempt, [self._transport.shown(each) for each in verdict.wrong])
             asked += what_is_wrong(answer, verdict)
         raise self._invalid(answer, verdict, attempt, task)
 
@@ -353,6 +367,7 @@ class RemoteModel(Model):
         """One answer: the events of it that are certain at once, then the form that was used, and the verdict."""
         descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown))
         for form in descent:
+            _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             turn, reasoning = self._reader(task, held), Reasoning(*(task.params.thinking_markers or ()))
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
@@ -363,11 +378,20 @@ class RemoteModel(Model):
                             yield event
             except RefusedError as refusal:
                 descent.refuse(refusal)
+                _LOG.info("the server of %s refused the form %r (%d)", self._name, form.name, refusal.status)
+                _LOG.debug("it said: %s", self._transport.shown(refusal.reason))
                 continue
             for event in (*_certain(*reasoning.close(), turn), *turn.close()):
                 yield event
             self._whole(answer)
             descent.take(form)
+            if descent.refusals:
+                _LOG.warning(
+                    "the server of %s takes the form %r only, with %d keywords left out; all is checked here",
+                    self._name,
+                    form.name,
+                    len(form.left_out),
+                )
             yield form, turn.verdict(answer, answer.used_up(self._told_window))
             return
         raise descent.refusals[0].error  # the last form is always tried

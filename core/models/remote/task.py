@@ -10,12 +10,15 @@ from ...errors import ModelError, ParseError
 from ...events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...grammar import Grammar
 from ...language.jsontext import read_json
+from ...logs import logger_of
 from ...messages import ToolCall
 from ...params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...repair import ends_early, extract_json, may_go_on
 from ...validation import Validator
 from ..planner import Planner, schema_of
 from .wire import Answer, RawCall, json_text, new_call_id
+
+_LOG = logger_of("remote")
 
 #: Why a call is not one, where the server stopped inside of it.
 CUT = "malformed call: the token budget ended inside its arguments"
@@ -144,7 +147,9 @@ class Task:
         except ValueError:
             if not mend:
                 raise
-        return extract_json(answer, repair=True)
+        value = extract_json(answer, repair=True)
+        _LOG.info("a JSON answer was repaired, or taken out of other text")
+        return value
 
     def _spelled(self, value: Any) -> str:
         """Return a value in the spelling that was asked for: the first that the grammar takes, if there is one."""

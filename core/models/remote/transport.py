@@ -29,9 +29,12 @@ from ...errors import (
     ServerFailureError,
     ServerTimeoutError,
 )
+from ...logs import logger_of
 
 if TYPE_CHECKING:
     import httpx
+
+_LOG = logger_of("remote")
 
 #: The most that is read of one answer, in bytes.
 MAX_BODY = 32 * 1024 * 1024
@@ -221,6 +224,7 @@ class Transport:
             if not is_busy or sent == self._most_resent or pause > MAX_WAIT:
                 raise self._failure(response, said, sent, pause)
             sent += 1
+            _LOG.info("the server is busy (%d); asking again in %.1f s", response.status_code, pause)
             await asyncio.sleep(pause)
 
     def _url(self, path: str) -> str:
