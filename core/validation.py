@@ -1,16 +1,22 @@
 """Validation of decoded values, in one place: the ``jsonschema`` library, dialect by ``$schema``, nothing fetched.
 
-Patterns are read as ECMA-262, as JSON Schema says and as the grammars do: ``jsonschema`` alone would give them to
-Python's ``re``, which lacks ``\\p{L}``, takes every script's digits for ``\\d``, and lets ``$`` stand before a
-line break.
+What that library would be slow or wrong at is replaced: patterns are read as ECMA-262, as JSON Schema says and as the
+grammars do (``jsonschema`` alone would give them to Python's ``re``, which lacks ``\\p{L}``, takes every script's
+digits for ``\\d``, lets ``$`` stand before a line break, and backtracks), and ``enum`` and ``uniqueItems`` compare
+values by hashing. What takes long all the same is ended by a time limit.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import jsonschema
@@ -19,11 +25,24 @@ import referencing.exceptions
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
-from .errors import InvalidSchemaError, PatternError
+from .errors import InvalidSchemaError, LimitError, PatternError, Place
 from .grammar import Grammar
 from .language.regex import regex_term
 from .language.terms import Terms
 from .schema.numbers import NumberRange, exact
+from .schema.values import canonical
+
+#: How many seconds the validation of one value may take, and the match of a pattern that is not regular.
+MAX_SECONDS, PATTERN_SECONDS = 10, 2
+
+#: Integers of more bits are not read from JSON (Python's limit is 4,300 digits).
+MAX_INTEGER_BITS = 14_000
+
+#: How many values of an ``enum`` a message names.
+_NAMED_VALUES = 20
+
+#: What a child process runs for a pattern that is not regular.
+_SEARCH = "import json, re, sys; sys.exit(0 if re.search(*json.load(sys.stdin)) else 3)"
 
 
 class Validator:
@@ -50,18 +69,31 @@ class Validator:
             "patternProperties": self._pattern_properties,
             "additionalProperties": self._additional_properties,
             "multipleOf": _multiple_of,
+            "enum": self._enum,
+            "uniqueItems": _unique_items,
         }
         if formats:
             ours["format"] = self._format
-        kind = jsonschema.validators.extend(kind, {name: ours[name] for name in ours if name in kind.VALIDATORS})
+        keywords = {name: self._timed(name, ours.get(name, each)) for name, each in kind.VALIDATORS.items()}
+        kind = jsonschema.validators.extend(kind, keywords)
         self._validator = kind(schema, registry=referencing.Registry())
+        self._time = threading.local()
+        self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
 
     def problems(self, value: Any) -> Iterator[tuple[str, str]]:
         """What is wrong with a value: JSON pointers into it, each with a sentence; nothing when it is valid.
 
+        A value that JSON lacks (NaN, an infinity, a set, a tuple, a name that is no string) is never valid.
+
         Raises:
             InvalidSchemaError: the schema is malformed, or refers to what it does not hold.
+            LimitError: it takes more than `MAX_SECONDS`.
         """
+        alien = _not_json(value)
+        if alien is not None:
+            yield alien
+            return
+        self._time.end = time.monotonic() + MAX_SECONDS
         try:
             found = sorted(self._validator.iter_errors(value), key=lambda each: list(map(str, each.absolute_path)))
         except (
@@ -73,20 +105,45 @@ class Validator:
         ) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidSchemaError(f"the schema cannot be used for validation: {reason}") from error
+        except RecursionError:
+            yield "", "it is nested too deeply to be checked"
+            return
         for each in found:
-            pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in each.absolute_path)
-            yield pointer, each.message
+            yield _pointer(each.absolute_path), each.message
 
     def violations(self, value: Any) -> Iterator[str]:
         """What is wrong with a value, one sentence each; see `problems`."""
         for pointer, message in self.problems(value):
             yield f"at {pointer or '(root)'}: {message}"
 
-    # -- keywords with patterns, as jsonschema calls them ---------------------------------------------------------
+    def _timed(self, name: str, check: Callable[..., Any]) -> Callable[..., Any]:
+        """A keyword of jsonschema, under the time limit."""
+
+        def timed(validator: Any, wanted: Any, instance: Any, schema: Any) -> Any:
+            if time.monotonic() > self._time.end:
+                raise LimitError(
+                    f"the validation of a value takes more than {MAX_SECONDS} seconds",
+                    hint="simplify nested oneOf, anyOf and $ref of the schema, or send less",
+                    place=Place(keyword=name),
+                )
+            return check(validator, wanted, instance, schema)
+
+        return timed
+
+    # -- keywords, as jsonschema calls them ---------------------------------------------------------
 
     def _pattern(self, validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if validator.is_type(instance, "string") and not self._patterns.found(pattern, instance):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+    def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        known = self._enums.get(id(values))
+        if known is None:
+            known = self._enums[id(values)] = values, frozenset(map(canonical, values))  # kept, so the id stays its own
+        if canonical(instance) not in known[1]:
+            more = len(values) - _NAMED_VALUES
+            named = repr(values) if more <= 0 else f"{values[:_NAMED_VALUES]!r} and {more:,} more"
+            yield ValidationError(f"{instance!r} is not one of {named}")
 
     def _format(self, validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if not validator.is_type(instance, "string") or not isinstance(name, str):
@@ -129,27 +186,106 @@ def _multiple_of(validator: Any, step: Any, instance: Any, schema: Any) -> Itera
         yield ValidationError(f"{instance!r} is not a multiple of {step!r}")
 
 
+def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Compare by hashing what is the same for equal values."""
+    if not wanted or not validator.is_type(instance, "array"):
+        return
+    places: dict[str, int] = {}
+    for index, item in enumerate(instance):
+        first = places.setdefault(canonical(item), index)
+        if first != index:
+            yield ValidationError(f"the items must differ, and those at {first} and {index} are equal")
+            return
+
+
+def _not_json(value: Any) -> tuple[str, str] | None:
+    """The place of the first part of a value that JSON lacks, as a pointer, and what is wrong with it."""
+    stack: list[tuple[Any, Any]] = [(value, None)]  # each with the way to it: a linked list
+    while stack:
+        part, path = stack.pop()
+        problem = None
+        if part is None or isinstance(part, (str, bool)):
+            continue
+        if isinstance(part, dict):
+            for name, each in part.items():
+                if not isinstance(name, str):
+                    problem = f"the name {name!r} is not a string"
+                    break
+                stack.append((each, (path, name)))
+        elif isinstance(part, list):
+            stack += [(each, (path, index)) for index, each in enumerate(part)]
+        elif isinstance(part, float):
+            problem = None if math.isfinite(part) else f"{part} is not a JSON number"
+        elif isinstance(part, int):
+            problem = None if part.bit_length() <= MAX_INTEGER_BITS else "an integer has too many digits"
+        else:
+            problem = f"a value of type {type(part).__name__} is not JSON"
+        if problem is not None:
+            steps: list[Any] = []
+            while path is not None:
+                path, step = path
+                steps.append(step)
+            return _pointer(reversed(steps)), problem
+    return None
+
+
+def _pointer(steps: Iterable[Any]) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
 class _Patterns:
     """The languages of patterns, by pattern."""
 
     def __init__(self) -> None:
         self._terms = Terms()
-        self._known: dict[str, int | re.Pattern[str]] = {}
+        self._known: dict[str, int | None] = {}
         self._lock = threading.Lock()
 
     def found(self, pattern: str, text: str) -> bool:
-        """Whether some part of ``text`` matches."""
+        """Whether some part of ``text`` matches.
+
+        Raises:
+            re.error: the pattern is malformed.
+            LimitError: a pattern that is not regular takes too long.
+        """
         with self._lock:
-            known = self._known.get(pattern)
-            if known is None:
+            if pattern not in self._known:
                 try:
-                    known = regex_term(self._terms, pattern, whole=False)
+                    self._known[pattern] = regex_term(self._terms, pattern, whole=False)
                 except PatternError:
-                    known = re.compile(pattern)  # not regular: no grammar enforces it, and Python's reading must do
-                self._known[pattern] = known
-            if isinstance(known, int):
+                    re.compile(pattern)  # it may be that no grammar enforces it
+                    self._known[pattern] = None
+            known = self._known[pattern]
+            if known is not None:
                 return self._terms.matches(known, text)
-        return known.search(text) is not None
+        return _searched(pattern, text)
+
+
+@lru_cache(maxsize=1_024)
+def _searched(pattern: str, text: str) -> bool:
+    """Whether some part of a text matches a pattern as Python's ``re`` reads it.
+
+    Its matcher backtracks, and nothing but the end of its process ends it.
+    """
+    command = [sys.executable, "-I", "-S", "-c", _SEARCH]
+    try:
+        if getattr(sys, "frozen", False) or not sys.executable:
+            raise OSError("there is no Python interpreter to run it in")
+        result = subprocess.run(
+            command, input=json.dumps([pattern, text]).encode(), timeout=PATTERN_SECONDS, capture_output=True
+        )
+        if result.returncode not in (0, 3):
+            raise OSError(f"a process ended with {result.returncode}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        late = isinstance(error, subprocess.TimeoutExpired)
+        reason = f"takes more than {PATTERN_SECONDS} seconds" if late else f"cannot be searched for: {error}"
+        raise LimitError(
+            f"the pattern {pattern!r} {reason}",
+            hint="leave out back-references, and look-arounds inside of repetitions",
+            place=Place(keyword="pattern"),
+        ) from None
+    return result.returncode == 0
 
 
 def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:

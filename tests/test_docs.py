@@ -189,6 +189,8 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.models.remote.model", "DEFAULT_WINDOW"),
         ("core.models.remote.transport", "MAX_BODY"),
         ("core.disk_cache", "MAX_FILES"),
+        ("core.validation", "MAX_SECONDS"),
+        ("core.validation", "PATTERN_SECONDS"),
         ("core.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.parts", "MAX_PARTS"),

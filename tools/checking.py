@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import InvalidArgumentsError, Place
+from ..core.errors import InvalidArgumentsError, LimitError, Place
 from ..core.validation import Validator
 from .closing import close_objects
 from .tool import Tool
@@ -28,13 +28,13 @@ class ArgumentChecker:
         """Return if the arguments are valid.
 
         Raises:
-            InvalidArgumentsError: says what is wrong, and where in the arguments.
+            InvalidArgumentsError: says what is wrong, and where in the arguments; also where the check takes too long.
             InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
         try:
             problem = next(self._validator.problems(dict(arguments)), None)
-        except RecursionError:
-            problem = "", "they are nested too deeply"
+        except LimitError as error:  # what cannot be checked is not run
+            problem = "", error.message
         if problem is not None:
             pointer, message = problem
             raise InvalidArgumentsError(

@@ -1,0 +1,122 @@
+"""Validation gives the verdicts of ``jsonschema``, in bounded time, and of nothing that JSON lacks."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+
+from toolgrammar.core import LimitError
+from toolgrammar.core import validation as module
+from toolgrammar.core.validation import Validator, is_valid
+
+SCALARS: list[Any] = [0, 1, 1.0, True, False, None, "a", "1", "", 0.5, -0.0, 10**20, 1e20]
+
+
+def value(draw: random.Random, depth: int = 3) -> Any:
+    """A small value, of few parts, so that equal ones are met."""
+    kind = draw.randrange(6 if depth else 4)
+    if kind < 4:
+        return draw.choice(SCALARS)
+    if kind == 4:
+        return [value(draw, depth - 1) for _ in range(draw.randrange(4))]
+    return {name: value(draw, depth - 1) for name in draw.sample("abc", draw.randrange(3))}
+
+
+def schema(draw: random.Random) -> dict[str, Any]:
+    """A schema with the keywords that are compared otherwise here, in each other's way."""
+    found: dict[str, Any] = {}
+    if draw.random() < 0.5:
+        found["enum"] = [value(draw) for _ in range(draw.randrange(1, 12))]
+    if draw.random() < 0.4:
+        found["uniqueItems"] = draw.random() < 0.9
+    if draw.random() < 0.3:
+        found["items"] = schema(draw)
+    if draw.random() < 0.2:
+        found[draw.choice(["anyOf", "oneOf", "allOf"])] = [schema(draw) for _ in range(2)]
+    if draw.random() < 0.2:
+        found["const"] = value(draw)
+    return found
+
+
+def test_verdicts_are_those_of_jsonschema() -> None:
+    """Random values against random schemas, equal values in other spellings among them."""
+    draw = random.Random(7)
+    verdicts = [0, 0]
+    for _ in range(500):
+        document = schema(draw)
+        ours, theirs = Validator(document), jsonschema.Draft202012Validator(document)
+        for _ in range(20):
+            one = value(draw)
+            expected = theirs.is_valid(one)
+            assert (next(ours.problems(one), None) is None) == expected, (document, one)
+            verdicts[expected] += 1
+    assert min(verdicts) > 2_000
+
+
+@pytest.mark.parametrize(
+    ("document", "one", "sound"),
+    [
+        ({"uniqueItems": True}, [{"a": index, "b": [index]} for index in range(20_000)], True),
+        ({"uniqueItems": True}, [*({"a": index} for index in range(20_000)), {"a": 7.0}], False),
+        ({"items": {"enum": [f"v{index}" for index in range(5_000)]}}, [f"v{4_999}"] * 5_000, True),
+        ({"items": {"enum": [[index] for index in range(5_000)]}}, ["x"] * 5_000, False),
+        ({"pattern": "^(a|a)*(a*)*b$"}, "a" * 50_000, False),
+        ({"pattern": "^((?=a)a+)+b$"}, "a" * 3_000, False),
+    ],
+    ids=["different", "equal", "listed", "not listed", "repetitions", "look-ahead"],
+)
+@pytest.mark.timeout(60)
+def test_what_is_decided_without_searching(document: Any, one: Any, sound: bool) -> None:
+    """Large values take time in proportion to their size; a quadratic or backtracking check takes minutes."""
+    assert is_valid(one, document) is sound
+
+
+@pytest.mark.timeout(60)
+def test_a_pattern_that_is_not_regular_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A back-reference is judged as Python does, and given up by name when that takes too long."""
+    assert is_valid("abab", {"pattern": r"^(\w+)\1$"}) and not is_valid("abac", {"pattern": r"^(\w+)\1$"})
+    monkeypatch.setattr(module, "PATTERN_SECONDS", 0.5)
+    with pytest.raises(LimitError, match="takes more than") as caught:
+        is_valid("a" * 60, {"pattern": r"^(a+)+\1b$"})
+    assert caught.value.place.keyword == "pattern" and "back-references" in caught.value.hint
+
+
+@pytest.mark.timeout(60)
+def test_alternatives_in_alternatives_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ways to read each level of a deep value: an error of ours ends the doubling."""
+    monkeypatch.setattr(module, "MAX_SECONDS", 0.2)
+    one: Any = 1
+    for _ in range(60):
+        one = [one]
+    arrays = {"type": "array", "items": {"$ref": "#"}}
+    with pytest.raises(LimitError, match="the validation of a value takes more than"):
+        is_valid(one, {"oneOf": [{"type": "integer"}, arrays, {**arrays, "minItems": 5}]})
+
+
+def test_nothing_but_json_is_valid() -> None:
+    """A value that no JSON text spells is refused with its place, whatever the schema says."""
+    aliens: list[Any] = [float("nan"), float("inf"), -float("inf"), {1}, object(), b"x", (1,), {1: 2}, 1j, 10**5_000]
+    for alien in aliens:
+        for document in (True, {}, {"type": "object"}, {"const": {"a": [0, alien]}}):
+            ((pointer, _),) = Validator(document).problems({"a": [0, alien]})
+            assert pointer == "/a/1", alien
+    assert is_valid(json.loads("[1, 1.5, true, null, {}]"), True)
+
+
+def test_deep_values_are_an_answer() -> None:
+    """No recursion error leaves the validator."""
+    one: list[Any] = []
+    for _ in range(20_000):
+        one = [one]
+    (problem,) = Validator({"items": {"$ref": "#"}}).problems(one)
+    assert "too deeply" in problem[1]
+
+
+def test_long_lists_are_not_read_out() -> None:
+    """A message names some of many values."""
+    ((_, message),) = Validator({"enum": list(range(5_000))}).problems("x")
+    assert len(message) < 300 and "4,980 more" in message
