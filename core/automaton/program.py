@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
 
+from ..errors import LimitError
 from ..language.kinds import (
     CONTROL,
     COUNTED,
@@ -42,6 +43,9 @@ STORE_BYTES = 140_000
 
 #: For how many states a store remembers the shortest completion.
 MAX_PLANS = 4_096
+
+#: The longest completion that is written out, in bytes.
+MAX_TEXT = 2**22
 
 #: In how many ways a DYNAMIC place is approached.
 MAX_WAYS = 100_000
@@ -237,7 +241,11 @@ class Store:
     def completion_length(self, state: int, before: Written) -> int:
         """The length of `shortest_completion`, where a control token counts as one byte: in most states quicker."""
         plan = self._plan(state)
-        return plan.length if plan.is_certain else sum(map(_length, self.shortest_completion(state, before)))
+        return (
+            plan.length
+            if plan.is_certain or plan.length > MAX_TEXT
+            else sum(map(_length, self.shortest_completion(state, before)))
+        )
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """A short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
@@ -248,8 +256,16 @@ class Store:
 
         Returns:
             Runs of bytes, and the names of the control tokens between them (each counts as one byte).
+
+        Raises:
+            LimitError: it has more than `MAX_TEXT` bytes.
         """
         plan = self._plan(state)
+        if plan.length > MAX_TEXT:
+            raise LimitError(
+                f"the shortest text that ends here has at least {plan.length:,} bytes",
+                hint="ask for fewer members and items: lower required, minItems and minProperties",
+            )
         if plan.is_certain:
             return joined(plan.pieces())
         before = Written(before.text())

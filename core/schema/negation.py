@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LimitError, Place
 from .assertions import bounds_of, types_of, unsupported
 from .conjunction import (
     TRUE,
@@ -35,6 +36,9 @@ from .resolve import Located
 
 if TYPE_CHECKING:
     from .normalise import Normaliser
+
+#: How many arrays and objects of one ``enum`` a value may have to differ from.
+MAX_DIFFERENT = 500
 
 
 def negation(norm: Normaliser, located: Located) -> Formula:
@@ -63,12 +67,20 @@ def _not_type(norm: Normaliser, located: Located) -> Iterator[Formula]:
 
 
 def _not_values(norm: Normaliser, located: Located) -> Iterator[Formula]:
-    values = norm.values(located)
-    yield All(tuple(_differs(norm, value) for value in values or ()))
+    values = norm.values(located) or ()
+    scalars = tuple(value for value in values if type_of(value) not in ("array", "object"))
+    others = [value for value in values if type_of(value) in ("array", "object")]
+    if len(others) > MAX_DIFFERENT:
+        raise LimitError(
+            f"{len(others):,} arrays and objects must not be written, and at most {MAX_DIFFERENT} can be excluded",
+            hint="leave out not (or oneOf), or list fewer values",
+            place=Place(pointer=located.pointer, keyword="enum"),
+        )
+    yield All((Conjunction(not_values=scalars), *(_differs(norm, value) for value in others)))
 
 
 def _differs(norm: Normaliser, value: Any) -> Formula:
-    """Every value but one."""
+    """Every value but an array or object."""
     kind = type_of(value)
     if kind == "array":
         other: list[Formula] = [fact(set(TYPES) - {"array"}), *_length_is_not("array", len(value))]
@@ -76,13 +88,11 @@ def _differs(norm: Normaliser, value: Any) -> Formula:
             found = Contains(negated(norm.constant(item)), index, index + 1)
             other.append(fact("array", arrays=Arrays(contains=(found,))))
         return Any_(tuple(other))
-    if kind == "object":
-        other = [fact(set(TYPES) - {"object"}), *_length_is_not("object", len(value))]
-        for name, item in value.items():
-            other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
-            other.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
-        return _either(other)
-    return Conjunction(not_values=(value,))
+    other = [fact(set(TYPES) - {"object"}), *_length_is_not("object", len(value))]
+    for name, item in value.items():
+        other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
+        other.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
+    return _either(other)
 
 
 def _not_bounds(norm: Normaliser, located: Located) -> Iterator[Formula]:

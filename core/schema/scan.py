@@ -67,6 +67,9 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 #: another name.
 MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
 
+#: How many arrays and objects an ``enum`` may list, where they may be written in several ways.
+MAX_LOOSE = 1_000
+
 _LEAST = {
     "minLength": MAX_LEAST_LENGTH,
     "minItems": MAX_LEAST_ITEMS,
@@ -130,6 +133,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
                 told.add((located.key, "malformed"))
             else:
                 yield from ((located, problem) for problem in _refused(located, options))
+                yield from ((located, problem) for problem in _too_loose(located, options))
         if (located.key, "malformed") in told:
             continue
         children: list[tuple[Located, bool]] = []
@@ -224,6 +228,18 @@ def _children(
             yield option, True
             if not positive or any(index in others for others in overlaps):
                 yield option, False
+
+
+def _too_loose(located: Located, options: SchemaOptions) -> Iterator[LimitError]:
+    """An ``enum`` of so many arrays and objects that their spellings cannot be told apart while they are written."""
+    values = located.schema.get("enum", ())
+    count = sum(isinstance(value, (dict, list, tuple)) for value in values)
+    if count > MAX_LOOSE and (options.property_order == "any" or options.whitespace == "flexible"):
+        yield LimitError(
+            f"enum lists {count:,} arrays and objects, at most {MAX_LOOSE:,} can be written in any order or spacing",
+            hint='list fewer, or write them as they are listed: property_order="schema", whitespace="single"',
+            place=Place(pointer=located.pointer, keyword="enum"),
+        )
 
 
 def _refused(located: Located, options: SchemaOptions) -> Iterator[SchemaError]:

@@ -18,7 +18,7 @@ from .formats import ENFORCED, REFUSED
 from .normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located, is_known
-from .scan import MAX_LEAST_PROPERTIES, is_json, pattern_problem
+from .scan import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, pattern_problem
 
 try:
     import cython
@@ -237,9 +237,12 @@ class _Pass:
                     if type(value) is not list:
                         return -1
                     self.entries += len(value)
+                compounds: cython.Py_ssize_t = 0
                 for each in value if what == VALUES else (value,):
-                    if type(each) not in _SCALARS and not is_json(each):
-                        return -1
+                    if type(each) not in _SCALARS:
+                        compounds += 1
+                        if compounds > MAX_LOOSE or not is_json(each):
+                            return -1
             elif what == MOST or what == LEAST:
                 if type(value) is not int or value < 0 or (what == LEAST and value > MAX_LEAST_PROPERTIES):
                     return -1

@@ -293,3 +293,58 @@ def test_malformed_keywords(keyword: str) -> None:
                 assert error.message and error.code
             else:
                 assert check(schema) == []
+
+
+def nested(levels: int, wrap: Callable[[Any], Any], inner: Any) -> Any:
+    """A schema inside of so many others."""
+    for _ in range(levels):
+        inner = wrap(inner)
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("schema", "least"),
+    [
+        (nested(10, lambda items: {"type": "array", "uniqueItems": True, "items": items}, {"type": "integer"}), 2),
+        (nested(50, lambda each: {"minProperties": 1, "maxProperties": 3, "additionalProperties": each}, {}), 1),
+        (nested(3_000, lambda each: {"type": "object", "additionalProperties": each}, {"type": "integer"}), 2),
+        ({"enum": [{"a": each, "b": [each]} for each in range(20_000)]}, 18),
+        ({"not": {"enum": [f"v{each}" for each in range(100_000)]}}, 1),
+    ],
+    ids=["uniqueItems", "minProperties", "additionalProperties", "enum", "not enum"],
+)
+@pytest.mark.timeout(60)
+def test_deep_and_wide_schemas_are_finished(schema: Any, least: int) -> None:
+    """What nests or lists a lot is bound, masked and finished."""
+    matcher = Grammar.from_json_schema(schema).bind(BYTES).matcher()
+    assert matcher.allowed_tokens() and matcher.shortest_length() == len(matcher.shortest_completion()) == least
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "keyword"),
+    [
+        ({"enum": [{"a": each} for each in range(20_000)]}, {"property_order": "any"}, "enum"),
+        ({"enum": [[each] for each in range(20_000)]}, {"whitespace": "flexible"}, "enum"),
+        ({"not": {"enum": [{"a": each} for each in range(20_000)]}}, {}, "enum"),
+    ],
+    ids=["any order", "any spacing", "denied"],
+)
+@pytest.mark.timeout(60)
+def test_lists_that_are_too_long_are_refused_by_name(schema: Any, options: Any, keyword: str) -> None:
+    """Thousands of objects that can be written in many ways are an error with a place and a way out."""
+    with pytest.raises(LimitError, match="20,000 arrays and objects") as caught:
+        Grammar.from_json_schema(schema, **options).bind(BYTES)
+    assert caught.value.place.keyword == keyword and caught.value.hint
+
+
+@pytest.mark.timeout(60)
+def test_members_that_need_members() -> None:
+    """Ten levels of 25 required members each: the length of the shortest text is known, and it is not written out."""
+    levels: dict[str, Any] = {"d10": {"type": "integer"}}
+    for level in range(10):
+        members = {f"p{index}": {"$ref": f"#/$defs/d{level + 1}"} for index in range(25)}
+        levels[f"d{level}"] = {"type": "object", "properties": members, "required": list(members)}
+    matcher = Grammar.from_json_schema({"$ref": "#/$defs/d0", "$defs": levels}).bind(BYTES).matcher()
+    assert matcher.shortest_length() > 25**10
+    with pytest.raises(LimitError, match="shortest text"):
+        matcher.shortest_completion()
