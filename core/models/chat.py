@@ -44,6 +44,69 @@ def template_turns(
     return turns, []
 
 
+def with_calls_in_turn(
+    turns: list[dict[str, Any]], render: Callable[[list[dict[str, Any]]], str]
+) -> list[dict[str, Any]]:
+    """Return a conversation whose calls a chat template writes: one call in each turn, if it takes only one.
+
+    Some templates refuse a turn with several calls, and some write the first one alone. Each call then becomes a turn
+    of its own, with its result after it, as the model would have made them one after the other.
+
+    Args:
+        turns: as `template_turns` gives them.
+        render: the template, as text; may raise whatever a template may.
+    """
+    several = [turn for turn in turns if len(turn.get("tool_calls", ())) > 1]
+    if not several:
+        return turns
+    marked, marks = _with_marked_names(turns)
+    try:
+        text = render(marked)
+    except Exception:  # a template is a program of the model's: it may raise anything
+        return _one_call_a_turn(turns)
+    return turns if all(mark in text for mark in marks) else _one_call_a_turn(turns)
+
+
+def _with_marked_names(turns: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a conversation in which each call has a name that is nowhere else, and these names."""
+    marks: list[str] = []
+
+    def marked(call: dict[str, Any]) -> dict[str, Any]:
+        marks.append(f"call{len(marks)}of{id(turns)}x")
+        return {**call, "function": {**call["function"], "name": marks[-1]}}
+
+    return [
+        {**turn, "tool_calls": [marked(call) for call in turn["tool_calls"]]} if "tool_calls" in turn else turn
+        for turn in turns
+    ], marks
+
+
+def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation with each call in a turn of its own, and the results of a call after it."""
+    apart: list[dict[str, Any]] = []
+    index = 0
+    while index < len(turns):
+        turn = turns[index]
+        index += 1
+        if len(turn.get("tool_calls", ())) < 2:
+            apart.append(turn)
+            continue
+        results: list[dict[str, Any]] = []
+        while index < len(turns) and turns[index]["role"] == "tool":
+            results.append(turns[index])
+            index += 1
+        for number, call in enumerate(turn["tool_calls"]):
+            said = turn if number == 0 else {"role": turn["role"], "content": ""}
+            apart.append({**said, "tool_calls": [call]})
+            own = [each for each in results if call["id"] and each["tool_call_id"] == call["id"]]
+            # Results without ids are in the order of the calls.
+            own = own or [each for each in results if not each["tool_call_id"]][:1]
+            apart += own
+            results = [each for each in results if not any(each is one for one in own)]
+        apart += results
+    return apart
+
+
 def thinking_variables(thinking: bool | None) -> dict[str, bool]:
     """What a chat template is told of reasoning, under the names by which templates ask; None tells it nothing.
 

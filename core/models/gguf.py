@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
-from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
+from .chat import (
+    encode_inside,
+    plain_prompt,
+    refuse_images,
+    template_turns,
+    thinking_variables,
+    with_calls_in_turn,
+)
 from .opened import OpenSessions
 from .prefix import PREFIX_BYTES, PrefixCache
 from .protocol import Session
@@ -146,7 +153,14 @@ class GGUFBackend:
         bos = weights.bos if weights.adds_bos else None
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, bos)
-        turns, known_tools = template_turns(messages, tools, tool_prompt, self._template.source)
+        template = self._template
+        turns, known_tools = template_turns(messages, tools, tool_prompt, template.source)
+        turns = with_calls_in_turn(
+            turns,
+            lambda given: "".join(
+                text for text, _ in template.render(given, known_tools, thinking_variables(thinking))
+            ),
+        )
         ids: list[int] = []
         for text, is_spelled in self._template.render(turns, known_tools, thinking_variables(thinking)):
             if is_spelled:

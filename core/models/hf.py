@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ContextOverflowError, MissingDependencyError, ModelError
 from ..messages import Message
 from ..vocabulary import Vocabulary
-from .chat import encode_inside, plain_prompt, refuse_images, template_turns, thinking_variables
+from .chat import (
+    encode_inside,
+    plain_prompt,
+    refuse_images,
+    template_turns,
+    thinking_variables,
+    with_calls_in_turn,
+)
 from .hf_batch import HFBatch, SeparateRows, can_batch, nearly_equal
 from .opened import OpenSessions
 from .prefix import PREFIX_BYTES, PrefixCache
@@ -174,6 +181,11 @@ class HFBackend:
         if known_tools:
             options["tools"] = known_tools
         options |= thinking_variables(thinking)
+        with self._tokenizer_lock:
+            turns = with_calls_in_turn(
+                turns,
+                lambda given: str(self._tokenizer.apply_chat_template(given, **{**options, "tokenize": False})),
+            )
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
         try:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
-from langchain.agents.structured_output import ToolStrategy
+from langchain.agents.structured_output import StructuredOutputValidationError, ToolStrategy
 from langchain_core import exceptions
 from langchain_core.exceptions import OutputParserException
 from langchain_core.tools import tool
@@ -296,12 +296,21 @@ def test_strict_classes_are_read_as_json() -> None:
 
 
 def test_langchain_agents_ask_again() -> None:
-    """Agents show the class with the tool strategy only, and then ask again by themselves."""
+    """Agents ask again with our strategy; with LangChain's tool strategy they do it themselves."""
     from toolgrammar.adapters.langchain import ChatToolGrammar
+    from toolgrammar.adapters.langchain_agents import ValidatedStrategy
 
     model = ChatToolGrammar(model=ScriptedModel([call(1), call(2)]))
     agent = create_agent(model, [look], response_format=ToolStrategy(Even))
     assert agent.invoke({"messages": [("user", "x")]})["structured_response"] == Even(number=2)
+    scripted = ScriptedModel(['{"number": 1}', '{"number": 2}'])
+    agent = create_agent(ChatToolGrammar(model=scripted), [look], response_format=ValidatedStrategy(Even))
+    assert agent.invoke({"messages": [("user", "x")]})["structured_response"] == Even(number=2)
+    assert "must be even" in scripted.requests[1][-1].text
+    # Why it is needed: LangChain's own strategy ends the agent at the first objection.
+    plain = create_agent(ChatToolGrammar(model=ScriptedModel(['{"number": 1}'])), [look], response_format=Even)
+    with pytest.raises(StructuredOutputValidationError):
+        plain.invoke({"messages": [("user", "x")]})
 
 
 def test_other_frameworks_ask_again() -> None:

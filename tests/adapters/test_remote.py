@@ -86,6 +86,25 @@ def test_langchain_calls_answers_and_streams() -> None:
     assert asyncio.run(room.ainvoke("Which?")).content
 
 
+def test_langchain_tells_how_a_server_was_asked() -> None:
+    """The form, what was left out of the schema, and how often the server was asked, whether streamed or not."""
+    from toolgrammar.adapters.langchain import ChatToolGrammar
+
+    replies = ('{"on": "never"}', "tool_calls"), ('{"on": true}', "tool_calls")
+    answer = ChatToolGrammar(model=server(*replies)).bind_tools([TOOL], tool_choice="any").invoke("Light!")
+    assert (answer.response_metadata["form"], answer.response_metadata["attempts"]) == ("tools", 2)
+    assert answer.response_metadata["left_out"] == []
+    streamed = None
+    for chunk in ChatToolGrammar(model=server(*replies)).bind_tools([TOOL], tool_choice="any").stream("Light!"):
+        streamed = chunk if streamed is None else streamed + chunk
+    for name in ("form", "attempts", "left_out", "guarantee"):
+        assert streamed.response_metadata[name] == answer.response_metadata[name]
+    room = ChatToolGrammar(model=server("{}", '{"name": "hall", "floor": 2}')).with_structured_output(
+        Room, include_raw=True
+    )
+    assert room.invoke("Which?")["raw"].response_metadata["attempts"] == 2
+
+
 @pytest.mark.parametrize("written", ['{"on": true, "room": "ki', '{"on": tr', '{"on": true'])
 def test_langchain_cut_calls_never_become_calls(written: str) -> None:
     """A cut call is an invalid tool call with the reason, in streams too, though LangChain mends what it streams."""
@@ -116,6 +135,10 @@ def test_langchain_shows_and_stores_no_key() -> None:
     with pytest.raises(ModelError, match="tokens"):
         model.get_token_ids("Hi")
     assert model.get_num_tokens_from_messages([HumanMessage("Hello there")]) == 8  # an estimate
+    assert 3 <= model.get_num_tokens("Hello there") <= 8
+    assert model.get_num_tokens("") == 0
+    own = ChatToolGrammar(model=ADDRESS, custom_get_token_ids=lambda text: list(range(len(text))))
+    assert own.get_num_tokens("abc") == 3
     assert model.model_copy().engine is model.engine
 
 

@@ -148,6 +148,25 @@ def test_prompt_goes_through_the_models_template(folder: Path) -> None:
     assert text.startswith("TOOLS [{") and text.endswith("user: hiassistant:  CALL ftool: 42assistant: ")
 
 
+def test_template_that_takes_one_call_a_turn(folder: Path) -> None:
+    """A turn with two calls becomes two turns where the template refuses it."""
+    backend = load_model(f"hf:{folder}").backend
+    backend._tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.tool_calls %}"
+        "{% if m.tool_calls | length > 1 %}{{ raise_exception('one call') }}{% endif %} CALL "
+        "{{ m.tool_calls[0].function.name }}{% endif %}{% endfor %}"
+    )
+    calls = (ToolCall("1", "f", {"a": 1}), ToolCall("2", "g", {}))
+    messages = [
+        Message("user", "hi"),
+        Message("assistant", "", tool_calls=calls),
+        Message("tool", "42", tool_call_id="1"),
+        Message("tool", "43", tool_call_id="2"),
+    ]
+    text = backend.vocabulary.decode(backend.encode_prompt(messages)).decode()
+    assert text == "user: hiassistant:  CALL ftool: 42assistant:  CALL gtool: 43"
+
+
 def test_plain_prompt_without_a_template(tmp_path: Path, folder: Path) -> None:
     """A tokenizer without a template gets a plain prompt with the tools described."""
     import shutil

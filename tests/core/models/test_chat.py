@@ -1,0 +1,74 @@
+"""Conversations for chat templates: turns with several calls, where a template takes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Message, ToolCall
+from toolgrammar.core.models.chat import template_turns, with_calls_in_turn
+from toolgrammar.core.models.template import ChatTemplate
+
+pytest.importorskip("jinja2")
+
+TURN = "{{ message.role }}:{{ message.content }}{{ message.tool_call_id }}"
+# As Llama 3.1's template does.
+REFUSES = (
+    "{% for message in messages %}" + TURN + "{% if 'tool_calls' in message %}"
+    "{% if not message.tool_calls|length == 1 %}{{ raise_exception('This model only supports single tool-calls') }}"
+    "{% endif %} {{ message.tool_calls[0].function.name }}{% endif %}{{ '\\n' }}{% endfor %}"
+)
+# As templates do that never expected a second one.
+DROPS = (
+    "{% for message in messages %}" + TURN + "{% if message.tool_calls %} {{ message.tool_calls[0].function | tojson }}"
+    "{% endif %}{{ '\\n' }}{% endfor %}"
+)
+TAKES = (
+    "{% for message in messages %}" + TURN + "{% for call in message.tool_calls %} {{ call.function.name }}"
+    "{% endfor %}{{ '\\n' }}{% endfor %}"
+)
+
+
+def written(source: str, messages: list[Message]) -> str:
+    """Return the prompt that a template makes of a conversation."""
+    template = ChatTemplate(source, controls=(), bos="", eos="")
+
+    def render(turns: list[dict[str, Any]]) -> str:
+        return "".join(text for text, _ in template.render(turns))
+
+    return render(with_calls_in_turn(template_turns(messages, (), "", source)[0], render))
+
+
+def conversation(*ids: str) -> list[Message]:
+    """Return a conversation with two calls in one turn, and their results in the other order."""
+    calls = (ToolCall(ids[0], "look", {"at": 1}), ToolCall(ids[1], "turn", {"by": 2}))
+    return [
+        Message("user", "Hi"),
+        Message("assistant", "Both.", tool_calls=calls),
+        *(Message("tool", f"result {number}", tool_call_id=number) for number in ids[2:]),
+        Message("assistant", "Done."),
+    ]
+
+
+@pytest.mark.parametrize("source", [REFUSES, DROPS])
+def test_one_call_a_turn(source: str) -> None:
+    """Where a template takes one call in a turn, several become turns, each with its result; none is lost."""
+    lines = written(source, conversation("1", "2", "2", "1")).splitlines()
+    assert [line.split("{")[0].split()[0] for line in lines] == [
+        *("user:Hi", "assistant:Both.", "tool:result", "assistant:", "tool:result", "assistant:Done."),
+    ]
+    assert ["look" in lines[1], "result 11" in lines[2], "turn" in lines[3], "result 22" in lines[4]] == [True] * 4
+
+
+def test_results_without_ids() -> None:
+    """Results that name no call are in the order of the calls; those of no call at all come last, and are kept."""
+    lines = written(DROPS, conversation("", "", "", "")).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    lines = written(REFUSES, conversation("1", "2", "3")).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["user", "assistant", "assistant", "tool", "assistant"]
+
+
+def test_templates_that_take_several_get_them() -> None:
+    """A template that writes all calls of a turn is not given other turns."""
+    assert written(TAKES, conversation("1", "2", "1", "2")).splitlines()[1] == "assistant:Both. look turn"
