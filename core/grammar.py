@@ -103,7 +103,8 @@ class Grammar:
         """JSON texts that are valid under a schema.
 
         Args:
-            schema: a JSON Schema (a dict, or a bool).
+            schema: a JSON Schema (a dict, or a bool), or a Pydantic class: then what is written passes its
+                ``model_validate_json``, validators that the user wrote apart.
             whitespace: ``"compact"`` writes none, ``"single"`` one space after ``,`` and ``:``, ``"flexible"`` accepts
                 bounded runs of whitespace wherever JSON does.
             additional_properties: what an object that does not mention ``additionalProperties`` takes: True, as the
@@ -123,6 +124,10 @@ class Grammar:
         """
         from .schema import SchemaOptions, compile_schema
 
+        if hasattr(schema, "model_json_schema"):
+            from .schema.pydantic_schema import json_schema_of
+
+            schema = json_schema_of(schema)
         compiled = compile_schema(
             schema,
             SchemaOptions(

@@ -28,9 +28,10 @@ import typing_extensions
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic.json_schema import JsonSchemaWarningKind
 
 from ..core.errors import InvalidArgumentsError, Place, SchemaError
+from ..core.schema.pydantic_schema import PydanticJsonSchema
 from .dialects import is_finite
 from .tool import Tool
 from .typed_dicts import readable
@@ -45,30 +46,15 @@ _REQUIRED = (
 _ABSENT: Any = object()
 
 
-class ArgumentsJsonSchema(GenerateJsonSchema):
-    """Pydantic's generator, for arguments: the keys of ``dict[int, ...]`` are integers in the schema too.
-
-    JSON has only strings for keys, and Pydantic's schema lets them be any; its validator does not.
-    """
-
-    def dict_schema(self, schema: Any) -> dict[str, Any]:
-        """A map, with the pattern of its keys."""
-        result = super().dict_schema(schema)
-        keys = schema.get("keys_schema", {}).get("type")
-        if keys == "int" and "propertyNames" not in result and "patternProperties" not in result:
-            result["propertyNames"] = {"pattern": "^-?(0|[1-9][0-9]{0,17})$"}
-        return result
+class ArgumentsJsonSchema(PydanticJsonSchema):
+    """Pydantic's generator, for arguments: a default that JSON cannot write is left out (infinities, NaN)."""
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
-        """A default is left out if JSON cannot write it: infinities and what is not a number."""
+        """Return the schema of what has a default, with the default if JSON can write it."""
         result = super().default_schema(schema)
         if "default" in result and not (is_finite(result["default"]) and is_finite(schema.get("default"))):
             del result["default"]
         return result
-
-    def field_is_present(self, field: Any) -> bool:
-        """A dataclass's ``field(init=False)`` is no argument."""
-        return field.get("init") is not False and super().field_is_present(field)
 
 
 class FunctionJsonSchema(ArgumentsJsonSchema):

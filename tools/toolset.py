@@ -13,6 +13,7 @@ from ..core.grammar import Grammar
 from ..core.logs import logger_of
 from ..core.messages import Message, ToolCall
 from ..core.params import OutputParser, Whitespace, require_word
+from ..core.schema.pydantic_schema import json_schema_of
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
 from .closing import close_objects
@@ -523,5 +524,5 @@ def _merged(first: Tool, second: Tool) -> Tool:
 def _response_schema(source: Any) -> dict[str, Any] | bool:
     """The schema of a JSON answer: a class's, or the schema itself."""
     if hasattr(source, "model_json_schema"):
-        source = source.model_json_schema(by_alias=True)
+        source = json_schema_of(source)
     return to_json_schema(source)

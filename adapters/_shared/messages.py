@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.errors import ModelError
 from ...core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+from ...core.schema.pydantic_schema import json_schema_of
 from ...tools import ToolSet, close_objects, to_json_schema
 
 _ROLES: Mapping[str, Role] = {
@@ -133,11 +134,10 @@ def closed(schema: Any) -> dict[str, Any] | bool:
     """
     if isinstance(schema, type):
         # Pydantic of version 2, or of the version 1 that some frameworks still take.
-        make = getattr(schema, "model_json_schema", None) or getattr(schema, "schema", None)
-        if make is None:
+        if not (hasattr(schema, "model_json_schema") or hasattr(schema, "schema")):
             raise ModelError(
                 f"{schema.__name__} has no fields that a schema could be made of",
                 hint="give a Pydantic class, a dataclass, a typed dict or a JSON Schema; put a plain value in a field",
             )
-        schema = make()
+        schema = json_schema_of(schema)
     return close_objects(to_json_schema(schema))

@@ -51,13 +51,13 @@ def check_text(text: str, schema: Any) -> None:
 
 def converted(value: Any, schema: Any) -> tuple[Any, list[str]]:
     """The instance of a Pydantic class, and what its validators have against it; any other schema changes nothing."""
-    check: Callable[[Any], Any] | None = getattr(schema, "model_validate", None)
+    check: Callable[[str], Any] | None = getattr(schema, "model_validate_json", None)
     if not callable(check):
         return value, []
     from pydantic import ValidationError
 
     try:
-        return check(value), []
+        return check(json.dumps(value)), []  # strict fields take a date from JSON, and not from a string of Python's
     except ValidationError as error:
         return None, [
             f"at {'/'.join(map(str, each['loc'])) or '(root)'}: {each['msg']}"

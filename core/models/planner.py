@@ -247,8 +247,11 @@ def schema_of(schema: Any) -> Any:
     """The JSON Schema of a schema or of a Pydantic model class; None is any JSON."""
     if schema is None:
         return True
-    maker: Callable[[], Any] | None = getattr(schema, "model_json_schema", None)
-    return maker() if callable(maker) else schema
+    if not hasattr(schema, "model_json_schema"):
+        return schema
+    from ..schema.pydantic_schema import json_schema_of
+
+    return json_schema_of(schema)
 
 
 def _excluded(one: str, other: str) -> ModelError:

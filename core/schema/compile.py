@@ -165,7 +165,7 @@ def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Loc
     if not isinstance(schema, (Mapping, bool)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
-            hint="give a dict; a Pydantic model has model_json_schema()",
+            hint="give a dict, or a Pydantic class",
             place=Place(pointer=""),
         )
     document = Document(schema, options.registry)

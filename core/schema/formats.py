@@ -28,12 +28,9 @@ from ..language.ecma import parse
 from ..language.recipe import cook, recipe
 from ..language.regex import regex_term
 from ..language.terms import Terms
+from . import python_formats
+from .format_patterns import DATE, IPV4, IPV6
 
-_DATE = (
-    r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
-    r"|02-(?:0[1-9]|1\d|2[0-8]))"
-    r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
-)
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _TIME = rf"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?{_OFFSET}"
 
@@ -46,28 +43,12 @@ _MONTHS = rf"\d+M(?:{_DAYS})?"
 _YEARS = rf"\d+Y(?:{_MONTHS})?"
 _DURATION = rf"P(?:(?:{_DAYS}|{_MONTHS}|{_YEARS})(?:{_DURATION_TIME})?|{_DURATION_TIME}|\d+W)"
 
-_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_IPV4 = rf"(?:{_OCTET}(?:\.{_OCTET}){{3}})"
-_H16 = r"[0-9A-Fa-f]{1,4}"
-_LS32 = rf"(?:{_H16}:{_H16}|{_IPV4})"
-_IPV6 = (
-    rf"(?:(?:{_H16}:){{6}}{_LS32}"
-    rf"|::(?:{_H16}:){{5}}{_LS32}"
-    rf"|(?:{_H16})?::(?:{_H16}:){{4}}{_LS32}"
-    rf"|(?:(?:{_H16}:){{0,1}}{_H16})?::(?:{_H16}:){{3}}{_LS32}"
-    rf"|(?:(?:{_H16}:){{0,2}}{_H16})?::(?:{_H16}:){{2}}{_LS32}"
-    rf"|(?:(?:{_H16}:){{0,3}}{_H16})?::{_H16}:{_LS32}"
-    rf"|(?:(?:{_H16}:){{0,4}}{_H16})?::{_LS32}"
-    rf"|(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}"
-    rf"|(?:(?:{_H16}:){{0,6}}{_H16})?::)"
-)
-
 _ATEXT = r"[A-Za-z0-9!#$%&'*+\/=?^_`{|}~-]"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _EMAIL = (
     rf"(?:{_ATEXT}+(?:\.{_ATEXT}+)*"
     r'|"(?:[ !#-\[\]-~]|\\[ -~])*")'
-    rf"@(?:{_LABEL}(?:\.{_LABEL})*|\[(?:{_IPV4}|IPv6:{_IPV6})\])"
+    rf"@(?:{_LABEL}(?:\.{_LABEL})*|\[(?:{IPV4}|IPv6:{IPV6})\])"
 )
 
 _PERCENT = r"%[0-9A-Fa-f]{2}"
@@ -77,7 +58,7 @@ _PCHAR = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}:@]|{_PERCENT})"
 _SEGMENT_NO_COLON = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}@]|{_PERCENT})+"
 _USER = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}:]|{_PERCENT})*"
 _REG_NAME = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}]|{_PERCENT})*"
-_IP_LITERAL = rf"\[(?:{_IPV6}|[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUB_DELIMS}:]+)\]"
+_IP_LITERAL = rf"\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUB_DELIMS}:]+)\]"
 _AUTHORITY = rf"(?:{_USER}@)?(?:{_IP_LITERAL}|{_REG_NAME})(?::\d*)?"
 _PATH_ABEMPTY = rf"(?:\/{_PCHAR}*)*"
 _PATH_ABSOLUTE = rf"\/(?:{_PCHAR}+(?:\/{_PCHAR}*)*)?"
@@ -112,7 +93,7 @@ _ULABEL = r"[A-Za-z0-9\u{80}-\u{10FFFF}](?:[A-Za-z0-9\u{80}-\u{10FFFF}-]*[A-Za-z
 _IDN_EMAIL = (
     rf"(?:{_UTEXT}+(?:\.{_UTEXT}+)*"
     r'|"(?:[ !#-\[\]-~\u{80}-\u{10FFFF}]|\\[ -~])*")'
-    rf"@(?:{_ULABEL}(?:\.{_ULABEL})*|\[(?:{_IPV4}|IPv6:{_IPV6})\])"
+    rf"@(?:{_ULABEL}(?:\.{_ULABEL})*|\[(?:{IPV4}|IPv6:{IPV6})\])"
 )
 
 _TEMPLATE_LITERAL = rf"(?:[!#$&'()*+,\-.\/0-9:;=?@A-Z\[\]_a-z~{_UCSCHAR}{_IPRIVATE}]|{_PERCENT})"
@@ -123,13 +104,13 @@ _TEMPLATE = rf"(?:{_TEMPLATE_LITERAL}|\{{[+#.\/;?&=,!@|]?{_VARSPEC}(?:,{_VARSPEC
 _POINTER = r"(?:\/(?:[^~\/]|~[01])*)*"
 
 _PATTERNS = {
-    "date": _DATE,
+    "date": DATE,
     "time": _TIME,
     "duration": _DURATION,
     "email": _EMAIL,
     "idn-email": _IDN_EMAIL,
-    "ipv4": _IPV4,
-    "ipv6": _IPV6,
+    "ipv4": IPV4,
+    "ipv6": IPV6,
     "uuid": r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     "uri": _URI,
     "uri-reference": rf"(?:{_URI}|{_RELATIVE})",
@@ -141,7 +122,10 @@ _PATTERNS = {
 }
 
 #: Formats of the specification that are enforced.
-ENFORCED = frozenset(_PATTERNS) | {"date-time"}
+SPECIFIED = frozenset(_PATTERNS) | {"date-time"}
+
+#: All formats that are enforced: those of the specification, Pydantic's and our own.
+ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | {"zoneinfo"}
 
 #: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3).
 REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
@@ -161,6 +145,10 @@ def format_term(terms: Terms, name: str) -> int:
         if name == "date-time":
             between = terms.chars(CharSet.of("Tt"))
             found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
+        elif name in python_formats.PATTERNS:
+            found = regex_term(terms, python_formats.PATTERNS[name], whole=True)
+        elif name == "zoneinfo":
+            found = terms.words(list(python_formats.time_zones()))
         else:
             found = cook(terms, _recipe(name))
             if name == "time":

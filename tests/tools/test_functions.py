@@ -101,7 +101,7 @@ def test_schema_of_everything() -> None:
     assert properties["ratio"] == {"type": "number", "exclusiveMinimum": 0, "default": 0.5}
     assert properties["free"] == {"default": None}
     assert properties["sentinel"] == {}
-    assert properties["when"] == {"type": "string", "format": "date"}
+    assert properties["when"] == {"type": "string", "format": "python-date"}
     assert properties["point"]["description"] == "where"
     assert tool.parameters["$defs"]["Point"]["properties"].keys() == {"x", "y"}
     assert "required" not in tool.parameters["$defs"]["Point"]

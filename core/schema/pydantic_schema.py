@@ -1,0 +1,439 @@
+"""JSON Schema of Pydantic's types, such that every value it takes is one that Pydantic takes.
+
+Pydantic's own JSON Schema says less than its validators ask for: `NaiveDatetime` is a ``date-time``, which demands an
+offset; the bounds of dates, the schemes of URLs and the keys of ``dict[float, ...]`` are not in it. What is written
+under such a schema may be refused afterwards. `PydanticJsonSchema` adds what can be said in keywords that are
+enforced.
+
+Law: what is written under the schema of a type passes ``validate_json`` of that type. Outside of it is what no schema
+can know: validators that a user wrote, files that must exist, modules that can be imported, the time of day.
+Where the exact language is out of reach the schema is narrower than the validator (see `docs/json-schema.md`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+
+from .discriminator import require_tags
+
+_EMAILS = {"email": "python-email", "name-email": "python-name-email", "regex": "python-regex"}
+_TEXTS = {"base64": "python-base64-text", "base64url": "python-base64url-text"}
+_BYTE_SIZE = r"^\s*(\d*\.?\d+)\s*(\w+)?"
+_BYTE_UNITS = "[bB]|[kKmMgGtTpPeE][iI]?[bB]"
+#: Strings that `str.strip` of Rust and Python leaves as they are.
+_STRIPPED = r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"
+_DAY = datetime.timedelta(days=1)
+#: Bounds of `timedelta`, in seconds.
+_LONGEST = 86_400 * 999_999_998
+#: Pydantic takes a remainder of floats; up to so many steps its verdict is that of decimals.
+_MOST_STEPS = 1_000_000
+_KEYS = {
+    "integer": r"^(?:0|-?[1-9][0-9]{0,17})$",
+    "number": r"^-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?$",
+}
+_MOST_KEYS = 1_000
+
+
+#: Constraints that Pydantic checks with a function, and writes under their own names (of a union, say).
+_CONSTRAINTS = {
+    "gt": ("exclusiveMinimum",),
+    "ge": ("minimum",),
+    "lt": ("exclusiveMaximum",),
+    "le": ("maximum",),
+    "multiple_of": ("multipleOf",),
+    "min_length": ("minLength", "minItems", "minProperties"),
+    "max_length": ("maxLength", "maxItems", "maxProperties"),
+}
+
+_LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
+
+
+class PydanticJsonSchema(GenerateJsonSchema):
+    """Generate JSON Schemas whose values all pass Pydantic's validation; serialization schemas are Pydantic's own."""
+
+    def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+        """Return the schema; the tag of a discriminated union is required even where it has a default."""
+        found: dict[str, Any] = super().generate(schema, mode)
+        return require_tags(found) if mode == "validation" else found
+
+    def generate_inner(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a part, with the formats of types that Pydantic itself makes from validators."""
+        found: dict[str, Any] = super().generate_inner(schema)
+        if self.mode != "validation" or schema["type"] in ("str", "model-field", "typed-dict-field", "dataclass-field"):
+            return found
+        name = found.get("format")
+        if name in _EMAILS and schema["type"] != "default":
+            return {**found, "format": _EMAILS[name]}
+        if name in _TEXTS and str(schema["type"]).startswith("function") and schema["schema"]["type"] == "str":
+            return {**found, "format": _TEXTS[name]}
+        for word in _CONSTRAINTS.keys() & found.keys():
+            found = _constrained(found, word)
+        options = found.get("anyOf")
+        for plain in ("minLength", "maxLength") if options else ():
+            if plain in found:  # Pydantic takes the length of whatever it is
+                found = {**found, **dict.fromkeys(_CONSTRAINTS[_LENGTHS[plain]], found[plain])}
+        if isinstance(options, list) and any(each.get("pattern") == _BYTE_SIZE for each in options):
+            sizes = rf"^\d{{1,15}}(?:\.\d{{1,3}})? ?(?:{_BYTE_UNITS})?$"
+            return {**found, "anyOf": [{**each, "pattern": sizes} if "pattern" in each else each for each in options]}
+        return found
+
+    def field_is_present(self, field: Any) -> bool:
+        """Return whether a field is in the schema: one of a dataclass with ``init=False`` is not."""
+        return field.get("init") is not False and bool(super().field_is_present(field))
+
+    # -- strings ---------------------------------------------------------------------------------------------------
+
+    def str_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a string: patterns in ECMA-262, whatever they were written in."""
+        from ..language.foreign import to_ecma
+
+        pattern = schema.get("pattern")
+        result: dict[str, Any] = super().str_schema({**schema, "pattern": None} if pattern is not None else schema)
+        if self.mode != "validation":
+            return super().str_schema(schema)
+        result.pop("pattern", None)
+        patterns = []
+        if pattern is not None:
+            engine = schema.get("regex_engine") or self._config.regex_engine
+            patterns.append(to_ecma(pattern, "python" if engine == "python-re" else "rust"))
+        strips = schema.get("strip_whitespace") or self._config.str_strip_whitespace
+        if strips and (patterns or "minLength" in result or "maxLength" in result):
+            patterns.append(_STRIPPED)  # the other conditions hold of what is left
+        return _with_patterns(result, patterns)
+
+    def bytes_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of bytes: their number is not that of characters."""
+        result: dict[str, Any] = super().bytes_schema(schema)
+        if self.mode != "validation":
+            return result
+        least, most = result.pop("minLength", None), result.pop("maxLength", None)
+        how = self._config.val_json_bytes
+        if how == "utf8":
+            result["format"] = "binary"
+            if least is not None or most is not None:
+                result["pattern"] = r"^[\x00-\x7f]*$"
+        else:
+            result["format"] = "python-hex" if how == "hex" else "base64url"
+            least = least and (2 * least if how == "hex" else 4 * -(-least // 3))
+            most = most and (2 * most if how == "hex" else 4 * (most // 3))
+        return result | _given(minLength=least, maxLength=most)
+
+    def url_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a URL, with its schemes."""
+        return self._url(super().url_schema(schema), schema, "python-url")
+
+    def multi_host_url_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a URL that may have several hosts, with its schemes."""
+        return self._url(super().multi_host_url_schema(schema), schema, "python-multi-host-url")
+
+    def _url(self, result: dict[str, Any], schema: Any, name: str) -> dict[str, Any]:
+        if self.mode != "validation":
+            return result
+        result["format"] = name
+        if schema.get("max_length"):
+            result["maxLength"] = max(0, schema["max_length"] - 1)  # an empty path is written as /
+        schemes = schema.get("allowed_schemes")
+        patterns = []
+        if schemes:
+            names = "|".join(map(re.escape, schemes))
+            patterns.append(f"^(?:{names}):")
+        if schemes or schema.get("host_required") or schema.get("default_host"):
+            patterns.append(r"^[^:]+:\/\/[^\/?#]" if schemes != ["file"] else r"^file:")
+        return _with_patterns(result, patterns)
+
+    def complex_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a complex number."""
+        result: dict[str, Any] = super().complex_schema(schema)
+        return {**result, "format": "python-complex"} if result.get("type") == "string" else result
+
+    # -- numbers ---------------------------------------------------------------------------------------------------
+
+    def float_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a float: multiples only as far as the remainder of two doubles tells them."""
+        result: dict[str, Any] = super().float_schema(schema)
+        step = schema.get("multiple_of")
+        if self.mode == "validation" and step:
+            _bound(result, -_MOST_STEPS * step, _MOST_STEPS * step)
+        return result
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a decimal: a number, or a string where no bound speaks of its value."""
+        result: dict[str, Any] = super().decimal_schema(schema)
+        if self.mode != "validation":
+            return result
+        digits, places = schema.get("max_digits"), schema.get("decimal_places")
+        options = list(_decimals(result["anyOf"][0], digits, places))
+        if all(schema.get(word) is None for word in ("multiple_of", "le", "ge", "lt", "gt")):
+            options.append({"type": "string", "pattern": _decimal_text(digits, places)})
+        return {"anyOf": options}
+
+    # -- dates and times -------------------------------------------------------------------------------------------
+
+    def date_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a date, with its bounds."""
+        result: dict[str, Any] = super().date_schema(schema)
+        if self.mode != "validation":
+            return result
+        least, most = schema.get("ge"), schema.get("le")
+        if schema.get("gt") is not None:
+            least = max(filter(None, (least, schema["gt"] + _DAY)))
+        if schema.get("lt") is not None:
+            most = min(filter(None, (most, schema["lt"] - _DAY)))
+        least, most = _beside_now(schema, least, most)
+        return _with_patterns({**result, "format": "python-date"}, _between(least, most))
+
+    def datetime_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a date with time; its bounds are kept by days, whatever the offset is."""
+        result: dict[str, Any] = super().datetime_schema(schema)
+        if self.mode != "validation":
+            return result
+        zone = schema.get("tz_constraint")
+        name = {"naive": "python-naive-datetime", "aware": "python-aware-datetime"}.get(zone, "python-datetime")
+        lower = [each.date() + 2 * _DAY for each in (schema.get("ge"), schema.get("gt")) if each is not None]
+        upper = [each.date() - 2 * _DAY for each in (schema.get("le"), schema.get("lt")) if each is not None]
+        least, most = _beside_now(schema, max(lower, default=None), min(upper, default=None))
+        patterns = _between(least, most)
+        if isinstance(zone, int):
+            name = "python-aware-datetime"
+            patterns.append(("Z" if zone == 0 else _offset(zone).replace("+", "\\+")) + "$")
+        return _with_patterns({**result, "format": name}, patterns)
+
+    def time_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a time of day; where it has bounds, to the second and without an offset."""
+        result: dict[str, Any] = super().time_schema(schema)
+        if self.mode != "validation":
+            return result
+        zone = schema.get("tz_constraint")
+        bounds = {word: schema[word] for word in ("ge", "gt", "le", "lt") if schema.get(word) is not None}
+        if zone == "naive" or (bounds and zone is None):
+            result["format"] = "python-naive-time"
+        else:
+            result["format"] = "python-time"
+        patterns = [r"(?:[Zz]|[+-]\d\d:\d\d)$"] if zone == "aware" else []
+        if bounds:
+            patterns.append(r"^\d\d:\d\d:\d\d$")
+        for word, bound in bounds.items():
+            seconds = bound.hour * 3600 + bound.minute * 60 + bound.second
+            if word in ("ge", "gt"):
+                seconds += 1 if word == "gt" or bound.microsecond else 0
+                patterns.append(_at_least(_clock(seconds)))
+            else:
+                seconds -= 1 if word == "lt" and not bound.microsecond else 0
+                patterns.append(_at_most(_clock(seconds)))
+        return _with_patterns(result, patterns)
+
+    def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a duration: as text, or in seconds where it has bounds."""
+        result: dict[str, Any] = super().timedelta_schema(schema)
+        if self.mode != "validation":
+            return result
+        bounds = {
+            word: schema[word].total_seconds() for word in ("ge", "gt", "le", "lt") if schema.get(word) is not None
+        }
+        gaps = {"ge": 0.0, "gt": 1e-3, "le": 0.0, "lt": -1e-3}  # a bound itself is hit by rounding to microseconds
+        least = [bounds[word] + gaps[word] for word in ("ge", "gt") if word in bounds]
+        most = [bounds[word] + gaps[word] for word in ("le", "lt") if word in bounds]
+        if not least and not most and result.get("type") == "string":
+            return {**result, "format": "python-timedelta"}
+        seconds: dict[str, Any] = {"type": "number"}
+        _bound(seconds, max([-_LONGEST, *least]), min([_LONGEST, *most]))
+        return seconds
+
+    # -- maps ------------------------------------------------------------------------------------------------------
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a map: what its keys are, as the strings that they are in JSON."""
+        result: dict[str, Any] = super().dict_schema(schema)
+        if self.mode != "validation":
+            return result
+        if "patternProperties" in result:
+            result.setdefault("additionalProperties", False)
+        keys = self.generate_inner(schema["keys_schema"]) if "keys_schema" in schema else {}
+        names = _as_key(keys)
+        if "patternProperties" not in result and names is not True and keys.get("type") != "string":
+            result["propertyNames"] = names
+        return result
+
+
+def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
+    """Return the schema with a constraint of Python's in JSON Schema's keywords, and only of types that have it."""
+    found = {key: value for key, value in schema.items() if key != word}
+    keywords = _CONSTRAINTS[word]
+    types = ["number"] if len(keywords) == 1 else ["string", "array", "object"]
+    if word in ("gt", "ge", "lt", "le") and not isinstance(schema[word], (int, float)):
+        return found
+    return found | dict.fromkeys(keywords, schema[word]) | ({} if "type" in found else {"type": types})
+
+
+def _as_key(schema: Mapping[str, Any]) -> Any:
+    """Return the schema of a key in JSON from the schema of its value; True: any string."""
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    if "anyOf" in schema or "oneOf" in schema:
+        options = [_as_key(each) for each in schema.get("anyOf", schema.get("oneOf"))]
+        options = [each for each in options if each is not False]
+        return True if True in options else {"anyOf": options} if options else False
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return {"enum": [value for value in values if isinstance(value, str)]}
+    kind = schema.get("type")
+    if kind is None:
+        return True
+    if kind == "string":
+        return {key: value for key, value in schema.items() if key not in ("type", "title")} or True
+    if kind == "boolean":
+        return {"enum": ["true", "false"]}
+    if kind not in _KEYS or "multipleOf" in schema:
+        return False
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    least = max(least, schema.get("exclusiveMinimum", -math.inf) + 1)
+    most = min(most, schema.get("exclusiveMaximum", math.inf) - 1)
+    if least == -math.inf and most == math.inf:
+        return {"pattern": _KEYS[kind]}
+    if most == math.inf and least <= 1:
+        return {"pattern": r"^[1-9][0-9]{0,17}$" if least > 0 else r"^(?:0|[1-9][0-9]{0,17})$"}
+    first = math.ceil(least) if least > -math.inf else math.floor(most) - _MOST_KEYS
+    last = min(math.floor(most), first + _MOST_KEYS) if most < math.inf else first + _MOST_KEYS
+    return {"enum": [str(key) for key in range(first, last + 1)]}
+
+
+def _with_patterns(schema: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
+    """Return the schema with all of the patterns."""
+    if patterns:
+        schema["pattern"] = patterns[0]
+    if len(patterns) > 1:
+        schema["allOf"] = [{"pattern": each} for each in patterns[1:]]
+    return schema
+
+
+def _given(**keywords: Any) -> dict[str, Any]:
+    return {key: value for key, value in keywords.items() if value is not None}
+
+
+def _bound(schema: dict[str, Any], least: float, most: float) -> None:
+    """Narrow a schema of numbers to a range."""
+    if schema.get("minimum", -math.inf) < least and schema.get("exclusiveMinimum", -math.inf) < least:
+        schema["minimum"] = least
+        schema.pop("exclusiveMinimum", None)
+    if schema.get("maximum", math.inf) > most and schema.get("exclusiveMaximum", math.inf) > most:
+        schema["maximum"] = most
+        schema.pop("exclusiveMaximum", None)
+
+
+def _decimals(number: dict[str, Any], digits: int | None, places: int | None) -> list[dict[str, Any]]:
+    """Return the schemas of the numbers with so many digits, so many of them behind the point."""
+
+    def limited(whole: int | None, behind: int | None) -> dict[str, Any]:
+        schema = dict(number)
+        if whole is not None:
+            limit = 10**whole
+            if max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf)) <= -limit:
+                schema.pop("minimum", None)
+                schema["exclusiveMinimum"] = -limit
+            if min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf)) >= limit:
+                schema.pop("maximum", None)
+                schema["exclusiveMaximum"] = limit
+        if behind == 0:
+            schema["type"] = "integer"
+        elif behind is not None:
+            step = float(Decimal(10) ** -behind)
+            if "multipleOf" in schema:
+                schema["allOf"] = [{"multipleOf": step}]
+            else:
+                schema["multipleOf"] = step
+        return schema
+
+    if digits is None:
+        return [limited(None, places)]
+    if places is not None and digits > places:
+        return [limited(digits - places, places)]
+    if places is not None:  # not even a zero before the point
+        return [limited(0, digits) | {"not": {"const": 0}}]
+    behind = min(digits, 2)  # of all the ways to share the digits, whole numbers and cents
+    return [limited(digits, 0), limited(digits - behind, behind)]
+
+
+def _decimal_text(digits: int | None, places: int | None) -> str:
+    if digits is None:
+        whole, behind = 28, 28 if places is None else places
+    elif places is not None:
+        whole, behind = digits - places, places
+    else:
+        return rf"^-?(?:\d{{1,{digits}}}|0\.\d{{1,{digits}}})$"
+    if whole <= 0:
+        return rf"^-?0\.(?!0*$)\d{{1,{digits}}}$"
+    integer = rf"\d{{1,{whole}}}"
+    return rf"^-?{integer}(?:\.\d{{1,{behind}}})?$" if behind else rf"^-?{integer}$"
+
+
+def _beside_now(
+    schema: Any, least: datetime.date | None, most: datetime.date | None
+) -> tuple[datetime.date | None, datetime.date | None]:
+    """Return the bounds with what a past (or future) date asks for: days that are over (or to come) on every clock."""
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    if schema.get("now_op") == "past":
+        most = min(filter(None, (most, today - 2 * _DAY)))
+    elif schema.get("now_op") == "future":
+        least = max(filter(None, (least, today + 2 * _DAY)))
+    return least, most
+
+
+def _between(least: datetime.date | None, most: datetime.date | None) -> list[str]:
+    """Return patterns for texts that begin with a date between two others."""
+    return [
+        *([] if least is None else [_at_least(least.isoformat())]),
+        *([] if most is None else [_at_most(most.isoformat())]),
+    ]
+
+
+def _at_least(bound: str) -> str:
+    """Return a pattern for texts that begin like ``bound``, with digits that make no smaller number."""
+    return _compared(bound, lambda digit: (digit + 1, 9))
+
+
+def _at_most(bound: str) -> str:
+    """Return a pattern for texts that begin like ``bound``, with digits that make no larger number."""
+    return _compared(bound, lambda digit: (0, digit - 1))
+
+
+def _compared(bound: str, others: Any) -> str:
+    options = [bound]
+    for index in range(len(bound) - 1, -1, -1):
+        if bound[index].isdigit():
+            low, high = others(int(bound[index]))
+            if low <= high:
+                options.append(bound[:index] + (f"[{low}-{high}]" if low < high else str(low)))
+    return f"^(?:{'|'.join(options)})"
+
+
+def _clock(seconds: int) -> str:
+    seconds = min(max(seconds, 0), 86_399)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _offset(seconds: int) -> str:
+    minutes = abs(seconds) // 60
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def json_schema_of(source: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a Pydantic class or `TypeAdapter`; a class of version 1 has its own, unchanged.
+
+    Raises:
+        PydanticUserError: a field has no JSON Schema.
+        UnsupportedSchemaError: a pattern cannot be enforced.
+    """
+    if hasattr(source, "model_json_schema"):
+        found: dict[str, Any] = source.model_json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+    elif hasattr(source, "json_schema"):
+        found = source.json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+    else:
+        found = {"$schema": "http://json-schema.org/draft-07/schema#", **source.schema(by_alias=True)}
+    return found

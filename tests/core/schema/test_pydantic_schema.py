@@ -1,0 +1,255 @@
+"""What is written under a Pydantic type's schema passes that type's own validation."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import fractions
+import ipaddress
+import json
+import pathlib
+import random
+import re
+import uuid
+import zoneinfo
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
+
+import pydantic
+import pytest
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NaiveDatetime,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    networks,
+)
+from typing_extensions import TypedDict
+
+from toolgrammar.core import Grammar
+from toolgrammar.core.schema.pydantic_schema import PydanticJsonSchema, json_schema_of
+from toolgrammar.core.vocabulary import Vocabulary
+
+BYTES = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+UTC = dt.timezone.utc
+
+
+class Kind(enum.Enum):
+    """An enumeration of mixed values."""
+
+    TEXT = "x"
+    NUMBER = 2
+    REAL = 1.5
+
+
+class Level(enum.IntEnum):
+    """An enumeration of integers."""
+
+    LOW = 1
+    HIGH = 2
+
+
+class Options(TypedDict, total=False):
+    """A typed dict."""
+
+    size: int
+    day: dt.date
+
+
+class Pair(NamedTuple):
+    """A named tuple."""
+
+    first: int
+    second: str = "x"
+
+
+@dataclasses.dataclass
+class Slot:
+    """A dataclass."""
+
+    number: int
+    at: Optional[dt.time] = None  # noqa: UP045
+
+
+class Node(BaseModel):
+    """A recursive model."""
+
+    value: int
+    children: list[Node] = []
+
+
+class Cat(BaseModel):
+    """A model that a tag tells apart."""
+
+    kind: Literal["cat"] = "cat"
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    """Another one."""
+
+    kind: Literal["dog"] = "dog"
+    name: str
+
+
+def text(**constraints: Any) -> Any:
+    """A string with constraints."""
+    return Annotated[str, StringConstraints(**constraints)]
+
+
+def limited(of: Any, **constraints: Any) -> Any:
+    """A type with the constraints of a field."""
+    return Annotated[of, Field(**constraints)]
+
+
+DAY, NOON = dt.date(2020, 1, 15), dt.time(12, 30, 15)
+MOMENT = dt.datetime(2020, 1, 15, 12)
+TYPES: list[Any] = [
+    # dates and times
+    *(dt.date, dt.time, dt.datetime, dt.timedelta, NaiveDatetime, AwareDatetime),
+    *(pydantic.PastDate, pydantic.FutureDate, pydantic.PastDatetime, pydantic.FutureDatetime),
+    *(limited(dt.date, ge=DAY), limited(dt.date, gt=DAY, lt=dt.date(2021, 2, 28)), limited(dt.date, le=DAY)),
+    *(limited(dt.datetime, ge=MOMENT), limited(dt.datetime, lt=MOMENT.replace(tzinfo=UTC))),
+    limited(AwareDatetime, gt=MOMENT.replace(tzinfo=UTC), lt=dt.datetime(2020, 3, 1, tzinfo=UTC)),
+    *(limited(dt.time, ge=NOON), limited(dt.time, gt=NOON, lt=dt.time(13)), limited(dt.time, le=dt.time(10, 0, 0, 5))),
+    limited(dt.timedelta, ge=dt.timedelta(hours=1)),
+    limited(dt.timedelta, gt=dt.timedelta(0), lt=dt.timedelta(days=2)),
+    # numbers
+    *(int, float, bool, Decimal, complex, fractions.Fraction, pydantic.FiniteFloat, pydantic.NegativeFloat),
+    *(limited(int, multiple_of=7), limited(int, strict=True), limited(int, ge=2, lt=4), pydantic.PositiveInt),
+    *(limited(float, multiple_of=0.1), limited(float, multiple_of=0.01, gt=3), limited(float, ge=1e17, le=1e18)),
+    *(limited(float, lt=10), limited(float, gt=0.1, lt=0.2)),
+    *(limited(Decimal, max_digits=5, decimal_places=2), limited(Decimal, max_digits=3)),
+    *(limited(Decimal, decimal_places=2), limited(Decimal, gt=0, le=10), limited(Decimal, multiple_of=Decimal("0.05"))),
+    *(limited(Decimal, max_digits=4, decimal_places=4), limited(Decimal, max_digits=5, decimal_places=0)),
+    limited(Decimal, ge=-5, max_digits=4, decimal_places=1, multiple_of=Decimal("0.5")),
+    limited(Decimal, gt=0, max_digits=6, decimal_places=2),
+    pydantic.ByteSize,
+    # strings
+    *(str, text(min_length=2, max_length=2), text(to_lower=True, pattern="^[a-z]+$"), text(to_upper=True, max_length=2)),
+    *(text(strip_whitespace=True, min_length=3), text(strip_whitespace=True, pattern="^a b*$", max_length=4)),
+    *(bytes, limited(bytes, max_length=3), limited(bytes, min_length=2, max_length=3)),
+    *(pydantic.Base64Bytes, pydantic.Base64Str, pydantic.Base64UrlBytes, pydantic.Base64UrlStr),
+    *(pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret[dt.date], re.Pattern, re.Pattern[str], pathlib.Path),
+    *(uuid.UUID, pydantic.UUID1, pydantic.UUID3, pydantic.UUID4, pydantic.UUID5, pydantic.UUID7, zoneinfo.ZoneInfo),
+    # addresses
+    *(ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface, pydantic.IPvAnyAddress),
+    *(ipaddress.IPv6Address, ipaddress.IPv6Network, ipaddress.IPv6Interface, pydantic.IPvAnyNetwork),
+    *(pydantic.IPvAnyInterface, pydantic.AnyUrl, pydantic.HttpUrl, pydantic.FileUrl, pydantic.FtpUrl),
+    *(networks.WebsocketUrl, networks.AnyWebsocketUrl, networks.PostgresDsn, networks.RedisDsn, networks.MongoDsn),
+    *(networks.KafkaDsn, networks.AmqpDsn, networks.MySQLDsn, networks.MariaDBDsn, networks.NatsDsn),
+    # collections
+    *(list[int], limited(list[int], min_length=1, max_length=2), tuple[int, ...], tuple[int, str], set[int]),
+    *(frozenset[str], limited(set[str], min_length=2), limited(dict[str, int], min_length=2)),
+    *(dict[int, int], dict[float, int], dict[bool, int], dict[Decimal, int], dict[dt.date, int], dict[dt.datetime, int]),
+    *(dict[uuid.UUID, int], dict[ipaddress.IPv4Address, int], dict[tuple[int, int], int], dict[Kind, int]),
+    *(dict[Level, int], dict[Literal["a", "b"], int], dict[Literal[1, 2], int], dict[Union[int, str], int]),
+    *(dict[Union[int, bool], int], dict[int | None, int], dict[limited(int, ge=0), int]),
+    *(dict[limited(int, gt=3, lt=9), int], dict[text(pattern="^a+$"), int], dict[text(min_length=2), int]),
+    # the rest
+    *(None, Any, Kind, Level, Options, Pair, Slot, Node, Union[int, str, None], Literal["a", 1, None, True]),
+    *(limited(Union[int, float], gt=0), limited(Union[str, list[int]], min_length=2, max_length=3)),
+    *(limited(Union[Cat, Dog], discriminator="kind"), pydantic.StrictInt, pydantic.StrictBool, pydantic.StrictFloat),
+    *(limited(dt.date, strict=True), limited(uuid.UUID, strict=True), limited(set[int], strict=True)),
+    create_model("Hex", __config__=ConfigDict(val_json_bytes="hex"), a=(limited(bytes, min_length=2, max_length=4), ...)),
+    create_model("Base", __config__=ConfigDict(val_json_bytes="base64"), a=(limited(bytes, max_length=4), ...), b=(bytes, ...)),
+    create_model("Stripped", __config__=ConfigDict(str_strip_whitespace=True), a=(text(min_length=2), ...)),
+    create_model("Seconds", __config__=ConfigDict(ser_json_timedelta="float"), a=(dt.timedelta, ...)),
+]  # fmt: skip
+
+
+def walk(grammar: Grammar, seed: int) -> bytes:
+    """A random text of a grammar: some random steps, mostly printable, and then the shortest way to the end."""
+    draw = random.Random(seed)
+    matcher = grammar.bind(BYTES).matcher()
+    data = b""
+    for _ in range(draw.choice([0, 2, 6, 15, 40, 80])):
+        allowed = [token for token in matcher.allowed_tokens() if token < 256]
+        few = [token for token in allowed if 32 <= token < 127] if draw.random() < 0.9 else allowed
+        if not allowed or (matcher.is_accepting and draw.random() < 0.2):
+            break
+        token = draw.choice(few or allowed)
+        assert matcher.accept(token)
+        data += bytes([token])
+    return data + matcher.shortest_completion()
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: str(kind)[:90])
+def test_what_is_written_passes_pydantic(kind: Any) -> None:
+    """The law, for every type of field."""
+    adapter = TypeAdapter(kind)
+    grammar = Grammar.from_json_schema(adapter.json_schema(schema_generator=PydanticJsonSchema))
+    for seed in range(15):
+        written = walk(grammar, seed)
+        try:
+            adapter.validate_json(written)
+        except ValidationError as error:
+            pytest.fail(f"{written!r}: {error}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (dt.datetime, ["2020-01-01T00:00:00", "2020-02-29T23:59:59.25+02:00", "2020-01-01T10:30"]),
+        (NaiveDatetime, ["2020-01-01T00:00:00"]),
+        (dt.time, ["10:30", "10:30:00Z", "10:30:00.5-03:00"]),
+        (dt.timedelta, ["PT1H30M", "P2DT12H", "P1Y2M3D", "-P1D", "P3W"]),
+        (pydantic.HttpUrl, ["https://example.com", "http://127.0.0.1:8080/a/b?c=d#e", "https://u:p@a-b.example.org/"]),
+        (pydantic.AnyUrl, ["mailto:someone@example.com", "urn:isbn:0451450523", "s3://bucket/key"]),
+        (networks.PostgresDsn, ["postgresql://user:secret@localhost:5432/app", "postgres://a,b:5433/app"]),
+        (ipaddress.IPv4Network, ["10.0.0.0/8", "192.168.1.0/24", "172.16.0.0/12", "1.2.3.4"]),
+        (ipaddress.IPv6Network, ["2001:db8::/32", "::1", "::/0"]),
+        (Decimal, ["3.14", "-0.50", "12345678901234567890"]),
+        (dict[int, str], [{"1": "a", "-20": "b"}]),
+        (re.Pattern, ["^[a-z]+(?:x|y)*$", r"\d{3}-\d{4}"]),
+        (pydantic.ByteSize, ["10 MiB", "1.5gb", 100]),
+        (dt.date, ["2024-02-29"]),
+    ],
+    ids=str,
+)
+def test_what_people_write_is_taken(kind: Any, texts: list[Any]) -> None:
+    """Narrower than Pydantic, and not so narrow that usual values are refused."""
+    grammar = Grammar.from_json_schema(TypeAdapter(kind).json_schema(schema_generator=PydanticJsonSchema))
+    for value in texts:
+        TypeAdapter(kind).validate_json(json.dumps(value))
+        assert grammar.matches(json.dumps(value)), value
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("uuid4", ["12345678-1234-4234-8234-123456789012"], ["12345678-1234-1234-8234-123456789012", "x"]),
+        ("ipv4network", ["10.0.0.0/8"], ["10.0.0.1/8", "10.0.0.0/33"]),
+        ("ipvanyaddress", ["1.2.3.4", "::1"], ["1.2.3", "1.2.3.4/8"]),
+        ("base64", ["", "QUJD", "QQ=="], ["QQ=", "Q", "QR=="]),
+        ("base64url", ["_-8="], ["+/8="]),
+        ("unheard-of", ["anything"], []),
+    ],
+)
+def test_names_that_pydantic_makes_up_are_enforced_in_any_schema(name: str, good: list[str], bad: list[str]) -> None:
+    """A schema of ``model_json_schema()`` is plain data; what its formats say is known."""
+    grammar = Grammar.from_json_schema({"type": "string", "format": name})
+    assert [value for value in good if not grammar.matches(json.dumps(value))] == []
+    assert [value for value in bad if grammar.matches(json.dumps(value))] == []
+
+
+def test_the_grammar_of_a_class() -> None:
+    """`Grammar.from_json_schema` takes a Pydantic class itself."""
+    grammar = Grammar.from_json_schema(Dog)
+    assert grammar.matches('{"kind": "dog", "name": "Rex"}') and not grammar.matches('{"kind": "cat", "name": "Rex"}')
+    assert grammar.schema == json_schema_of(Dog)
+
+
+def test_serialization_schemas_are_pydantics_own() -> None:
+    """What a value is written as is not ours to narrow."""
+    model = create_model(
+        "M", a=(dt.datetime, ...), b=(Decimal, ...), c=(dict[int, int], ...), d=(pydantic.HttpUrl, ...)
+    )
+    expected = model.model_json_schema(mode="serialization")
+    assert model.model_json_schema(mode="serialization", schema_generator=PydanticJsonSchema) == expected
