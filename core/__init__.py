@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ToolTimeoutError,
         UnknownToolError,
         UnsatisfiableSchemaError,
+        UnsupportedPatternError,
         UnsupportedSchemaError,
         VocabularyError,
     )
@@ -132,6 +133,7 @@ __all__ = [
     "ToolTimeoutError",
     "UnknownToolError",
     "UnsatisfiableSchemaError",
+    "UnsupportedPatternError",
     "UnsupportedSchemaError",
     "Usage",
     "Vocabulary",
@@ -175,6 +177,7 @@ _HOME = {
         "ToolTimeoutError",
         "UnknownToolError",
         "UnsatisfiableSchemaError",
+        "UnsupportedPatternError",
         "UnsupportedSchemaError",
         "VocabularyError",
     ),

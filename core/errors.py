@@ -8,7 +8,8 @@
     │   ├── UnsupportedSchemaError      it is well-formed, but cannot be enforced exactly
     │   └── UnsatisfiableSchemaError    nothing can ever satisfy it
     ├── GrammarError                a grammar or pattern that we cannot take
-    │   └── PatternError                a regular expression: malformed or not regular
+    │   └── PatternError                a regular expression that is malformed
+    │       └── UnsupportedPatternError     well-formed, but not regular, or beyond what is read
     ├── VocabularyError             a tokenizer or token list that we cannot use exactly
     ├── LimitError                  a stated limit was hit (size, depth, states, time)
     ├── DecodingError               generation could not go on
@@ -136,6 +137,12 @@ class PatternError(GrammarError):
     """A regular expression that is malformed, or is not regular."""
 
     code = "pattern"
+
+
+class UnsupportedPatternError(PatternError):
+    """A regular expression that is well-formed, but not regular, or beyond what is read."""
+
+    code = "unsupported_pattern"
 
 
 class VocabularyError(ToolGrammarError, ValueError):

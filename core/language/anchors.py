@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import PatternError, Place
+from ..errors import Place, UnsupportedPatternError
 from .charset import CharSet
 from .ecma import WORD
 from .syntax import (
@@ -69,7 +69,7 @@ def search_language(node: Regex) -> Regex:
         (``NOTHING`` and ``ANYTHING`` are among these).
 
     Raises:
-        PatternError: the assertions of the pattern are too entangled to be rewritten.
+        UnsupportedPatternError: the assertions of the pattern are too entangled to be rewritten.
 
     Law: a text is in the language of the result if and only if the pattern matches in it, in the sense of ECMA-262's
     ``RegExp.prototype.test`` with the ``u`` flag.
@@ -99,8 +99,8 @@ def _whole(node: Regex) -> Regex:
     return alt(*languages)
 
 
-def _entangled() -> PatternError:
-    return PatternError(
+def _entangled() -> UnsupportedPatternError:
+    return UnsupportedPatternError(
         "the assertions of this pattern are too entangled: they look across each other, or repeat without end",
         hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
         place=Place(offset=0),

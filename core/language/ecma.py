@@ -3,9 +3,10 @@ r"""Regular expressions of ECMA-262, as JSON Schema's ``pattern`` means them: te
 The meaning is that of the ``u`` flag: characters are whole code points, ``\d`` is ``[0-9]``, ``\w`` is
 ``[A-Za-z0-9_]``, ``\s`` is ECMA's white space, ``.`` is all but the four line terminators, ``$`` is the very end.
 Patterns in real schemas are sloppier than that flag allows. What the flag refuses is taken where it can only mean one
-thing, as in Annex B of the standard (``\-``, ``\_``, a lone ``{`` or ``]``, ``[\w-.]``), and refused with a hint
-where another dialect means something else by it (``\Z``, ``\A``, ``\h``, ``(?i)``, ``a++``, ``{,3}``,
-``[[:alpha:]]``). Back-references are refused: what they describe is not a regular language.
+thing, as in Annex B of the standard (``\-``, ``\_``, a lone ``{`` or ``]``, ``[\w-.]``), or means one thing in every
+dialect that has it: the flags of ``(?i)`` and ``(?s:...)``, which ECMA-262 has since 2025, ``(?P<name>...)``, ``\A``,
+``\z``, and ``\Z``, which is Python's ``\z``. It is refused with a hint where dialects differ (``\h``, ``a++``,
+``{,3}``, ``[[:alpha:]]``). Back-references are refused: what they describe is not a regular language.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from ..errors import LimitError, PatternError, Place
+from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
+from .casefold import fold
 from .charset import CharSet
 from .properties import UNICODE_VERSION, find_property
 from .syntax import (
@@ -83,7 +85,8 @@ _DOT: Final = Chars(~LINE_TERMINATOR)
 
 _QUANTIFIER = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 _LOOKS_LIKE_QUANTIFIER = re.compile(r"\{\s*[0-9]*\s*,?\s*[0-9]*\s*\}")
-_GROUP_NAME = re.compile(r"\(\?<([^\W\d][\w$]*|\$[\w$]*)>")
+_GROUP_NAME = re.compile(r"\(\?P?<([^\W\d][\w$]*|\$[\w$]*)>")
+_MODIFIERS = re.compile(r"\(\?(?=[a-z-]+[:)])([ims]*)(?:-([ims]+))?([:)])")
 _POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
 _HEX_2 = re.compile(r"[0-9A-Fa-f]{2}")
 _HEX_4 = re.compile(r"[0-9A-Fa-f]{4}")
@@ -127,6 +130,7 @@ class _Group:
     """A group that is still open: what was read of it, and what to make of it in the end."""
 
     offset: int
+    flags: frozenset[str] = frozenset()  # of the group around it
     look: tuple[bool, bool] | None = None  # (ahead, negated)
     alternatives: list[Regex] = field(default_factory=list)
     items: list[Regex] = field(default_factory=list)
@@ -155,7 +159,11 @@ class _Parser:
         self.max_repeat = max_repeat
         self.max_size = max_size
         self.size = 0
+        self.flags: frozenset[str] = frozenset()
         self.groups = [_Group(0)]
+
+    def refuse(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
+        raise UnsupportedPatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
 
     def fail(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
         raise PatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
@@ -181,6 +189,7 @@ class _Parser:
                 if len(self.groups) == 1:
                     self.fail("this parenthesis closes nothing", r"write \) for the character itself")
                 closed = self.groups.pop()
+                self.flags = closed.flags
                 self.offset += 1
                 # Annex B lets look-aheads be repeated, and only them.
                 self.add(closed.close(), repeatable=closed.look is None or closed.look[0])
@@ -195,17 +204,25 @@ class _Parser:
                 self.atom_escape()
             else:
                 self.offset += 1
-                if character == "^":
-                    self.add(Start(), repeatable=False)
-                elif character == "$":
-                    self.add(End(), repeatable=False)
+                if character in "^$":
+                    self.add(self.anchor(character), repeatable=False)
                 elif character == ".":
-                    self.add(_DOT)
+                    self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT)
                 else:
-                    self.add(Chars(CharSet.of(character)))
+                    self.add(Chars(self.folded(CharSet.of(character))))
         if len(self.groups) > 1:
             self.fail("this group is never closed", r"add ), or write \( for the character", self.groups[-1].offset)
         return self.groups[0].close()
+
+    def folded(self, charset: CharSet) -> CharSet:
+        """Return the characters with their partners of the other case, under the flag ``i``."""
+        return fold(charset) if "i" in self.flags else charset
+
+    def anchor(self, character: str) -> Regex:
+        if "m" not in self.flags:
+            return Start() if character == "^" else End()
+        ahead = character == "$"
+        return Alt((End() if ahead else Start(), Look(ahead, False, Chars(LINE_TERMINATOR))))
 
     # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -214,6 +231,7 @@ class _Parser:
         if len(self.groups) > self.max_nesting:
             self.limit(f"groups are nested more than {self.max_nesting} deep", "flatten the pattern")
         look: tuple[bool, bool] | None = None
+        flags = self.flags
         if not text.startswith("(?", start):
             self.offset += 1
         elif text.startswith("(?:", start):
@@ -226,24 +244,29 @@ class _Parser:
             self.offset += 4
         elif (named := _GROUP_NAME.match(text, start)) is not None:
             self.offset = named.end()
+        elif (modified := _MODIFIERS.match(text, start)) is not None:
+            self.offset = modified.end()
+            self.flags = (flags | set(modified[1])) - set(modified[2] or "")
+            if modified[3] == ")":
+                return  # for the rest of the group around it
         else:
             self.refuse_group()
-        self.groups.append(_Group(start, look))
+        self.groups.append(_Group(start, flags, look))
 
     def refuse_group(self) -> NoReturn:
         rest = self.text[self.offset + 2 : self.offset + 4]
-        if rest.startswith("P<"):
-            self.fail("(?P<name>...) is Python syntax", "write (?<name>...), or (?:...) since names change nothing")
         if rest.startswith(("P=", "P>", "&", "R", "+")) or rest[:1].isdigit():
-            self.fail("references to groups are not regular", "write the group out at this place")
+            self.refuse("references to groups are not regular", "write the group out at this place")
+        if rest.startswith("("):
+            self.refuse("conditions on groups are not regular", "write the alternatives out")
         if rest.startswith(">"):
-            self.fail("atomic groups (?>...) are not part of ECMA-262", "write (?:...)")
+            self.refuse("atomic groups (?>...) are not supported", "write (?:...) if it matches the same")
         if rest.startswith("#"):
             self.fail("comments (?#...) are not part of ECMA-262", "drop the comment")
-        if rest.startswith("<"):
+        if rest.startswith(("<", "P<")):
             self.fail("the name of this group is malformed", "write (?<name>...) with a name of letters and digits")
         if rest[:1].isalpha() or rest.startswith(("-", "^")):
-            self.fail("inline flags are not supported", "spell out what they mean, as in [aA] or [^]")
+            self.refuse("inline flags other than i, m and s are not supported", "spell out what they mean")
         self.fail("this kind of group is not part of ECMA-262", r"write (?:...), or \( for the character itself")
 
     # -- repetition ------------------------------------------------------------------------------------------------
@@ -274,7 +297,7 @@ class _Parser:
         if text.startswith("?", end):  # Lazy: finds another match first, but accepts the same strings.
             end += 1
         elif text.startswith("+", end):
-            self.fail("possessive repetition is not part of ECMA-262", "drop the second +", end)
+            self.refuse("possessive repetition is not supported", "drop the second + if it matches the same", end)
         self.offset = end
         self.add(Repeat(group.items.pop(), least, most), repeatable=False)
 
@@ -292,8 +315,11 @@ class _Parser:
         if following in ("b", "B"):
             self.offset += 2
             self.add(WordBoundary(following == "B"), repeatable=False)
+        elif following in ("A", "Z", "z"):
+            self.offset += 2
+            self.add(Start() if following == "A" else End(), repeatable=False)
         else:
-            self.add(Chars(_charset(self.escape())))
+            self.add(Chars(self.folded(_charset(self.escape()))))
 
     def escape(self) -> int | CharSet:
         """Read one escape, inside a class or outside: one code point, or a set such as that of ``\\d``."""
@@ -303,7 +329,8 @@ class _Parser:
             self.fail("the pattern ends in a lone backslash", r"write \\ for the character itself")
         self.offset += 2
         if letter in _CLASS_ESCAPES:
-            return _CLASS_ESCAPES[letter]
+            charset = _CLASS_ESCAPES[letter]
+            return charset if letter.islower() else ~self.folded(~charset)
         if letter in _CONTROL_ESCAPES:
             return _CONTROL_ESCAPES[letter]
         if letter == "u":
@@ -323,11 +350,11 @@ class _Parser:
         if letter == "0" and not (control.isascii() and control.isdigit()):
             return 0
         if letter == "k" or letter in "123456789":
-            self.fail("back-references are not regular", "write the group out at this place", start)
+            self.refuse("back-references are not regular", "write the group out at this place", start)
         if letter == "0":
             self.fail("octal escapes are not part of ECMA-262", r"write \xHH", start)
         if letter in "AZz":
-            self.fail(rf"\{letter} is Python and PCRE syntax", "use ^ and $", start)
+            self.fail(rf"\{letter} is no character of a class", "write it outside of the brackets", start)
         if letter in _FOREIGN_ESCAPES or letter == "B":
             self.fail(
                 rf"\{letter} has no meaning here in ECMA-262",
@@ -368,7 +395,7 @@ class _Parser:
                 f"(Unicode {UNICODE_VERSION}); case and underscores count",
                 start,
             )
-        return ~charset if negated else charset
+        return ~self.folded(charset) if negated else charset
 
     # -- classes ---------------------------------------------------------------------------------------------------
 
@@ -398,7 +425,7 @@ class _Parser:
                 self.fail("the ends of this range are out of order", r"swap them, or write \- for the dash", at)
             else:
                 ranges.append((low, high))
-        charset = CharSet(ranges)
+        charset = self.folded(CharSet(ranges))
         return ~charset if negated else charset
 
     def class_atom(self) -> int | CharSet:

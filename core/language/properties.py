@@ -2,6 +2,7 @@ r"""What ``\p{...}`` may name: the character properties of ECMA-262, of one pinn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -44,6 +45,38 @@ def find_property(text: str) -> CharSet | None:
     if name in ("Script_Extensions", "scx"):
         return _script_extensions().get(value)
     return None
+
+
+@lru_cache(maxsize=1)
+def _loose_names() -> Mapping[str, CharSet]:
+    """Return categories, binary properties and scripts by names without case, spaces, dashes and underscores."""
+    tables = (_scripts(), _binary(), _categories())
+    return {_loose(name): charset for table in tables for name, charset in table.items()}
+
+
+def _loose(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def loose_property(text: str) -> CharSet | None:
+    r"""Return the characters that have a property, named as Rust names it inside ``\p{...}``; None: there is none.
+
+    Args:
+        text: ``L``, ``letter``, ``Greek``, ``script=greek``, ``sc:Grek``, ``gc=Lu``; loosely matched (UAX 44, LM3).
+    """
+    kind, separator, value = re.sub(r"\s*(==?|:)\s*", "=", text, count=1).partition("=")
+    if not separator:
+        name = _loose(text)
+        return _loose_names().get(name, _loose_names().get(name.removeprefix("is")))
+    tables = {
+        **dict.fromkeys(("generalcategory", "gc"), _categories),
+        **dict.fromkeys(("script", "sc"), _scripts),
+        **dict.fromkeys(("scriptextensions", "scx"), _script_extensions),
+    }
+    table = tables.get(_loose(kind))
+    if table is None:
+        return None
+    return {_loose(name): charset for name, charset in table().items()}.get(_loose(value))
 
 
 def _surrogates_or_none(name: str) -> CharSet | None:

@@ -52,6 +52,7 @@ _CONSTRAINTS = {
     "max_length": ("maxLength", "maxItems", "maxProperties"),
 }
 
+_NUMBER_BOUNDS = ("multiple_of", "le", "ge", "lt", "gt")
 _LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
 
 
@@ -165,12 +166,14 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a decimal: a number, or a string where no bound speaks of its value."""
-        result: dict[str, Any] = super().decimal_schema(schema)
         if self.mode != "validation":
-            return result
+            own: dict[str, Any] = super().decimal_schema(schema)
+            return own
+        bounds = {word: schema[word] for word in _NUMBER_BOUNDS if schema.get(word) is not None}
+        number = super().float_schema({"type": "float", **{word: float(value) for word, value in bounds.items()}})
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
-        options = list(_decimals(result["anyOf"][0], digits, places))
-        if all(schema.get(word) is None for word in ("multiple_of", "le", "ge", "lt", "gt")):
+        options = list(_decimals(number, digits, places))
+        if not bounds:
             options.append({"type": "string", "pattern": _decimal_text(digits, places)})
         return {"anyOf": options}
 

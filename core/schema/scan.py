@@ -17,6 +17,7 @@ from ..errors import (
     Place,
     SchemaError,
     ToolGrammarError,
+    UnsupportedPatternError,
     UnsupportedSchemaError,
 )
 from ..language.regex import regex_term
@@ -355,7 +356,7 @@ def pattern_problem(pattern: str) -> SchemaError | None:
     try:
         regex_term(Terms(), pattern, whole=False)
     except PatternError as error:
-        kind = UnsupportedSchemaError if "regular" in error.message else InvalidSchemaError
+        kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
         return kind(error.message, hint=error.hint, place=error.place)
     except ToolGrammarError as error:
         return UnsupportedSchemaError(error.message, hint=error.hint, place=error.place)

@@ -1,0 +1,110 @@
+"""The text of a syntax tree as a pattern of ECMA-262 with the ``u`` flag: the inverse of the parser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from .charset import CharSet
+from .ecma import DIGIT, LINE_TERMINATOR, WHITE_SPACE, WORD
+from .properties import find_property
+from .syntax import Alt, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, WordBoundary, fold
+
+_META = frozenset(r"\^$.*+?()[]{}|/")
+_CONTROLS = {0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
+_ONE_PROPERTY = re.compile(r"\\p\{\w+\}")
+_LOOKS = {(True, False): "(?=", (True, True): "(?!", (False, False): "(?<=", (False, True): "(?<!"}
+
+
+def to_text(tree: Regex) -> str:
+    """Return a pattern whose tree has the same strings; of the nodes that ``parse`` makes."""
+
+    def combine(node: Regex, parts: Sequence[str]) -> str:
+        if isinstance(node, Empty):
+            return "(?:)"
+        if isinstance(node, Chars):
+            return class_text(node.charset)
+        if isinstance(node, Seq):
+            grouped = zip(node.items, parts, strict=True)
+            return "".join(f"(?:{part})" if isinstance(item, Alt) else part for item, part in grouped)
+        if isinstance(node, Alt):
+            return "|".join(parts)
+        if isinstance(node, Repeat):
+            atom = parts[0] if isinstance(node.item, Chars) else f"(?:{parts[0]})"
+            return atom + _counts(node.min, node.max)
+        if isinstance(node, (Start, End)):
+            return "^" if isinstance(node, Start) else "$"
+        if isinstance(node, WordBoundary):
+            return r"\B" if node.negated else r"\b"
+        assert isinstance(node, Look)
+        return f"{_LOOKS[node.ahead, node.negated]}{parts[0]})"
+
+    return fold(tree, combine)
+
+
+def _counts(least: int, most: int | None) -> str:
+    short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
+    if short is not None:
+        return short
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+
+
+@cache
+def _named() -> tuple[tuple[CharSet, str], ...]:
+    r"""Return sets with a short name, larger ones first: ``\w``, ``\d`` and ``\s`` of Rust and Python among them."""
+
+    def of(names: str) -> CharSet:
+        found = [find_property(name) for name in names.split()]
+        return CharSet.empty().union(*[each for each in found if each is not None])
+
+    return (
+        (of("Alphabetic M Nd Pc Join_Control"), r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"),
+        (of("L N"), r"\p{L}\p{N}"),
+        *((of(name), rf"\p{{{name}}}") for name in ("L", "N", "Lu", "Ll", "Nd", "P", "White_Space")),
+    )
+
+
+def class_text(charset: CharSet) -> str:
+    """Return the text of one character of a set."""
+    if charset == DIGIT:
+        return r"\d"
+    for known, letter in ((DIGIT, "d"), (WORD, "w"), (WHITE_SPACE, "s")):
+        if charset == known:
+            return "\\" + letter
+        if charset == ~known:
+            return "\\" + letter.upper()
+    if charset == ~LINE_TERMINATOR:
+        return "."
+    if charset.size == 1:
+        return _character(charset.ranges[0][0], _META)
+    if charset == CharSet.full():
+        return r"[\s\S]"
+    positive, negative = _members(charset), _members(~charset)
+    if len(negative) < len(positive):
+        return negative.replace("p", "P", 1) if _ONE_PROPERTY.fullmatch(negative) else f"[^{negative}]"
+    return positive if _ONE_PROPERTY.fullmatch(positive) else f"[{positive}]"
+
+
+def _members(charset: CharSet) -> str:
+    pieces: list[str] = []
+    rest = charset
+    for known, text in _named():
+        if len(known.ranges) > 4 and known <= rest:
+            pieces.append(text)
+            rest = rest - known
+    inside = _META | {"-"}
+    for low, high in rest.ranges:
+        if high - low < 2:
+            pieces += [_character(code, inside) for code in range(low, high + 1)]
+        else:
+            pieces.append(f"{_character(low, inside)}-{_character(high, inside)}")
+    return "".join(pieces)
+
+
+def _character(code: int, escaped: frozenset[str]) -> str:
+    if code in _CONTROLS:
+        return _CONTROLS[code]
+    if 0x20 <= code < 0x7F or (code > 0xA0 and code not in (0xAD, 0x2028, 0x2029) and chr(code).isprintable()):
+        return ("\\" if chr(code) in escaped else "") + chr(code)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\u{{{code:x}}}"

@@ -1,0 +1,145 @@
+r"""Regular expressions of Python's ``re``: text to syntax tree, by way of Python's own parser.
+
+What differs from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` are those of Unicode unless the flag ``a`` is set, ``.``
+is all but the line feed, ``$`` stands before a final line feed too, ``\A`` and ``\Z`` are the ends of the text, flags
+may be set inside. Refused are back-references and conditions, which are not regular, and atomic groups and possessive
+repetition, which refuse what they would have to give back.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from ..errors import PatternError, Place, UnsupportedPatternError
+from .casefold import fold
+from .charset import CharSet
+from .ecma import DIGIT, WORD
+from .properties import find_property
+from .rust_regex import boundary, line_end, line_start, perl_class
+from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
+
+try:
+    from re import _parser as _python  # type: ignore[attr-defined]
+except ImportError:  # Python 3.10
+    import sre_parse as _python  # type: ignore[no-redef]
+
+_NEWLINE = CharSet.of("\n")
+_ASCII_SPACE = CharSet.of(" \t\n\r\f\v")
+_REFUSED = {
+    "GROUPREF": "back-references are not regular",
+    "GROUPREF_EXISTS": "conditions on groups are not supported",
+    "ATOMIC_GROUP": "atomic groups are not supported",
+    "POSSESSIVE_REPEAT": "possessive repetition is not supported",
+}
+
+
+def parse(pattern: str | re.Pattern[str]) -> Regex:
+    """Return the syntax tree of a pattern, with the flags of a compiled one.
+
+    Raises:
+        PatternError: it is malformed.
+        UnsupportedPatternError: it is not regular, or has atomic groups or possessive repetition.
+    """
+    text, flags = (pattern, 0) if isinstance(pattern, str) else (pattern.pattern, pattern.flags)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = _python.parse(text, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PatternError(
+            f"{str(error) or 'it is nested too deeply'} in {text!r}",
+            hint="write a regular expression that Python's re takes",
+            place=Place(offset=getattr(error, "pos", None)),
+        ) from None
+    return _Reader(text).sequence(parsed, parsed.state.flags)
+
+
+@cache
+def unicode_class(letter: str) -> CharSet:
+    r"""Return the characters of ``\d``, ``\s`` or ``\w``: of ``str.isdecimal``, ``isspace`` and ``isalnum``."""
+    if letter == "s":
+        return perl_class("s") | CharSet.range(0x1C, 0x1F)
+    found = [find_property(name) for name in ("Nd" if letter == "d" else "L N").split()]
+    named = CharSet.empty().union(*[each for each in found if each is not None])
+    return named | CharSet.of("_") if letter == "w" else named
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def sequence(self, items: Iterable[Any], flags: int) -> Regex:
+        """Return the tree of items one after the other."""
+        found = [self.item(str(operation), value, flags) for operation, value in items]
+        return EMPTY if not found else found[0] if len(found) == 1 else Seq(tuple(found))
+
+    def item(self, operation: str, value: Any, flags: int) -> Regex:
+        if operation == "LITERAL":
+            return Chars(self.folded(CharSet.range(value, value), flags))
+        if operation == "NOT_LITERAL":
+            return Chars(~self.folded(CharSet.range(value, value), flags))
+        if operation == "ANY":
+            return Chars(CharSet.full() if flags & re.DOTALL else ~_NEWLINE)
+        if operation == "IN":
+            return Chars(self.members(value, flags))
+        if operation == "BRANCH":
+            return Alt(tuple(self.sequence(each, flags) for each in value[1]))
+        if operation == "SUBPATTERN":
+            _, added, removed, inner = value
+            return self.sequence(inner, (flags | added) & ~removed)
+        if operation in ("MAX_REPEAT", "MIN_REPEAT"):
+            least, most, inner = value
+            return Repeat(self.sequence(inner, flags), least, None if str(most) == "MAXREPEAT" else int(most))
+        if operation in ("ASSERT", "ASSERT_NOT"):
+            direction, inner = value
+            return Look(direction > 0, operation == "ASSERT_NOT", self.sequence(inner, flags))
+        if operation == "AT":
+            return self.anchor(str(value), flags)
+        if operation == "FAILURE":
+            return Chars(CharSet.empty())
+        raise UnsupportedPatternError(
+            f"{_REFUSED.get(operation, f'{operation.lower()} is not supported')} in {self.text!r}",
+            hint="write the pattern without it, or check the value in a validator",
+            place=Place(offset=0),
+        )
+
+    def anchor(self, kind: str, flags: int) -> Regex:
+        multiline = bool(flags & re.MULTILINE)
+        if kind == "AT_BEGINNING":
+            return line_start() if multiline else Start()
+        if kind == "AT_BEGINNING_STRING":
+            return Start()
+        if kind == "AT_END":  # also before a line feed that ends the text
+            return line_end() if multiline else Alt((End(), Look(True, False, Seq((Chars(_NEWLINE), End())))))
+        if kind == "AT_END_STRING":
+            return End()
+        word = WORD if flags & re.ASCII else unicode_class("w")
+        return boundary(word, negated="NON_BOUNDARY" in kind)
+
+    def members(self, items: Sequence[Any], flags: int) -> CharSet:
+        negated = bool(items) and str(items[0][0]) == "NEGATE"
+        found = CharSet.empty()
+        for operation, value in items[negated:]:
+            if str(operation) == "LITERAL":
+                found = found | CharSet.range(value, value)
+            elif str(operation) == "RANGE":
+                found = found | CharSet.range(*value)
+            else:
+                found = found | self.category(str(value), flags)
+        found = self.folded(found, flags)
+        return ~found if negated else found
+
+    def category(self, name: str, flags: int) -> CharSet:
+        kind = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]
+        if flags & re.ASCII:
+            charset = {"d": DIGIT, "s": _ASCII_SPACE, "w": WORD}[kind]
+        else:
+            charset = unicode_class(kind)
+        return ~charset if "NOT" in name else charset
+
+    def folded(self, charset: CharSet, flags: int) -> CharSet:
+        return fold(charset, ascii_only=bool(flags & re.ASCII)) if flags & re.IGNORECASE else charset

@@ -1,0 +1,376 @@
+r"""Regular expressions of Rust's ``regex`` crate, which Pydantic reads ``pattern`` with: text to syntax tree.
+
+What differs from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` are those of Unicode (UTS 18, annex C), ``.`` is all but
+the line feed, ``\A`` and ``\z`` are the ends of the text, flags may be set inside (``(?i)``, ``(?s:...)``, ``(?x)``),
+classes may be nested, intersected and subtracted. There are no look-arounds and no back-references.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+
+from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
+from .casefold import fold
+from .charset import CharSet
+from .properties import loose_property
+from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
+
+_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")
+_NAMED = re.compile(r"\(\?P?<([A-Za-z_\u0080-\U0010ffff][\w.\[\]]*)>")
+_COUNTS = re.compile(r"\{\s*([0-9]+)\s*(?:(,)\s*([0-9]*)\s*)?\}")
+_POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
+_PROPERTY = re.compile(r"\{\s*([^{}]+?)\s*\}|([A-Za-z])")
+_CONTROLS: Final = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
+_HEX: Final = {"x": 2, "u": 4, "U": 8}
+_NEWLINE: Final = CharSet.of("\n")
+_MAX_NESTING, _MAX_REPEAT = 200, 100_000
+
+
+def _ascii(*ranges: str) -> CharSet:
+    return CharSet([(ord(each[0]), ord(each[-1])) for each in ranges])
+
+
+_POSIX_CLASSES: Final = {
+    "alnum": _ascii("09", "AZ", "az"),
+    "alpha": _ascii("AZ", "az"),
+    "ascii": CharSet.range(0, 0x7F),
+    "blank": CharSet.of("\t "),
+    "cntrl": CharSet([(0, 0x1F), (0x7F, 0x7F)]),
+    "digit": _ascii("09"),
+    "graph": _ascii("!~"),
+    "lower": _ascii("az"),
+    "print": _ascii(" ~"),
+    "punct": _ascii("!/", ":@", "[`", "{~"),
+    "space": CharSet.of("\t\n\v\f\r "),
+    "upper": _ascii("AZ"),
+    "word": _ascii("09", "AZ", "az", "__"),
+    "xdigit": _ascii("09", "AF", "af"),
+}
+
+
+def perl_class(letter: str) -> CharSet:
+    r"""Return the characters of ``\d``, ``\s`` or ``\w`` in Unicode (UTS 18, annex C)."""
+    names = {"d": "Nd", "s": "White_Space", "w": "Alphabetic M Nd Pc Join_Control"}[letter]
+    found = [loose_property(name) for name in names.split()]
+    return CharSet.empty().union(*[each for each in found if each is not None])
+
+
+def boundary(word: CharSet, *, negated: bool) -> Regex:
+    r"""Return ``\b`` (or ``\B``) for a set of word characters, as look-arounds."""
+    before, after = Look(False, False, Chars(word)), Look(True, False, Chars(word))
+    not_before, not_after = Look(False, True, Chars(word)), Look(True, True, Chars(word))
+    if negated:
+        return Alt((Seq((before, after)), Seq((not_before, not_after))))
+    return Alt((Seq((before, not_after)), Seq((not_before, after))))
+
+
+def line_start() -> Regex:
+    """Return ``^`` under the flag ``m``."""
+    return Alt((Start(), Look(False, False, Chars(_NEWLINE))))
+
+
+def line_end() -> Regex:
+    """Return ``$`` under the flag ``m``."""
+    return Alt((End(), Look(True, False, Chars(_NEWLINE))))
+
+
+def parse(pattern: str) -> Regex:
+    """Return the syntax tree of a pattern.
+
+    Raises:
+        PatternError: it is malformed.
+        UnsupportedPatternError: it has flags or assertions that are not read.
+        LimitError: groups are nested too deeply, or a count is too large.
+    """
+    return _Parser(pattern).parse()
+
+
+@dataclass(frozen=True)
+class _Flags:
+    i: bool = False
+    m: bool = False
+    s: bool = False
+    x: bool = False
+
+
+@dataclass
+class _Group:
+    offset: int
+    flags: _Flags
+    alternatives: list[Regex] = field(default_factory=list)
+    items: list[Regex] = field(default_factory=list)
+
+    def close_alternative(self) -> None:
+        items = self.items
+        self.alternatives.append(EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items)))
+        self.items = []
+
+    def close(self) -> Regex:
+        self.close_alternative()
+        return self.alternatives[0] if len(self.alternatives) == 1 else Alt(tuple(self.alternatives))
+
+
+class _Parser:
+    """One pass with an explicit stack of open groups."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.offset = 0
+        self.flags = _Flags()
+        self.groups = [_Group(0, self.flags)]
+
+    def fail(self, message: str, hint: str = "write a regular expression that Pydantic takes") -> NoReturn:
+        raise PatternError(f"{message} in {self.text!r}", hint=hint, place=Place(offset=self.offset))
+
+    def unsupported(self, message: str, hint: str) -> NoReturn:
+        raise UnsupportedPatternError(f"{message} in {self.text!r}", hint=hint, place=Place(offset=self.offset))
+
+    def add(self, node: Regex) -> None:
+        self.groups[-1].items.append(node)
+
+    def chars(self, charset: CharSet) -> Regex:
+        return Chars(fold(charset) if self.flags.i else charset)
+
+    def parse(self) -> Regex:
+        text = self.text
+        while self.offset < len(text):
+            character = text[self.offset]
+            if self.flags.x and (character.isspace() or character == "#"):
+                self.skip()
+            elif character == "(":
+                self.open_group()
+            elif character == ")":
+                if len(self.groups) == 1:
+                    self.fail("a parenthesis closes nothing")
+                closed = self.groups.pop()
+                self.flags = closed.flags
+                self.offset += 1
+                self.add(closed.close())
+            elif character == "|":
+                self.groups[-1].close_alternative()
+                self.offset += 1
+            elif character in "*+?{":
+                self.repetition()
+            elif character == "[":
+                self.add(Chars(self.character_class(0)))
+            elif character == "\\":
+                self.escape()
+            else:
+                self.offset += 1
+                self.add(self.plain(character))
+        if len(self.groups) > 1:
+            self.fail("a group is never closed")
+        return self.groups[0].close()
+
+    def plain(self, character: str) -> Regex:
+        if character == "^":
+            return line_start() if self.flags.m else Start()
+        if character == "$":
+            return line_end() if self.flags.m else End()
+        if character == ".":
+            return Chars(CharSet.full() if self.flags.s else ~_NEWLINE)
+        return self.chars(CharSet.of(character))
+
+    def skip(self) -> None:
+        """Skip white space or a comment, under the flag ``x``."""
+        if self.text[self.offset] == "#":
+            end = self.text.find("\n", self.offset)
+            self.offset = len(self.text) if end < 0 else end
+        else:
+            self.offset += 1
+
+    # -- groups ----------------------------------------------------------------------------------------------------
+
+    def open_group(self) -> None:
+        start, text = self.offset, self.text
+        if len(self.groups) > _MAX_NESTING:
+            raise LimitError(f"groups are nested more than {_MAX_NESTING} deep", hint="flatten the pattern")
+        flags = self.flags
+        if not text.startswith("(?", start):
+            self.offset += 1
+        elif (named := _NAMED.match(text, start)) is not None:
+            self.offset = named.end()
+        elif (found := _FLAGS.match(text, start)) is not None and (found[1] or found[2] or found[3] == ":"):
+            self.flags = self.with_flags(found[1], (found[2] or "")[1:])
+            self.offset = found.end()
+            if found[3] == ")":
+                return  # they hold for the rest of this group
+        else:
+            self.fail("Rust has no group of this kind", "look-arounds and references need regex_engine='python-re'")
+        self.groups.append(_Group(start, flags))
+
+    def with_flags(self, on: str, off: str) -> _Flags:
+        flags = self.flags
+        for letters, value in ((on, True), (off, False)):
+            for letter in letters:
+                if letter in "imsx":
+                    flags = replace(flags, **{letter: value})
+                elif letter not in ("U", "u") or (letter == "u" and not value):
+                    self.unsupported(f"the flag {letter!r} is not supported", "leave it out")
+        return flags
+
+    # -- repetition ------------------------------------------------------------------------------------------------
+
+    def repetition(self) -> None:
+        text, start = self.text, self.offset
+        items = self.groups[-1].items
+        if not items:
+            self.fail("there is nothing to repeat")
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
+        end = start + 1
+        if text[start] == "{":
+            counts = _COUNTS.match(text, start)
+            if counts is None:
+                self.fail("a count is malformed", r"write {n}, {n,} or {n,m}, or \{ for the character itself")
+            end = counts.end()
+            least = self.count(counts[1])
+            most = least if counts[2] is None else self.count(counts[3]) if counts[3] else None
+            if most is not None and most < least:
+                self.fail("the counts of a repetition are out of order")
+        self.offset = end + text.startswith("?", end)  # lazy: another match first, of the same strings
+        items[-1] = Repeat(items[-1], least, most)
+
+    def count(self, digits: str) -> int:
+        if len(digits) > 9 or int(digits) > _MAX_REPEAT:
+            raise LimitError(
+                f"a repetition count is above {_MAX_REPEAT:,}", hint="use a smaller count, or no upper end"
+            )
+        return int(digits)
+
+    # -- escapes ---------------------------------------------------------------------------------------------------
+
+    def escape(self) -> None:
+        letter = self.text[self.offset + 1 : self.offset + 2]
+        if letter in ("A", "z"):
+            self.offset += 2
+            self.add(Start() if letter == "A" else End())
+        elif letter in ("b", "B"):
+            if self.text.startswith(r"\b{", self.offset):
+                self.unsupported(r"assertions like \b{start} are not supported", r"write \b")
+            self.offset += 2
+            self.add(boundary(perl_class("w"), negated=letter == "B"))
+        elif letter in ("<", ">"):
+            self.unsupported(rf"the assertion \{letter} is not supported", r"write \b")
+        else:
+            self.add(Chars(self.class_escape()) if letter in "dDsSwWpP" and letter else self.chars(self.literal()))
+
+    def class_escape(self) -> CharSet:
+        r"""Read ``\d``, ``\p{...}`` and their like."""
+        letter = self.text[self.offset + 1]
+        self.offset += 2
+        negated = letter.isupper()
+        if letter in "dDsSwW":
+            charset = perl_class(letter.lower())
+        else:
+            named = _PROPERTY.match(self.text, self.offset)
+            found = None if named is None else loose_property(named[1] or named[2])
+            if named is None or found is None:
+                self.fail("there is no such character property")
+            self.offset = named.end()
+            charset = found
+        if self.flags.i:
+            charset = fold(charset)
+        return ~charset if negated else charset
+
+    def literal(self) -> CharSet:
+        """Read an escape that is one character."""
+        text, start = self.text, self.offset
+        letter = text[start + 1 : start + 2]
+        self.offset += 2
+        if letter in _CONTROLS and letter:
+            return CharSet.range(_CONTROLS[letter], _CONTROLS[letter])
+        if letter in _HEX and letter:
+            found = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[letter]}}})").match(text, self.offset)
+            if found is None or int(found[1] or found[2], 16) > 0x10FFFF:
+                self.fail("a code point is malformed")
+            self.offset = found.end()
+            code = int(found[1] or found[2], 16)
+            return CharSet.range(code, code)
+        if not letter or not letter.isascii() or letter.isalnum() or letter in "<>":
+            self.offset = start
+            self.fail(f"\\{letter} is no escape of Rust")
+        return CharSet.of(letter)
+
+    # -- classes ---------------------------------------------------------------------------------------------------
+
+    def character_class(self, depth: int) -> CharSet:
+        start, text = self.offset, self.text
+        if depth > _MAX_NESTING:
+            raise LimitError(f"classes are nested more than {_MAX_NESTING} deep", hint="flatten the pattern")
+        self.offset += 1
+        self.skip_inside()
+        negated = text.startswith("^", self.offset)
+        self.offset += negated
+        self.skip_inside()
+        result: CharSet | None = None
+        operation = ""
+        current = CharSet.empty()
+        first = True
+        while True:
+            self.skip_inside()
+            if self.offset >= len(text):
+                self.offset = start
+                self.fail("a character class is never closed")
+            here = text[self.offset]
+            pair = text[self.offset : self.offset + 2]
+            if here == "]" and not first:
+                self.offset += 1
+                break
+            if pair in ("&&", "--", "~~") and not (first and pair == "--"):
+                result, operation, current = _combined(result, operation, current), pair, CharSet.empty()
+                self.offset += 2
+                first = False
+                continue
+            first = False
+            posix = _POSIX.match(text, self.offset)
+            if posix is not None and posix[2] in _POSIX_CLASSES:
+                self.offset = posix.end()
+                charset = fold(_POSIX_CLASSES[posix[2]]) if self.flags.i else _POSIX_CLASSES[posix[2]]
+                current = current | (~charset if posix[1] else charset)
+            elif here == "[":
+                current = current | self.character_class(depth + 1)
+            elif here == "\\" and pair[1:] and pair[1] in "dDsSwWpP":
+                current = current | self.class_escape()
+            else:
+                current = current | self.member()
+        charset = _combined(result, operation, current)
+        return ~charset if negated else charset
+
+    def skip_inside(self) -> None:
+        while self.flags.x and self.offset < len(self.text) and self.text[self.offset] in " \t\n\r\v\f#":
+            self.skip()
+
+    def member(self) -> CharSet:
+        """Read one character of a class, or a range of them."""
+        text = self.text
+        low = self.class_character()
+        self.skip_inside()
+        after = text[self.offset + 1 : self.offset + 2]
+        if not text.startswith("-", self.offset) or after in ("", "]", "-"):
+            return fold(low) if self.flags.i else low
+        self.offset += 1
+        self.skip_inside()
+        end = text[self.offset : self.offset + 2]
+        if not end or end[0] == "[" or (end[0] == "\\" and end[1:] in tuple("dDsSwWpP")):
+            self.fail("the end of a range is one character")
+        high = self.class_character()
+        if low.first > high.first:
+            self.fail("the ends of a range are out of order")
+        found = CharSet([(low.first, high.first)])
+        return fold(found) if self.flags.i else found
+
+    def class_character(self) -> CharSet:
+        if self.text[self.offset] == "\\":
+            if self.text[self.offset + 1 : self.offset + 2] in ("b", "B", "A", "z"):
+                self.fail("an assertion is no character of a class")
+            return self.literal()
+        self.offset += 1
+        return CharSet.of(self.text[self.offset - 1])
+
+
+def _combined(left: CharSet | None, operation: str, right: CharSet) -> CharSet:
+    if left is None:
+        return right
+    return {"&&": left & right, "--": left - right, "~~": left ^ right}[operation]
