@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError
+from ..core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from ..core.schema.assertions import CHECK_LATER
 from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
@@ -124,8 +125,18 @@ def check_name(name: object) -> None:
 
 
 def with_tool(error: ToolGrammarError, tool: str) -> ToolGrammarError:
-    """The same error, whose place also names the tool."""
+    """Return the same error, whose place also names the tool."""
     return type(error)(error.message, hint=error.hint, place=replace(error.place, tool=tool))
+
+
+def not_enforced(error: ToolGrammarError, tool: str) -> ToolGrammarError:
+    """Return the same error of a tool's grammar, with the way out that a tool set has for what cannot be enforced."""
+    hint = error.hint
+    if isinstance(error, UnsupportedSchemaError):
+        later = f"have the arguments checked after generation with ToolSet(..., strictness={{{tool!r}: 'object'}})"
+        known = hint or CHECK_LATER
+        hint = known.replace(CHECK_LATER, later) if CHECK_LATER in known else f"{known}, or {later}"
+    return with_tool(type(error)(error.message, hint=hint, place=error.place), tool)
 
 
 def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:

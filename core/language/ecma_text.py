@@ -13,6 +13,11 @@ from .syntax import Alt, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, Wor
 
 _META = frozenset(r"\^$.*+?()[]{}|/")
 _CONTROLS = {0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
+_WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"
+_SHORT = (
+    *((f"[{_WORD}]", r"\w"), (f"[^{_WORD}]", r"\W"), (_WORD, r"\w")),
+    *((r"\p{Nd}", r"\d"), (r"\P{Nd}", r"\D"), (r"\p{White_Space}", r"\s"), (r"\P{White_Space}", r"\S")),
+)
 _ONE_PROPERTY = re.compile(r"\\p\{\w+\}")
 _LOOKS = {(True, False): "(?=", (True, True): "(?!", (False, False): "(?<=", (False, True): "(?<!"}
 
@@ -43,6 +48,16 @@ def to_text(tree: Regex) -> str:
     return fold(tree, combine)
 
 
+def with_short_classes(pattern: str) -> str:
+    r"""Return a pattern with ``\d``, ``\w`` and ``\s`` for the Unicode classes that `to_text` writes for them.
+
+    For readers whose ``\d`` is that of Unicode anyway, or who know no ``\p``: most servers.
+    """
+    for long, short in _SHORT:
+        pattern = pattern.replace(long, short)
+    return pattern
+
+
 def _counts(least: int, most: int | None) -> str:
     short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
     if short is not None:
@@ -59,7 +74,7 @@ def _named() -> tuple[tuple[CharSet, str], ...]:
         return CharSet.empty().union(*[each for each in found if each is not None])
 
     return (
-        (of("Alphabetic M Nd Pc Join_Control"), r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"),
+        (of("Alphabetic M Nd Pc Join_Control"), _WORD),
         (of("L N"), r"\p{L}\p{N}"),
         *((of(name), rf"\p{{{name}}}") for name in ("L", "N", "Lu", "Ll", "Nd", "P", "White_Space")),
     )

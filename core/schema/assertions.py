@@ -36,6 +36,9 @@ _OF_ARRAYS = ARRAY_PART | {"contains", "minItems", "maxItems", "uniqueItems"}
 _OF_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
 _OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 
+#: The way out for a keyword that cannot be enforced, where a grammar is made of a schema; others name their own.
+CHECK_LATER = "have it checked after generation with on_unsupported='validate'"
+
 #: What was not asked yet.
 _UNREAD = Conjunction()
 
@@ -257,6 +260,6 @@ def unsupported(located: Located, keyword: str, how: str = "") -> UnsupportedSch
     """The error for a keyword that cannot be enforced exactly."""
     return UnsupportedSchemaError(
         f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}",
-        hint="remove it, say it otherwise, or have it checked after generation with on_unsupported='validate'",
+        hint=f"remove it, say it otherwise, or {CHECK_LATER}",
         place=Place(pointer=located.pointer, keyword=keyword),
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, gcd, inf, isfinite, lcm, nextafter
 
 from ..errors import LimitError
 from ..language.charset import CharSet
@@ -108,6 +108,35 @@ class NumberRange:
         return all(_divides(each, number) for each in self.multiples) and not any(
             _divides(each, number) for each in self.not_multiples
         )
+
+
+def _as_doubles(what: NumberRange) -> NumberRange:
+    """Return the range without the decimals beside a bound that is excluded which are read as that bound itself.
+
+    Whoever reads decimals as doubles (JSON Schema's validators, Pydantic) rounds 9.99999999999999999999 to 10.
+    """
+    least, most = what.least, what.most
+    if least and what.least_excluded:  # above zero, no number that can be written is read as zero
+        least = _next_double(least, inf)
+    if most and what.most_excluded:
+        most = _next_double(most, -inf)
+    return replace(
+        what,
+        least=least,
+        most=most,
+        least_excluded=what.least_excluded and least == what.least,
+        most_excluded=what.most_excluded and most == what.most,
+    )
+
+
+def _next_double(bound: Decimal, towards: float) -> Decimal:
+    """Return the double nearest to a bound on one side of it; the bound itself, where there is none."""
+    double = float(bound)
+    if not isfinite(double):
+        return bound
+    beyond = exact(double) > bound if towards > 0 else exact(double) < bound
+    double = double if beyond else nextafter(double, towards)
+    return exact(double) if isfinite(double) else bound
 
 
 def _divides(step: Decimal, number: Decimal) -> bool:
@@ -209,6 +238,7 @@ class Numbers:
 
     def _term(self, what: NumberRange, any_spelling: bool) -> int:
         terms = self.terms
+        what = what if what.integer else _as_doubles(what)
         plain = bool(what.multiples or what.not_multiples)
         if what.fractional:
             parts = [self._fractional()]

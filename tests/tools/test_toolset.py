@@ -424,3 +424,18 @@ def test_renamed() -> None:
     """A renamed tool runs the same function."""
     tools = ToolSet([first(add).renamed("plus")])
     assert tools.call(call("plus", {"a": 1})) == 2
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "string", "pattern": r"(a)\1"}, {"type": "string", "format": "hostname"}],
+    ids=["pattern", "format"],
+)
+@pytest.mark.parametrize("format", ["hermes", "glm-4.5"])
+def test_what_cannot_be_enforced_names_a_way_out_that_a_tool_set_has(schema: Any, format: str) -> None:
+    """The hint can be followed."""
+    tool = Tool("f", "", {"type": "object", "properties": {"a": schema}, "required": ["a"]})
+    with pytest.raises(UnsupportedSchemaError) as caught:
+        ToolSet([tool]).grammar(format, tool_choice="f")
+    assert "on_unsupported" not in str(caught.value) and "strictness={'f': 'object'}" in str(caught.value)
+    ToolSet([tool], strictness={"f": "object"}).grammar("hermes", tool_choice="f")

@@ -10,7 +10,7 @@ from ...core.grammar import Grammar
 from ...core.language.nodes import Nodes
 from ...core.schema import SchemaOptions, compile_schema
 from ...core.schema.spelling import Arguments, BareSpelling, Mark, Spelling
-from ..tool import Tool, with_tool
+from ..tool import Tool, not_enforced
 from .base import Turn
 
 _ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"})
@@ -36,7 +36,7 @@ def spelled_arguments(
         compiled = compile_schema(schema, options)
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
-        raise with_tool(error, tool.name) from error
+        raise not_enforced(error, tool.name) from error
     grammar = Grammar(compiled.build, ("schema", compiled), compiled.problems)
     grammar.specials = _control_tokens(spelling, arguments)
     return grammar

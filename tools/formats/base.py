@@ -22,7 +22,7 @@ from ...core.language.jsontext import read_json
 from ...core.messages import Message, ToolCall
 from ...core.params import OutputParser, Whitespace
 from ..parts import PARTS
-from ..tool import Tool, with_tool
+from ..tool import Tool, not_enforced
 from .thinking import Thinking
 
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
@@ -116,7 +116,7 @@ class Turn:
         try:
             return Grammar.from_json_schema(schema, whitespace=self.whitespace, additional_properties=additional)
         except ToolGrammarError as error:
-            raise with_tool(error, tool.name) from error
+            raise not_enforced(error, tool.name) from error
 
 
 class WireFormat(ABC):

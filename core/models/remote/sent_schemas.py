@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from ...language.ecma_text import with_short_classes
+from ...schema.formats import ENFORCED, SPECIFIED
+
 #: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
 _STRICT = frozenset(
     {
@@ -29,6 +32,13 @@ _STRICT = frozenset(
     | {"minItems", "maxItems", "title", "description"}
 )
 _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+#: Formats of the specification for those of Python, where what Python takes is less.
+_STANDARD_FORMATS = {
+    "python-date": "date",
+    "python-email": "email",
+    "python-url": "uri",
+    **{f"uuid{version}": "uuid" for version in (1, 3, 4, 5, 6, 7, 8)},
+}
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"}
 )
@@ -119,6 +129,13 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
     kinds = schema.get("type", "object")
     before = len(left_out)
     for key, value in schema.items():
+        if key == "pattern" and isinstance(value, str):
+            value = with_short_classes(value)
+        elif key == "format" and isinstance(value, str) and _is_ours(value):
+            value = _STANDARD_FORMATS.get(value)
+            if value is None:
+                left_out.append(f"{place}/format")
+                continue
         if key == "additionalProperties" and "object" not in ([kinds] if isinstance(kinds, str) else kinds):
             continue  # says nothing here, and some servers stumble over it
         if key == "oneOf" and not keep(key, value) and "anyOf" not in schema and keep("anyOf", value):
@@ -168,6 +185,11 @@ def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) ->
         for key in ("unevaluatedProperties", "unevaluatedItems"):
             found.pop(key, None)
     return found
+
+
+def _is_ours(name: str) -> bool:
+    """Return whether a format is one that only Pydantic and we know."""
+    return name in ENFORCED and name not in SPECIFIED
 
 
 def _strict_value(key: str, value: Any) -> bool:
