@@ -81,7 +81,9 @@ def _dict(source: Any) -> list[Tool] | None:
 
 
 def _routine(source: Any) -> list[Tool] | None:
-    return [tool_from_function(source)] if inspect.isroutine(source) else None
+    # Not inspect.isroutine: to it any object that can be bound is one, and tool objects are.
+    plain = inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
+    return [tool_from_function(source)] if plain else None
 
 
 def _callable(source: Any) -> list[Tool] | None:

@@ -164,6 +164,19 @@ def _openai_agents(source: Any) -> list[Tool] | None:
     return [Tool(name, _text(getattr(source, "description", "")), dict(schema), function=run)]
 
 
+def _agent_framework(source: Any) -> list[Tool] | None:
+    """``FunctionTool`` of Microsoft's Agent Framework; one that is a declaration only runs nothing."""
+    name = _name(source)
+    if name is None or not hasattr(source, "input_model") or not callable(getattr(source, "parameters", None)):
+        return None
+
+    async def run(**arguments: Any) -> Any:
+        return await source.invoke(arguments=arguments, skip_parsing=True)
+
+    function = None if getattr(source, "declaration_only", False) else run
+    return [Tool(name, _text(getattr(source, "description", "")), source.parameters(), function=function)]
+
+
 def _definition(source: Any) -> list[Tool] | None:
     """Pydantic AI's ``ToolDefinition``: a schema and nothing to run."""
     name, schema = _name(source), getattr(source, "parameters_json_schema", None)
@@ -269,6 +282,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     _dspy,
     _pydantic_ai,
     _openai_agents,
+    _agent_framework,
     _definition,
     _agno,
     _adk,

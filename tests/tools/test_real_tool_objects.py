@@ -185,10 +185,34 @@ def test_anthropic() -> None:
 
 
 def test_fastmcp() -> None:
-    """Tools of a FastMCP server in the same process."""
-    base = pytest.importorskip("mcp.server.fastmcp.tools")
-    check(base.Tool.from_function(forecast))
-    check(base.Tool.from_function(aforecast))
+    """Tools of a server in the same process: FastMCP of version 1 of the ``mcp`` package, ``mcpserver`` of version 2."""
+    pytest.importorskip("mcp")
+    try:
+        from mcp.server.fastmcp.tools import Tool as ServerTool
+    except ImportError:
+        ServerTool = pytest.importorskip("mcp.server.mcpserver.tools").Tool
+    check(ServerTool.from_function(forecast))
+    check(ServerTool.from_function(aforecast))
+
+
+def test_agent_framework() -> None:
+    """Microsoft's Agent Framework, sync and async."""
+    agent_framework = pytest.importorskip("agent_framework")
+    check(agent_framework.tool(forecast))
+    check(agent_framework.tool(aforecast))
+
+
+def test_autogen() -> None:
+    """AutoGen, sync and async."""
+    tools = pytest.importorskip("autogen_core.tools")
+    check(tools.FunctionTool(forecast, description="Forecast."))
+    check(tools.FunctionTool(aforecast, description="Forecast."))
+
+
+def test_crewai() -> None:
+    """CrewAI."""
+    tools = pytest.importorskip("crewai.tools")
+    check(tools.tool("forecast")(forecast))
 
 
 def test_langgraph() -> None:

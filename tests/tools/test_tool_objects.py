@@ -209,6 +209,29 @@ class Anthropic:
         return await aforecast(**input)
 
 
+class AgentFramework:
+    """agent-framework-core 1.23."""
+
+    name, description, input_model, declaration_only = "forecast", "Forecast.", Arguments, False
+
+    def parameters(self) -> dict[str, Any]:
+        """The schema."""
+        return SCHEMA
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        """A tool may be a method."""
+        return self
+
+    async def invoke(self, *, arguments: Any = None, context: Any = None, skip_parsing: bool = False) -> Any:
+        """Run it; the result is parsed into contents unless that is skipped."""
+        assert skip_parsing
+        return forecast(**arguments)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        return forecast(*args, **kwargs)
+
+
 class Qwen:
     """qwen-agent 0.0.34."""
 
@@ -238,6 +261,7 @@ RUN: dict[str, Any] = {
     "ADK": Adk(Declaration(parameters_json_schema=SCHEMA)),
     "Anthropic": Anthropic(is_async=False),
     "Anthropic, async": Anthropic(is_async=True),
+    "Agent Framework": AgentFramework(),
     "Qwen-Agent": Qwen(),
     "LangGraph, ToolNode": SimpleNamespace(name="tools", tools_by_name={"forecast": Haystack(forecast)}),
 }
