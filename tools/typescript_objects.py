@@ -65,8 +65,15 @@ class ObjectTypes:
         for member in parts(node):
             clause = next((child for child in member.named_children if child.type == "mapped_type_clause"), None)
             if clause is not None:
+                self._check_alone(parts(node), scope)
                 return self._mapped(member, clause, scope)
         return self._body(parts(node), scope, declared=False)
+
+    def _check_alone(self, members: list[Node], scope: Scope) -> None:
+        if len(members) > 1:
+            raise scope.source.wrong(
+                members[1], "a mapped type has no other members", "intersect it: { [K in Keys]: type } & { ... }"
+            )
 
     def declared(self, declaration: Declaration, scope: Scope) -> Type:
         """Return the type of an interface or of a class's instances, with what they inherit."""
@@ -211,6 +218,10 @@ class ObjectTypes:
         )
 
     def _index(self, node: Node, scope: Scope) -> list[Index]:
+        if node.child_by_field_name("index_type") is None:
+            raise scope.source.wrong(
+                node, "an interface cannot be a mapped type", "write type Name = { [K in Keys]: type }"
+            )
         annotation = node.child_by_field_name("type")
         if annotation is None:
             raise scope.source.wrong(node, "the index signature has no type", "write [key: string]: type")

@@ -192,16 +192,37 @@ class Source:
 
 
 def child_of(node: Node, name: str) -> Node:
-    """The child of that name, which a node without syntax errors has."""
+    """Return the child of that name.
+
+    Raises:
+        InvalidSchemaError: it is missing.
+    """
     found = node.child_by_field_name(name)
-    assert found is not None, f"{node.type} without {name}"
+    if found is None:
+        raise _incomplete(node)
     return found
 
 
 def only_child(node: Node) -> Node:
-    """The one child that is no comment."""
-    (child,) = parts(node)
-    return child
+    """Return the one child that is no comment.
+
+    Raises:
+        InvalidSchemaError: there is none, or more.
+    """
+    children = parts(node)
+    if len(children) != 1:
+        raise _incomplete(node)
+    return children[0]
+
+
+def _incomplete(node: Node) -> InvalidSchemaError:
+    """The error for text that the parser takes and TypeScript does not."""
+    line, column = node.start_point
+    return InvalidSchemaError(
+        "a syntax error in the TypeScript that the parser does not notice",
+        hint="tsc says what is wrong",
+        place=Place(line=line + 1, column=column + 1),
+    )
 
 
 def parts(node: Node) -> list[Node]:
