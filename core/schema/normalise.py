@@ -50,6 +50,7 @@ MAX_TOTAL = 80_000
 _MAX_LINKS = 8
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_OBJECT = frozenset({"object"})
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
@@ -169,6 +170,13 @@ class Normaliser(Assertions):
                         break
                     conjunction, steps, seen = way
             else:
+                open_ones = [each for each in seen.denied if not self._lacks(conjunction, each[0])]
+                if open_ones:
+                    for located, above in reversed(open_ones):
+                        steps = (_Step(self._negation(located), above, ()), steps)
+                    kept = tuple(each for each in seen.denied if each not in open_ones)
+                    todo.append((conjunction, steps, seen._replace(denied=kept)))
+                    continue
                 finished = settled(conjunction, seen, self)
                 if finished is not None:
                     done.append(finished)
@@ -200,12 +208,25 @@ class Normaliser(Assertions):
                 )
             above |= {key}
         if not formula.positive:
+            if not self._open_objects and "required" in schema:
+                return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
             return conjunction, (_Step(self._negation(located), above, ()), rest), seen
         if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
             scope = Scope(len(seen.opened), located)
             seen = seen._replace(opened=(*seen.opened, scope))
             scopes = (*scopes, scope)
         return self._held(conjunction, rest, seen, located, above, scopes)
+
+    def _lacks(self, known: Conjunction, located: Located) -> bool:
+        """Whether no value of an alternative satisfies a schema, since that requires a member which objects that take
+        only declared members do not have."""
+        parts = known.objects.parts
+        closed = any(part.names_properties for part in parts) and not known.objects.others
+        if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
+            return False
+        required = located.schema["required"] if self.asserts(located, "required") else ()
+        names = required if isinstance(required, (list, tuple)) else ()
+        return any(all(name not in part.properties for part in parts) for name in names)
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
         """What satisfies both; None when they are seen to exclude each other."""

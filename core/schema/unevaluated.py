@@ -44,7 +44,8 @@ class Scope(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was reported to the scopes on one way through the alternatives."""
+    """What was reported to the scopes on one way through the alternatives; and ``denied``: schemas of which it is not
+    decided yet whether they cannot hold anyway, and the references that led to them."""
 
     objects: tuple[tuple[int, ObjectPart], ...] = ()
     arrays: tuple[tuple[int, ArrayPart], ...] = ()
@@ -52,6 +53,7 @@ class Seen(NamedTuple):
     all_objects: frozenset[int] = frozenset()
     all_arrays: frozenset[int] = frozenset()
     opened: tuple[Scope, ...] = ()
+    denied: tuple[tuple[Located, frozenset[object]], ...] = ()
 
 
 def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:
