@@ -25,6 +25,7 @@ from ..language.kinds import (
 )
 from ..language.lookback import Written
 from ..language.nodes import Nodes
+from ..language.shortest import preference
 from ..language.terms import Terms
 from .layout import DEAD, DONE, LOCAL_DONE
 from .rope import NO_TEXT, Rope, joined
@@ -337,7 +338,7 @@ class Store:
             return found
         if self.automaton.accepts(state):
             found = NO_TEXT
-        best: tuple[int, bytes] | None = None
+        best: tuple[int, tuple[int, int, bytes]] | None = None
         for atom, rest in () if found is not None else self.automaton.threads(state):
             tail = self._texts.shortest(rest)
             if tail is None:
@@ -345,8 +346,9 @@ class Store:
             begin = self._begin(atom)
             if not begin.length:  # what follows it is entered already, as far as the text so far allows it
                 continue
-            if best is None or (begin.length + tail.length, begin.data) < best:
-                best = begin.length + tail.length, begin.data
+            weight = begin.length + tail.length, preference(begin.data)
+            if best is None or weight < best:
+                best = weight
                 found = begin + tail
         if found is None:
             raise AssertionError("a state from which the text cannot be finished")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from ..language.shortest import preference
 from ..language.terms import Terms
 from .layout import DEAD, DONE, OPEN, QUOTED, RAW
 from .rowtable import RowTable
@@ -110,7 +111,7 @@ class Rows(RowTable):
             if target != DEAD:
                 first.setdefault(target, byte)
         options = [bytes((byte,)) + self.shortest(target) for target, byte in first.items()]
-        return min(options, key=lambda option: (len(option), option))
+        return min(options, key=preference)
 
 
 def free_key(kind: int) -> Hashable:

@@ -10,8 +10,8 @@ _PLEASANT = (range(0x61, 0x7B), range(0x30, 0x3A), range(0x41, 0x5B), range(0x20
 
 
 def spell_raw(low: int, high: int) -> bytes:
-    """The shortest UTF-8 of a character between two code points, a pleasant one if there is a choice."""
-    for span in _PLEASANT:
+    """Return the shortest UTF-8 of a character between two code points: the most neutral and readable one."""
+    for span in (range(0x2E, 0x2F), *_PLEASANT, range(0x09, 0x0B)):
         first = max(low, span.start)
         if first <= min(high, span.stop - 1):
             return bytes((first,))

@@ -13,6 +13,21 @@ from .termtable import TermTable
 MAX_SEARCHED = 20_000
 
 
+#: Characters that show, and those that show as space.
+_READABLE = bytes(range(0x21, 0x7F))
+_SPACED = b" \t\n" + _READABLE
+
+
+def preference(text: bytes) -> tuple[int, int, bytes]:
+    """Return a key that orders spellings: the shortest first, and of those the most readable and neutral.
+
+    The shortest text is what closes an answer whose budget is used up, so people read it: a full stop says less than a
+    figure, and any of them is better than a control character.
+    """
+    strange = len(text.translate(None, _READABLE)) + len(text.translate(None, _SPACED))
+    return len(text), strange, text.replace(b".", b"\0")
+
+
 def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) -> bytes:
     """The shortest spelling of a string of a non-empty language.
 
@@ -29,10 +44,10 @@ def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) ->
     if terms.known(term) & REGULAR:
         return _by_shape(terms, term, spell)
     # Dijkstra's algorithm over derivatives.
-    heap: list[tuple[int, bytes, int]] = [(0, b"", term)]
+    heap: list[tuple[tuple[int, int, bytes], int, bytes]] = [(preference(b""), term, b"")]
     done: set[int] = set()
     while heap:
-        length, path, state = heappop(heap)
+        _, state, path = heappop(heap)
         if terms.known(state) & NULLABLE:
             return path
         if state in done:
@@ -42,7 +57,7 @@ def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) ->
             break
         if terms.known(state) & REGULAR:
             tail = _by_shape(terms, state, spell)
-            heappush(heap, (length + len(tail), path + tail, EPSILON))
+            heappush(heap, (preference(path + tail), EPSILON, path + tail))
             continue
         starts, targets = terms.segments(state)
         best: dict[int, bytes] = {}
@@ -50,10 +65,10 @@ def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) ->
             if target in done or terms.known(target) & DEAD:
                 continue
             char = spell(starts[index], (starts[index + 1] if index + 1 < len(starts) else END) - 1)
-            if target not in best or (len(char), char) < (len(best[target]), best[target]):
+            if target not in best or preference(char) < preference(best[target]):
                 best[target] = char
         for target, char in best.items():
-            heappush(heap, (length + len(char), path + char, target))
+            heappush(heap, (preference(path + char), target, path + char))
     raise LimitError(
         f"no string of a pattern was found among {MAX_SEARCHED:,} states", hint="simplify the pattern or its length"
     )
@@ -80,4 +95,4 @@ def _by_shape(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) -
         return result + _by_shape(terms, args[0], spell) * copies
     else:
         options = [_by_shape(terms, part, spell) for part in args]
-    return result + min(options, key=lambda option: (len(option), option))
+    return result + min(options, key=preference)

@@ -15,6 +15,7 @@ from toolgrammar.core.automaton.rows import Rows
 from toolgrammar.core.automaton.seed import Seed
 from toolgrammar.core.language.regex import regex_term
 from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.testing import byte_vocabulary
 
 PATTERNS = [
     "", "^[a-z]+$", "^a{2,3}$", "[^a]", "^(18|2[0-2]):[0-5]0$", "^\\w+é?$", "^[\\u0000-\\u001f]*$", '^["\\\\]+$',
@@ -153,3 +154,21 @@ def test_a_row_of_nowhere_is_an_error(state: int) -> None:
         rows.state(14, 55)
     with pytest.raises(IndexError):
         rows.row(rows.state(OPEN, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        (Grammar.text(min_chars=1), b"."),
+        (Grammar.text(excluding=["<tool_call>", "."], min_chars=2), b"00"),
+        (Grammar.text(excluding=["<tool_call>"], min_chars=1), b"."),
+        (Grammar.from_regex(r".{3}"), b"..."),
+        (Grammar.from_regex(r"[^a]{2}"), b".."),
+        (Grammar.from_regex(r"[^.\n]\S"), b"a."),
+        (Grammar.from_regex(r"[^\x20-\x7e]"), b"\t"),
+        (Grammar.from_json_schema({"type": "string", "pattern": "^[^x]{2}$"}), b'"aa"'),
+    ],
+)
+def test_shortest_texts_can_be_read(grammar: Grammar, text: bytes) -> None:
+    """What closes a text by force is no control character where another one may stand: people read it."""
+    assert grammar.bind(byte_vocabulary()).matcher().shortest_completion() == text
