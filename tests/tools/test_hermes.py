@@ -90,7 +90,7 @@ def test_result_form() -> None:
 def test_prompt_names_every_tool() -> None:
     """The prompt has one JSON line per tool, and is empty without tools."""
     lines = TOOLS.prompt().splitlines()
-    assert sum(line.startswith('{"type": "function"') for line in lines) == 3
+    assert sum(line.startswith('{"name":"') for line in lines) == 3
     assert ToolSet().prompt() == ""
 
 

@@ -1,7 +1,8 @@
 """The format of Hermes 2 Pro, Hermes 3, Qwen2.5, Qwen3 and QwQ: ``<tool_call>`` around a JSON object.
 
 Prose may come first; several calls are several blocks. In Qwen's vocabularies the two markers are single tokens that
-count as ordinary text, so the grammar needs no control token. The prompt is the one that Qwen's chat template renders.
+count as ordinary text, so the grammar needs no control token. The prompt is the one that Qwen's chat template renders,
+with shorter descriptions of the tools.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ..tool import Tool
 from .base import Turn, WireFormat, dump_json
+from .described import described
 from .json_calls_parser import JsonCallsParser, Syntax
 from .thinking import Thinking
 
@@ -328,7 +329,7 @@ class JsonCalls(WireFormat):
             "# Tools\n\nYou may call these functions, given as JSON Schema, one a line:\n{tools}\n\n"
             f"Write a call exactly so, with nothing after it:\n{self._example()}"
         )
-        return instructions.replace("{tools}", "\n".join(dump_json(tool.to_openai()) for tool in tools))
+        return instructions.replace("{tools}", "\n".join(map(described, tools)))
 
     def _example(self) -> str:
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}

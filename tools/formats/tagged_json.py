@@ -15,6 +15,7 @@ from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ..tool import Tool
 from .base import Turn, WireFormat, dump_json, dump_name
+from .described import described
 from .tagged_parser import TaggedJsonParser, Tags
 from .thinking import Thinking
 
@@ -34,7 +35,7 @@ class TaggedJson(WireFormat):
         argument_aliases: other keys under which models write the arguments.
         result_start: what begins a result.
         result_end: what ends a result.
-        instructions: the prompt; ``{tools}`` stands for the tools, one JSON object a line.
+        instructions: the prompt; ``{tools}`` stands for the tools, one a line (see `described`).
         thinking: the model's reasoning markers, if it has any.
     """
 
@@ -129,4 +130,4 @@ class TaggedJson(WireFormat):
         """The instructions with the tools filled in; empty without tools."""
         if not tools:
             return ""
-        return self.instructions.replace("{tools}", "\n".join(dump_json(tool.to_openai()) for tool in tools))
+        return self.instructions.replace("{tools}", "\n".join(map(described, tools)))
