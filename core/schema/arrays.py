@@ -230,13 +230,10 @@ class ArrayLowering:
                 items = [canonical(item) for item in spelling.items_before(before.text())]
             return self._items(layout, count, found, frozenset(items), special, _NONE)
 
-        # As long as items are needed, what is known to be written is not planned once more: else items that look short
-        # would be planned, and turn out to be longer, again and again.
-        arrays = layout.arrays
-        needed = count < arrays.least or any(
-            number < each.least for number, each in zip(found, arrays.contains, strict=True)
-        )
-        written = place.written if needed else None
+        # As long as some items must be contained, what is known to be written is not planned once more: else others
+        # might be planned before them, because they only look shorter, again and again.
+        counts = zip(found, layout.arrays.contains, strict=True)
+        written = place.written if any(number < each.least for number, each in counts) else None
         static = self._items(layout, count, found, written, special, _NONE)
         return self.nodes.dynamic(("item", layout, count, found, special, written), static, resolve, BEYOND)
 

@@ -78,6 +78,13 @@ _LEAST = {
     "minProperties": MAX_LEAST_PROPERTIES,
 }
 _COUNTS = (*_LEAST, "maxLength", "maxItems", "maxProperties", "maxContains")
+_NUMBERS = (*_COUNTS, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+#: Maximum nesting of a value in ``const`` or ``enum``.
+MAX_DEPTH = 64
+
+#: Integers from here on are refused: Python reads and writes at most 4,300 digits, or fewer where it is told so.
+MAX_INTEGER = 10**600
 
 #: Keywords that make alternatives, or refer.
 _FORKS = frozenset({"anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "allOf", "$ref"})
@@ -282,8 +289,17 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
     for keyword, shape in _SHAPES.items():
         if keyword in schema and not isinstance(schema[keyword], shape):
             yield wrong(keyword, f"{keyword} cannot be {type(schema[keyword]).__name__}")
+    long = [keyword for keyword in _NUMBERS if not is_small(schema.get(keyword, 0))]
+    for keyword in long:
+        yield LimitError(
+            f"{keyword} has more than 600 digits",
+            hint="use a smaller number",
+            place=Place(pointer=located.pointer, keyword=keyword),
+        )
     for keyword in _COUNTS:
         value = schema.get(keyword, 0)
+        if keyword in long:
+            continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
             yield wrong(keyword, f"{keyword} must be a whole number that is not negative")
         elif keyword in _LEAST and value > _LEAST[keyword]:
@@ -321,9 +337,34 @@ def _malformed(located: Located) -> Iterator[SchemaError | LimitError]:
     for keyword in ("const", "enum"):
         if keyword in schema and not is_json(schema[keyword]):
             yield wrong(keyword, f"{keyword} holds something that is not a JSON value")
+        elif keyword in schema and not is_small(schema[keyword]):
+            yield LimitError(
+                f"{keyword} holds a value more than {MAX_DEPTH} deep, or an integer of more than 600 digits",
+                hint="describe it with properties and items, or use a smaller number",
+                place=Place(pointer=located.pointer, keyword=keyword),
+            )
     for keyword in ("anyOf", "allOf", "oneOf"):
         if keyword in schema and isinstance(schema[keyword], (list, tuple)) and not schema[keyword]:
             yield wrong(keyword, f"{keyword} must not be empty")
+
+
+def is_small(value: Any) -> bool:
+    """Return whether a JSON value is nested at most `MAX_DEPTH` deep, and no integer in it is too long to be read."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for item in level:
+            if type(item) is int:
+                if not -MAX_INTEGER < item < MAX_INTEGER:
+                    return False
+            elif isinstance(item, Mapping):
+                inner.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                inner.extend(item)
+        if not inner:
+            return True
+        level = inner
+    return False
 
 
 def is_json(value: Any) -> bool:

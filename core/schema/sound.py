@@ -18,7 +18,7 @@ from .formats import ENFORCED, REFUSED
 from .normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from .options import SchemaOptions
 from .resolve import Document, Located, is_known
-from .scan import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, pattern_problem
+from .scan import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
 
 try:
     import cython
@@ -239,21 +239,28 @@ class _Pass:
                     self.entries += len(value)
                 compounds: cython.Py_ssize_t = 0
                 for each in value if what == VALUES else (value,):
-                    if type(each) not in _SCALARS:
+                    if type(each) is int:
+                        if not is_small(each):
+                            return -1
+                    elif type(each) not in _SCALARS:
                         compounds += 1
-                        if compounds > MAX_LOOSE or not is_json(each):
+                        if compounds > MAX_LOOSE or not is_json(each) or not is_small(each):
                             return -1
             elif what == MOST or what == LEAST:
                 if type(value) is not int or value < 0 or (what == LEAST and value > MAX_LEAST_PROPERTIES):
+                    return -1
+                if not is_small(value):
                     return -1
             elif what == BOUND:
                 if type(value) is float:
                     if not -inf < value < inf:
                         return -1
-                elif type(value) is not int and type(value) is not bool:
+                elif (type(value) is not int or not is_small(value)) and type(value) is not bool:
                     return -1
             elif what == STEP:
                 if (type(value) is not int and type(value) is not float) or not 0 < value < inf:
+                    return -1
+                if not is_small(value):
                     return -1
             elif what == PATTERN:
                 if type(value) is not str or pattern_problem(value) is not None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .writing import Tally, WritingError, judge, judge_seed
+from toolgrammar.core import Grammar, LimitError, SchemaError
+
+from .writing import VOCABULARY, Tally, WritingError, judge, judge_seed
 
 REGRESSIONS = Path(__file__).resolve().parents[2] / "regressions"
 CASES = sorted(REGRESSIONS.glob("*.json"))
@@ -53,3 +55,37 @@ def test_what_failed_once(path: Path) -> None:
     for seed in range(3):
         judge(case["schema"], case["options"], random.Random(seed), tally)
     assert list(tally.outcomes) == [case["outcome"]]
+
+
+def _nested(depth: int, leaf: object) -> object:
+    for _ in range(depth):
+        leaf = [leaf]
+    return leaf
+
+
+LONG = 10**10_000
+LATE: dict[str, tuple[dict[str, Any], str]] = {
+    "const": ({"const": LONG}, "const"),
+    "enum": ({"enum": [1, {"a": [-LONG]}]}, "enum"),
+    "deep": ({"enum": [_nested(900, 1), _nested(900, 2)]}, "enum"),
+    **{
+        word: ({word: LONG, "contains": {}}, word) for word in ("minItems", "minLength", "minProperties", "minContains")
+    },
+    **{word: ({word: -LONG}, word) for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")},
+    "step": ({"multipleOf": LONG}, "multipleOf"),
+    "loop": ({"items": {"$dynamicAnchor": "x", "$dynamicRef": "#x"}}, "$ref"),
+    "pattern": ({"items": {"$dynamicRef": "#p"}, "$defs": {"p": {"$dynamicAnchor": "p", "pattern": "("}}}, "pattern"),
+    "unique": (
+        {"items": {"oneOf": [{"uniqueItems": True}, {"minItems": 2, "items": {"type": "string"}}]}},
+        "uniqueItems",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_what_cannot_be_written_is_refused_at_once(name: str) -> None:
+    """No text is begun that would fail later: the error comes when a schema is bound, and names the place."""
+    schema, keyword = LATE[name]
+    with pytest.raises((LimitError, SchemaError)) as caught:
+        Grammar.from_json_schema(schema).bind(VOCABULARY)
+    assert caught.value.place.pointer is not None and caught.value.place.keyword == keyword
