@@ -175,6 +175,19 @@ def exact(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value)) if value else Decimal(0)
 
 
+def _rounding(number: Decimal) -> tuple[Decimal, Decimal]:
+    """Return the least and the largest decimal that is read as the same double (round to nearest, IEEE 754-2019 section
+    4.3.1); the number itself where its neighbours may be integers, and for zero."""
+    return _midpoints(float(number)) if 0 < abs(number) < 2**53 else (number, number)
+
+
+def _midpoints(value: float) -> tuple[Decimal, Decimal]:
+    with localcontext() as context:
+        context.prec = 1_200  # a double has at most 767 digits
+        low, high = (Decimal(value) + Decimal(nextafter(value, end)) for end in (-inf, inf))
+        return low / 2, high / 2
+
+
 def is_short_integer(value: object) -> bool:
     """Whether a value is an integer other than zero that any spelling may show exactly."""
     return type(value) is int and 0 < abs(value) < 10**MAX_EXACT
@@ -247,7 +260,13 @@ class Numbers:
         else:
             parts = [self._syntax(what.integer, any_spelling)]
         steps = what.multiples + what.not_multiples
-        if what.fractional or (not what.integer and (what.exact or steps)) or not all(map(_is_whole, steps)):
+        decimals = any_spelling or not what.integer
+        if (
+            what.fractional
+            or (decimals and steps)
+            or (what.exact and not what.integer)
+            or not all(map(_is_whole, steps))
+        ):
             # Whoever reads decimals as doubles must come to the same verdict.
             short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
             parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
@@ -272,9 +291,16 @@ class Numbers:
         return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
 
     def equal(self, value: float) -> int:
-        """Return every spelling of one number that is `normal`: ``1``, ``1.0``, ``1e0``, ``1.0e-0``."""
+        """Return the decimals that are read as a number, spelled as is `normal`: ``1``, ``1.0``, ``1e0``, ``1.0e-0``,
+        and those that have the same double."""
         number = exact(value)
-        return self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
+        low, high = _rounding(number)
+        if low == high and 0 < abs(number) < 2**1023:  # integers are read exactly, however large
+            low, high = _midpoints(float(value))
+            near = self.term(NumberRange().at_least(low, False).at_most(high, False), any_spelling=True)
+            same = self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
+            return self.terms.alt([self.terms.and_([near, self.terms.not_(self._whole())]), same])
+        return self.term(NumberRange().at_least(low, False).at_most(high, False), any_spelling=True)
 
     # -- spelling ----------------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class ObjectLowering:
     def _node(self, layout: Layout) -> int:
         if layout.start == UNKNOWN:
             place = _Place(self, layout, 0, True, 0, (1 << len(layout.demands)) - 1)
-            members = self.nodes.lazy(place, place, as_empty_as=self._skeleton(layout))
+            members = self.nodes.lazy(place, place, as_empty_as=self._instead(place))
             layout.start = self.nodes.seq(self._opening, members)
         return layout.start
 
@@ -163,7 +163,7 @@ class ObjectLowering:
         found = layout.places.get(key)
         if found is None:
             place = _Place(self, layout, at, False, members, open, alike, names)
-            rule = self.nodes.lazy(place, place, as_empty_as=None if alike else self._skeleton(layout))
+            rule = self.nodes.lazy(place, place, as_empty_as=self._instead(place))
             found = layout.places[key] = self.nodes.seq(self.lowering.space, rule)
         return found
 
@@ -189,6 +189,48 @@ class ObjectLowering:
                         values.append(self._value(layout, number))
                 layout.skeleton = nodes.sequence(values)
         return layout.skeleton
+
+    def _instead(self, place: _Place) -> int | None:
+        """Return what decides whether an object can be completed from a place; None: the place itself."""
+        if place.alike:
+            return None
+        skeleton = self._skeleton(place.layout)
+        if skeleton is None and self.any_order:
+            skeleton = self._rest(place.layout, 0, place.at, place.members, place.open)
+        return skeleton
+
+    def _rest(self, layout: Layout, number: int, at: int, members: int, open: int) -> int:
+        """Return a node that is empty iff an object cannot be completed by members from a number on, in that order:
+        in any order there are as many places as sets of members, but the order decides nothing here."""
+        key = ("rest", layout, number, at >> number, members, open)
+        return self.nodes.lazy(key, lambda: self._expand_rest(layout, number, at, members, open))
+
+    def _expand_rest(self, layout: Layout, number: int, at: int, members: int, open: int) -> int:
+        nodes = self.nodes
+        while number < len(layout.names) and at >> number & 1:
+            number += 1
+        is_last = number == len(layout.names)
+        options = []
+        if is_last:
+            if not open and members >= layout.least:
+                return nodes.EPSILON
+        elif not layout.required >> number & 1:
+            options.append(self._rest(layout, number + 1, at, members, open))
+        if layout.most is not None and members >= layout.most:
+            return nodes.alt(options)
+        following = len(layout.names) if is_last else number + 1
+        more = members + 1 if layout.least > members or layout.most is not None else members
+        for which in range(-len(layout.others), 0) if is_last else (number,):
+            name = None if which < 0 else layout.names[which]
+            if name is not None and not self._words(layout, which):
+                continue
+            for met, demanded in self._meeting(_Place(self, layout, at, False, members, open), which):
+                if is_last and not met and more == members:
+                    continue  # it changes nothing
+                goal = layout.goal(which)
+                value = self._written_value(name, (*goal, *demanded)) if met else self._value(layout, which)
+                options.append(nodes.seq(value, self._rest(layout, following, at, more, open & ~met)))
+        return nodes.alt(options)
 
     def _table(self, layout: Layout) -> int:
         """The skeleton where so many members are needed: at least that many of the optional ones have a value, or

@@ -161,3 +161,22 @@ def test_multiples_are_judged_of_numbers_of_any_size(value: float, step: float) 
     """Exact arithmetic, with as many digits as it takes; infinity is a multiple of nothing."""
     expected = value != float("inf") and (Fraction(exact(value)) / Fraction(exact(step))).denominator == 1
     assert is_valid(value, {"multipleOf": step}) is expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "whitespace"),
+    [
+        ({"type": "number", "exclusiveMinimum": 0.1}, "0.10000000000000000001", "single"),
+        ({"type": "number", "exclusiveMaximum": 1}, "0.99999999999999999999", "single"),
+        ({"type": "number", "exclusiveMinimum": -1}, "-0.99999999999999999999", "single"),
+        ({"type": "number", "not": {"const": 0.1}}, "0.10000000000000000001", "single"),
+        ({"not": {"const": 10**20}}, "100000000000000000000.0", "single"),
+        ({"not": {"const": 1}}, "1e-0", "single"),
+        ({"not": {"const": 1}}, "1.0e0", "single"),
+        ({"type": "integer", "multipleOf": 3}, "8120091210110109120.0", "flexible"),
+    ],
+)
+def test_decimals_are_judged_as_doubles(schema: dict[str, Any], text: str, whitespace: Any) -> None:
+    """What a reader takes for the double beside a decimal is not written where that double is not valid."""
+    assert not jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
+    assert not Grammar.from_json_schema(schema, whitespace=whitespace).matches(text)

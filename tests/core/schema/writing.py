@@ -36,6 +36,9 @@ VOCABULARY = Vocabulary([bytes((byte,)) for byte in range(256)] + list(WORDS) + 
 #: How many tokens a walk writes at most before it is finished by force.
 MAX_WALK = 40
 
+#: With how many budgets below the length of the shortest text a schema is tried at most.
+MAX_BUDGETS = 16
+
 
 class WritingError(AssertionError):
     """What the judge objects to, with everything needed to see it again."""
@@ -251,9 +254,13 @@ def _check_text(text: bytes, judging: Any, schema: Any, options: dict[str, Any],
 def _check_budgets(
     constraint: Any, most: int, judging: Any, schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally
 ) -> None:
-    """Generate with every budget from the least on (``most``: bytes of the shortest text)."""
+    """Generate with every budget from the least on, or some where they are many (``most``: bytes of the shortest
+    text)."""
     least: int | None = None
-    for budget in [*range(max(1, most // 3), most + 3), most + 10]:
+    budgets: Sequence[int] = range(max(1, most // 3), most)
+    if len(budgets) > MAX_BUDGETS:
+        budgets = sorted(rng.sample(budgets, MAX_BUDGETS))
+    for budget in (*budgets, most, most + 1, most + 2, most + 10):
         try:
             ids = _generate(constraint, budget, rng)
         except BudgetError:
