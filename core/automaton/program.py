@@ -329,7 +329,12 @@ class Store:
                 endings = [self.finish_atom(atom) for atom in atoms if self.automaton.unpack(atom)[0] in _STRINGS]
                 if endings:
                     ending = min(endings, key=len)
-                    heappush(heap, (len(data) + 1 + len(ending), data + bytes((byte,)), then, ending))
+                    size, longer = len(data) + 1 + len(ending), data + bytes((byte,))
+                    if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other is shorter
+                        yield longer.translate(_UNRANKED) + ending
+                        heappush(heap, (size + 0.5, longer, then, b""))
+                    else:
+                        heappush(heap, (size, longer, then, ending))
 
     def _plan(self, state: int) -> Rope:
         """The shortest text after which the text may end, as if DYNAMIC places forbade nothing."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -32,7 +33,8 @@ class _Layout:
         limit: from how many items on their number does not matter; None: it always may.
         places: what may stand after ``[`` or after an item, by place.
         special: where items must not repeat, the values (canonical texts) on which it may depend whether the array can
-            be finished; None: not asked yet.
+            be finished, each with the number of its class; None: not asked yet. Values of a class satisfy the same
+            goals: how many of them were written decides, not which.
     """
 
     __slots__ = ("arrays", "limit", "places", "special")
@@ -43,7 +45,7 @@ class _Layout:
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed(arrays))
         self.places: dict[Any, int] = {}
-        self.special: frozenset[str] | None = None
+        self.special: dict[str, int] | None = None
 
 
 class _Place:
@@ -53,7 +55,7 @@ class _Place:
         count: how many items were written, as far as that matters.
         found: how many of them each `Contains` was given, as far as that matters.
         written: the items, where they must not repeat (None: they may, or it is not known what they were).
-        special: those of the items that are among the layout's special values.
+        special: how many of the items are of each class of the layout's special values.
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
@@ -66,7 +68,7 @@ class _Place:
         count: int,
         found: tuple[int, ...],
         written: frozenset[str] | None,
-        special: frozenset[str],
+        special: tuple[int, ...],
         alike: frozenset[str],
     ) -> None:
         self._lowering = lowering
@@ -104,13 +106,12 @@ class ArrayLowering:
         layout = self._layouts.get(arrays)
         if layout is None:
             layout = self._layouts[arrays] = _Layout(self._bounded(arrays) if arrays.unique else arrays)
-            if arrays.unique:
-                self._special(layout)  # raises its errors before anything is written
         arrays = layout.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
         written = _NONE if arrays.unique else None
-        start = self._items(layout, 0, (0,) * len(arrays.contains), written, _NONE, excluded)
+        special = (0,) * (1 + max(self._special(layout).values(), default=-1)) if arrays.unique else ()
+        start = self._items(layout, 0, (0,) * len(arrays.contains), written, special, excluded)
         return self.nodes.seq(self._opening, start)
 
     def _items(
@@ -119,7 +120,7 @@ class ArrayLowering:
         count: int,
         found: tuple[int, ...],
         written: frozenset[str] | None,
-        special: frozenset[str],
+        special: tuple[int, ...],
         alike: frozenset[str],
     ) -> int:
         """Return what may stand after ``[`` or after an item."""
@@ -145,7 +146,7 @@ class ArrayLowering:
             goal = self.goal(arrays, count)
             comma = nodes.EPSILON if count == 0 else self._comma
             if not arrays.contains and not arrays.unique and not place.alike:
-                after = self._items(place.layout, count + 1, (), None, _NONE, _NONE)
+                after = self._items(place.layout, count + 1, (), None, (), _NONE)
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             else:
                 for asked, found in self.counted(arrays, count, place.found):
@@ -196,13 +197,16 @@ class ArrayLowering:
             items = decoded(array)
             if len(items) > place.count:
                 heads.setdefault(canonical(items[place.count]), set()).add(array)
-        excluded: frozenset[str] = _NONE
-        alone: Iterable[str] = heads
+        written: frozenset[str] = place.written or _NONE
+        alone: set[str] = set(heads)
+        classes: dict[str, int] = {}
         if layout.arrays.unique:
-            excluded = place.special | (place.written or _NONE)
-            alone = {*self._special(layout), *heads}.difference(excluded)
+            classes = self._special(layout)
+            sizes = Counter(classes.values())
+            alone.update(value for value, number in classes.items() if place.special[number] < sizes[number])
+            alone -= written
         choices = [(value, self._after(place, value, found, frozenset(heads.get(value, _NONE)))) for value in alone]
-        others = lowering.without(goal, excluded.union(alone))
+        others = lowering.without(goal, written.union(alone, classes))
         return nodes.alt(
             [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, found, _NONE))]
         )
@@ -212,10 +216,11 @@ class ArrayLowering:
         (None) any other."""
         layout, count = place.layout, place.count + 1
         if not layout.arrays.unique:
-            return self._items(layout, count, found, None, _NONE, alike)
+            return self._items(layout, count, found, None, (), alike)
         special = place.special
-        if value is not None and value in self._special(layout):
-            special |= {value}
+        number = None if value is None else self._special(layout).get(value)
+        if number is not None:
+            special = (*special[:number], special[number] + 1, *special[number + 1 :])
         if alike:
             assert place.written is not None and value is not None
             return self._items(layout, count, found, place.written | {value}, special, alike)
@@ -257,19 +262,18 @@ class ArrayLowering:
         number = len(supply.values)
         return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
 
-    def _special(self, layout: _Layout) -> frozenset[str]:
-        """Return the values of those goals of items that have few, unless all have the same goal."""
+    def _special(self, layout: _Layout) -> dict[str, int]:
+        """Return the special values of a layout with their classes, made once."""
         if layout.special is None:
             layout.special = self._few(layout.arrays)
         return layout.special
 
-    def _few(self, arrays: Arrays) -> frozenset[str]:
+    def _few(self, arrays: Arrays) -> dict[str, int]:
+        """Return the values of those goals of items that have few, unless all have the same goal, by class."""
         bound = self.bound(arrays)
-        if not bound:
-            return _NONE
-        goals = self.goals(arrays)
-        if len(goals) == 1:
-            return _NONE
+        goals = self.goals(arrays) if bound else ()
+        if len(goals) < 2:
+            return {}
         few: frozenset[str] = _NONE
         while True:  # what seemed many may be few without the special values
             supplies = [self._supply(arrays, goal, bound + len(few)) for goal in goals]
@@ -280,8 +284,14 @@ class ArrayLowering:
                     hint="leave out uniqueItems, or what else is asked of the number of items",
                 )
             if special <= few:
-                return few
+                break
             few = special | few
+        classes: dict[tuple[bool, ...], int] = {}
+        found: dict[str, int] = {}
+        for value in sorted(few):
+            satisfied = tuple(self.lowering.goal_holds(goal, decoded(value)) for goal in goals)
+            found[value] = classes.setdefault(satisfied, len(classes))
+        return found
 
     def goals(self, arrays: Arrays) -> tuple[Goal, ...]:
         """Return everything that may be asked of an item, wherever it is."""
