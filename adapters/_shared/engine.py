@@ -48,11 +48,8 @@ class Engine:
         self._lock = threading.Lock()
         self._others: dict[str, Model] = {}
         self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
-        if not isinstance(model, (str, Model)):
-            raise ModelError(
-                f"model is {model!r}, no model and no address of one",
-                hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or what load_model gives",
-            )
+        if not isinstance(model, str):
+            _require_model(model)
         if not isinstance(model, str) and options:
             raise ModelError(
                 f"{', '.join(map(str, options))} is given beside a loaded model",
@@ -83,14 +80,22 @@ class Engine:
         return (model == self.name or model is self._own) and guarded(options) == self.options
 
     def model(self, other: str | Model | None = None) -> Model:
-        """The adapter's own model, or the one that a single call names instead (loaded once, without options)."""
+        """Return the adapter's own model, or the one that a single call names instead.
+
+        An address is loaded once; on the same server with the same options, anywhere else without any.
+
+        Raises:
+            ModelError: it is no model and no address of one, or cannot be loaded.
+        """
         if other is None or other == self.name:
             return self._own
         if not isinstance(other, str):
-            return other
+            return _require_model(other)
         with self._lock:
             if other not in self._others:
-                self._others[other] = load_model(other)
+                server = _server_of(other)
+                is_same = server is not None and self.uri is not None and server == _server_of(self.uri)
+                self._others[other] = load_model(other, **(self.options if is_same else {}))
             return self._others[other]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> ToolSet | None:
@@ -111,6 +116,27 @@ class Engine:
             if len(self._tool_sets) > MAX_TOOL_SETS:
                 self._tool_sets.popitem(last=False)
         return made
+
+
+def _require_model(model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    raise ModelError(
+        f"model is {model!r}, no model and no address of one",
+        hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or what load_model gives",
+    )
+
+
+def _server_of(uri: str) -> tuple[str, str] | None:
+    """Return the kind and the address of the server that a model is on; None for a model that is on none.
+
+    Without an address in the URI it is the one of the option ``base_url``, which is the same for all.
+    """
+    scheme, separator, rest = uri.partition(":")
+    if not separator or scheme in ("hf", "gguf"):
+        return None
+    cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
+    return scheme, rest[cut + 1 :] if cut >= 0 else ""
 
 
 def guarded(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import ModelError
 from .model import Model
+from .ranges import Ranges, check_ranges, is_whole
 
 
 def load_model(uri: str, **options: Any) -> Model:
@@ -60,4 +61,12 @@ def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[st
         raise ModelError(
             f"{uri!r} does not take the option {', '.join(unknown)}", hint=f"known ones: {', '.join(known)}"
         )
+    check_ranges(options, _RANGES)
     return kind(*arguments, **options)
+
+
+# Of options that several backends have; each checks what is its own.
+_RANGES: Ranges = {
+    "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
+    "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import inf
-from numbers import Integral, Real
+from types import NoneType
 from typing import Any, Union
 
 from ..errors import ModelError
@@ -14,6 +13,7 @@ from ..grammar import Grammar
 from ..messages import Message
 from ..params import GenerateParams, JsonMode, OutputParser, ToolInterface, Whitespace
 from .cache import LeastRecentlyUsed
+from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 
 Prompt = Union[str, Message, Sequence[Message]]
 
@@ -152,27 +152,18 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         raise ModelError(
             f"unknown generation option: {', '.join(unknown)}", hint=f"known ones: {', '.join(sorted(known))}"
         )
+    if not isinstance(params, (GenerateParams, NoneType)):
+        raise ModelError(f"params is a {type(params).__name__}", hint="give GenerateParams(...), or options by name")
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
-    for name, (is_good, wanted) in _RANGES.items():
-        value = getattr(params, name)
-        if not is_good(value):
-            raise ModelError(f"{name} is {_shown(value)}", hint=f"give {wanted}")
+    check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
     return params
 
 
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and bool(-inf < value < inf)  # type: ignore[operator]
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def _is_bias(value: Any) -> bool:
-    whole = isinstance(value, Mapping) and all(_is_whole(token) and token >= 0 for token in value)
-    return whole and all(map(_is_number, value.values()))
+    whole = isinstance(value, Mapping) and all(is_whole(token) and token >= 0 for token in value)
+    return whole and all(map(is_number, value.values()))
 
 
 def _are_texts(value: Any) -> bool:
@@ -181,28 +172,22 @@ def _are_texts(value: Any) -> bool:
 
 
 def _is_thinking(value: Any) -> bool:
-    return value is None or value == "auto" or isinstance(value, bool) or (_is_whole(value) and value >= 0)
+    return value is None or value == "auto" or isinstance(value, bool) or (is_whole(value) and value >= 0)
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-_FLAG = (lambda value: isinstance(value, bool), "True or False")
 # What each option may be. Whether the options go together is for `Planner.plan`.
-_RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "max_tokens": (lambda value: value is None or (_is_whole(value) and value >= 1), "at least 1, or None"),
-    "temperature": (lambda value: _is_number(value) and value >= 0, "a number from 0 (greedy)"),
-    "top_p": (lambda value: _is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
-    "top_k": (lambda value: _is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
-    "min_p": (lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
-    "repetition_penalty": (lambda value: _is_number(value) and value > 0, "more than 0; 1 changes nothing"),
+_RANGES: Ranges = {
+    "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+    "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),
+    "top_p": (lambda value: is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
+    "top_k": (lambda value: is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
+    "min_p": (lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "repetition_penalty": (lambda value: is_number(value) and value > 0, "more than 0; 1 changes nothing"),
     "logit_bias": (
         lambda value: value is None or _is_bias(value),
         "a map from token ids to finite numbers, for example {1234: -100.0}",
     ),
-    "seed": (lambda value: value is None or (_is_whole(value) and value >= 0), "a whole number from 0, or None"),
+    "seed": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
     "thinking": (_is_thinking, "True, False, 'auto', or a budget in tokens"),
     "thinking_markers": (
         lambda value: value is None or (_are_texts(value) and not isinstance(value, str) and len(value) == 2),
@@ -216,12 +201,12 @@ _RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a toolgrammar.core.Grammar, for example Grammar.from_regex(...)",
     ),
     "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required', 'none' or a tool's name"),
-    "parallel_tool_calls": _FLAG,
+    "parallel_tool_calls": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
-    "jump_forward": _FLAG,
-    "trace": _FLAG,
+    "jump_forward": FLAG,
+    "trace": FLAG,
     "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
-    "timeout": (lambda value: value is None or (_is_number(value) and value >= 0), "seconds"),
+    "timeout": (lambda value: value is None or (is_number(value) and value >= 0), "seconds"),
 }
 
 
@@ -235,7 +220,7 @@ def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
         return (Message("user", prompt),)
     if isinstance(prompt, Message):
         return (prompt,)
-    messages = tuple(prompt)
+    messages = tuple(prompt) if isinstance(prompt, Iterable) else ()
     if not messages or not all(isinstance(message, Message) for message in messages):
         raise ModelError(
             "a prompt is a text, a Message, or a non-empty sequence of Message", hint="Message('user', text)"

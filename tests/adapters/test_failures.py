@@ -11,8 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRetryMiddleware
+from langchain.agents import create_agent, middleware
 from langchain.agents.structured_output import StructuredOutputValidationError, ToolStrategy
 from langchain_core import exceptions
 from langchain_core.exceptions import OutputParserException
@@ -84,7 +83,7 @@ def test_langchains_retry_middleware(fault: Any, name: str, _: str, retried: boo
     from toolgrammar.adapters.langchain import ChatToolGrammar
 
     server = Server(fault)
-    again = ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False, on_failure="error")
+    again = middleware.ModelRetryMiddleware(max_retries=2, initial_delay=0, jitter=False, on_failure="error")
     agent = create_agent(ChatToolGrammar(model=server.model), [], middleware=[again])
     if retried:
         assert agent.invoke({"messages": [("user", "How is it?")]})["messages"][-1].text == "Warm."

@@ -252,6 +252,16 @@ def test_engine_is_shared_by_copies(noise: Model) -> None:
             _shared.Engine(odd)  # type: ignore[arg-type]
 
 
+def test_another_model_of_one_server() -> None:
+    """A call that names another model of the same server uses the same key; another server never sees it."""
+    engine = _shared.Engine("openai:a@http://h/v1", {"api_key": "secret-key"})
+    assert "Authorization" in engine.model("openai:b@http://h/v1")._transport._headers  # type: ignore[attr-defined]
+    for other in ("openai:b@http://other/v1", "vllm:b@http://h/v1"):
+        assert "Authorization" not in engine.model(other)._transport._headers  # type: ignore[attr-defined]
+    with pytest.raises(ModelError, match="model is 5"):
+        engine.model(5)  # type: ignore[arg-type]
+
+
 def test_tool_sets_are_kept() -> None:
     """The same tools on the next turn are the same tool set; the number of those kept is bounded."""
     engine = _shared.Engine("embedded", {})

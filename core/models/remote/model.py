@@ -24,6 +24,7 @@ from ...params import GenerateParams, ToolInterface
 from ..json_answers import converted, summed
 from ..model import MAX_RETRIES, Capabilities, Model, _finished
 from ..planner import Planner, Prompt, conversation_of, json_params, resolve_params
+from ..ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from .address import KINDS, headers_of, parse_address
 from .dialect import Dialect
 from .instructions import schema_text, what_is_wrong, with_system
@@ -51,6 +52,21 @@ DEFAULT_WINDOW = 8_192
 
 #: How many bytes of text are taken for a token: counts err on the high side for most languages.
 BYTES_PER_TOKEN = 3
+
+
+_COUNT = (lambda value: is_whole(value) and value >= 0, "a whole number from 0")
+_FIELDS = (lambda value: value is None or isinstance(value, Mapping), "a dict, or None")
+_RANGES: Ranges = {
+    "timeout": (lambda value: is_number(value) and value > 0, "seconds, more than 0"),
+    "headers": _FIELDS,
+    "server": (lambda value: value in (*KINDS, "auto"), f"one of {', '.join(KINDS)}, auto"),
+    "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+    "retries": _COUNT,
+    "max_retries": _COUNT,
+    "repair": FLAG,
+    "body": _FIELDS,
+    "trust_env": FLAG,
+}
 
 
 class _Backend:
@@ -111,12 +127,15 @@ class RemoteModel(Model):
         trust_env: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        if server not in (*KINDS, "auto"):
-            raise ModelError(f"unknown kind of server {server!r}", hint=f"known ones: {', '.join(KINDS)}, auto")
-        if retries < 0 or max_retries < 0 or not timeout > 0 or (context_window is not None and context_window < 1):
-            raise ModelError(
-                "an option is out of range", hint="retries >= 0, max_retries >= 0, timeout > 0, context_window >= 1"
-            )
+        given = {"timeout": timeout, "headers": headers, "server": server, "context_window": context_window}
+        given |= {
+            "retries": retries,
+            "max_retries": max_retries,
+            "repair": repair,
+            "body": body,
+            "trust_env": trust_env,
+        }
+        check_ranges(given, _RANGES)
         place = parse_address(address, base_url)
         sent, secrets = headers_of(api_key, headers)
         self._name = place.model

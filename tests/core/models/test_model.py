@@ -159,8 +159,14 @@ def test_misuse_is_named() -> None:
         model.generate("x", tools=[print])
     with pytest.raises(ModelError, match="unknown generation option: temprature"):
         model.generate("x", temprature=1)
-    with pytest.raises(ModelError, match="a prompt is"):
-        model.generate([])
+    for odd in ([], None, 5, {}):
+        with pytest.raises(ModelError, match="a prompt is"):
+            model.generate(odd)
+    with pytest.raises(ModelError, match="params is a dict"):
+        model.generate("x", params={"temperature": 1})
+    for option in ({"seed": -1}, {"context_window": "x"}, {"context_window": 0}):
+        with pytest.raises(ModelError, match=f"{next(iter(option))} is"):
+            load_model("embedded", **option)
     with pytest.raises(ModelError, match="there are no tools"):
         model.generate("x", tool_choice="required")
     with pytest.raises(ContextOverflowError, match="context window"):
