@@ -14,7 +14,7 @@ from pydantic.errors import PydanticUserError
 
 from ..core.errors import Place, SchemaError
 from .functions import ArgumentsJsonSchema, annotated_with
-from .tool import Tool
+from .tool import Tool, with_tool
 from .typed_dicts import readable
 
 _QUALIFIERS = (
@@ -64,6 +64,8 @@ def _from_model(cls: type[BaseModel]) -> Tool:
         schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
         raise _of_pydantic(cls, error) from error
+    except SchemaError as error:  # a pattern
+        raise with_tool(error, name) from error
     for field, info in cls.model_fields.items():
         first = getattr(info.validation_alias, "choices", [info.validation_alias])[0]
         if isinstance(first, AliasPath):
@@ -100,6 +102,8 @@ def _schema_of(cls: type[Any], name: str) -> dict[str, Any]:
         return TypeAdapter(readable(cls)).json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
     except PydanticUserError as error:
         raise _of_pydantic(cls, error) from error
+    except SchemaError as error:  # a pattern
+        raise with_tool(error, name) from error
 
 
 def _of_pydantic(cls: type[Any], error: PydanticUserError) -> SchemaError:

@@ -21,6 +21,7 @@ import json
 import re
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import docstring_parser
@@ -256,6 +257,9 @@ def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.
             hint="use JSON-like types, or wrap the value in a Pydantic model",
             place=Place(tool=tool, parameter=_culprit(parameters)),
         ) from error
+    except SchemaError as error:  # a pattern
+        place = replace(error.place, tool=tool, parameter=_culprit(parameters))
+        raise type(error)(error.message, hint=error.hint, place=place) from error
     schema.pop("title", None)
     schema.setdefault("properties", {})
     return schema

@@ -16,11 +16,13 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
+from ..errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
 from .discriminator import require_tags
 
 _EMAILS = {"email": "python-email", "name-email": "python-name-email", "regex": "python-regex"}
@@ -77,6 +79,8 @@ class PydanticJsonSchema(GenerateJsonSchema):
         for word in _CONSTRAINTS.keys() & found.keys():
             found = _constrained(found, word)
         options = found.get("anyOf")
+        if options == []:  # Pydantic leaves out what has no JSON Schema
+            return {"not": {}}
         for plain in ("minLength", "maxLength") if options else ():
             if plain in found:  # Pydantic takes the length of whatever it is
                 found = {**found, **dict.fromkeys(_CONSTRAINTS[_LENGTHS[plain]], found[plain])}
@@ -103,7 +107,12 @@ class PydanticJsonSchema(GenerateJsonSchema):
         patterns = []
         if pattern is not None:
             engine = schema.get("regex_engine") or self._config.regex_engine
-            patterns.append(to_ecma(pattern, "python" if engine == "python-re" else "rust"))
+            try:
+                patterns.append(to_ecma(pattern, "python" if engine == "python-re" else "rust"))
+            except PatternError as error:
+                kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
+                place = replace(error.place, keyword="pattern")
+                raise kind(error.message, hint=error.hint, place=place) from error
         strips = schema.get("strip_whitespace") or self._config.str_strip_whitespace
         if strips and (patterns or "minLength" in result or "maxLength" in result):
             patterns.append(_STRIPPED)  # the other conditions hold of what is left
@@ -153,6 +162,10 @@ class PydanticJsonSchema(GenerateJsonSchema):
         """Return the schema of a complex number."""
         result: dict[str, Any] = super().complex_schema(schema)
         return {**result, "format": "python-complex"} if result.get("type") == "string" else result
+
+    def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a class: no value of JSON is one."""
+        return {"not": {}} if self.mode == "validation" else dict(super().is_subclass_schema(schema))
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 

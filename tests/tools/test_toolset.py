@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -439,3 +440,29 @@ def test_what_cannot_be_enforced_names_a_way_out_that_a_tool_set_has(schema: Any
         ToolSet([tool]).grammar(format, tool_choice="f")
     assert "on_unsupported" not in str(caught.value) and "strictness={'f': 'object'}" in str(caught.value)
     ToolSet([tool], strictness={"f": "object"}).grammar("hermes", tool_choice="f")
+
+
+def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> None:
+    """And one that cannot be is refused with tool and parameter."""
+
+    def order(code: Annotated[str, Field(pattern=r"(?i)\A[a-z]\d\z")]) -> None:
+        """Order."""
+
+    tools = ToolSet.from_any([order])
+    grammar = tools.grammar("hermes", tool_choice="order")
+    for code, good in {"A1": True, "z\u0663": True, "A1\\n": False, "11": False}.items():
+        arguments = json.dumps({"code": code.replace("\\n", "\n")}, ensure_ascii=False)
+        assert grammar.matches(written("order", arguments)) is good, code
+        assert (tools.judged(ToolCall("", "order", json.loads(arguments))).error is None) is good
+
+    def bad(code: Annotated[str, Field(pattern=re.compile(r"(a)\1"))]) -> None:
+        """Take what repeats."""
+
+    class Bad(BaseModel):
+        code: Annotated[str, Field(pattern=re.compile(r"(a)\1"))]
+
+    for source, tool, parameter in ((bad, "bad", "code"), (Bad, "Bad", None)):
+        with pytest.raises(UnsupportedSchemaError) as caught:
+            ToolSet.from_any([source])
+        assert (caught.value.place.tool, caught.value.place.parameter) == (tool, parameter)
+        assert caught.value.place.keyword == "pattern"

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import enum
 import fractions
+import importlib
 import ipaddress
 import json
 import pathlib
@@ -32,7 +33,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from toolgrammar.core import Grammar
+from toolgrammar.core import Grammar, UnsatisfiableSchemaError, UnsupportedSchemaError
 from toolgrammar.core.schema.pydantic_schema import PydanticJsonSchema, json_schema_of
 from toolgrammar.core.vocabulary import Vocabulary
 
@@ -253,3 +254,63 @@ def test_serialization_schemas_are_pydantics_own() -> None:
     )
     expected = model.model_json_schema(mode="serialization")
     assert model.model_json_schema(mode="serialization", schema_generator=PydanticJsonSchema) == expected
+
+
+def test_what_no_json_value_can_be_is_never_written() -> None:
+    """A class, or a choice among things without a JSON Schema: left out where there is a default, else an error."""
+
+    class Holder(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        kind: type[BaseModel] | None = None
+        others: dict[str, object] = {}
+
+    grammar = Grammar.from_json_schema(Holder)
+    assert grammar.matches('{"kind": null}') and grammar.matches("{}") and not grammar.matches('{"kind": 1}')
+    with pytest.raises(UnsatisfiableSchemaError) as caught:
+        Grammar.from_json_schema(create_model("Needed", kind=(type[BaseModel], ...))).check()
+    assert caught.value.place.pointer == "/properties/kind"
+
+
+def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_text() -> None:
+    """An error of ours, not a schema that means something else."""
+    config = ConfigDict(regex_engine="python-re")
+    model = create_model("M", __config__=config, a=(Annotated[str, Field(pattern=r"(a)\1")], ...))
+    with pytest.raises(UnsupportedSchemaError, match="not regular"):
+        json_schema_of(model)
+
+
+def test_decimals_beside_an_excluded_bound_are_not_rounded_to_it() -> None:
+    """Pydantic and JSON Schema's validators read doubles."""
+    grammar = Grammar.from_json_schema({"type": "number", "exclusiveMaximum": 10, "exclusiveMinimum": 0.1})
+    for text, accepted in {
+        "9.99999999999999999999": False,
+        "9.999999999999998": True,
+        "0.10000000000000000001": False,
+        "0.10000000000000002": True,
+        "10": False,
+        "5": True,
+    }.items():
+        assert grammar.matches(text) is accepted, text
+        assert (0.1 < json.loads(text) < 10) is accepted
+
+
+@pytest.mark.parametrize("package", ["openai", "mcp", "autogen_core", "langchain_core"])
+def test_classes_of_packages(package: str) -> None:
+    """The law for classes that others wrote, as far as they are installed: some of each package, no wrong text."""
+    pytest.importorskip(package)
+    from benchmarks.pydantic_classes import judge
+
+    names = {
+        "openai": ("types.chat", ["ChatCompletion", "ChatCompletionChunk", "ChatCompletionMessage"]),
+        "mcp": ("types", ["Tool", "CallToolResult", "InitializeRequest", "SamplingMessage", "Resource"]),
+        "autogen_core": (
+            "models",
+            ["UserMessage", "AssistantMessage", "FunctionExecutionResultMessage", "CreateResult"],
+        ),
+        "langchain_core": ("messages", ["AIMessage", "HumanMessage", "ToolMessage", "SystemMessage"]),
+    }
+    module, wanted = names[package]
+    classes = importlib.import_module(f"{package}.{module}")
+    verdicts = {name: judge(getattr(classes, name), 5, limit=60) for name in wanted}
+    assert {name: each for name, each in verdicts.items() if each[0] not in ("passed", "custom")} == {}
+    assert sum(each[0] == "passed" for each in verdicts.values()) * 2 >= len(wanted)
