@@ -25,7 +25,7 @@ from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
 try:
     from re import _parser as _python  # type: ignore[attr-defined]
 except ImportError:  # Python 3.10
-    import sre_parse as _python  # type: ignore[no-redef]
+    import sre_parse as _python
 
 _NEWLINE = CharSet.of("\n")
 _ASCII_SPACE = CharSet.of(" \t\n\r\f\v")

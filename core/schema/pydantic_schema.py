@@ -99,10 +99,10 @@ class PydanticJsonSchema(GenerateJsonSchema):
         """Return the schema of a string: patterns in ECMA-262, whatever they were written in."""
         from ..language.foreign import to_ecma
 
-        pattern = schema.get("pattern")
-        result: dict[str, Any] = super().str_schema({**schema, "pattern": None} if pattern is not None else schema)
+        result: dict[str, Any] = super().str_schema(schema)
         if self.mode != "validation":
-            return super().str_schema(schema)
+            return result
+        pattern = schema.get("pattern")
         result.pop("pattern", None)
         patterns = []
         if pattern is not None:
@@ -183,7 +183,8 @@ class PydanticJsonSchema(GenerateJsonSchema):
             own: dict[str, Any] = super().decimal_schema(schema)
             return own
         bounds = {word: schema[word] for word in _NUMBER_BOUNDS if schema.get(word) is not None}
-        number = super().float_schema({"type": "float", **{word: float(value) for word, value in bounds.items()}})
+        floats: Any = {"type": "float", **{word: float(value) for word, value in bounds.items()}}
+        number: dict[str, Any] = super().float_schema(floats)
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
         options = list(_decimals(number, digits, places))
         if not bounds:
