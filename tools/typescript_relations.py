@@ -338,7 +338,7 @@ class Relations:
                 text = text_of(bare)
                 if text is not None:
                     choices.append(re.escape(text))
-                elif bare in (STRING, ANY) or isinstance(bare, Variable):
+                elif bare in (STRING, ANY, UNKNOWN) or isinstance(bare, Variable):  # unknown: what `infer` did not find
                     choices.append(r"[\s\S]*")
                 elif bare == NUMBER:
                     choices.append(_NUMBER_TEXT)
