@@ -168,6 +168,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
     ("module", "name"),
     [
         ("core.schema.normalise", "MAX_BRANCHES"),
+        ("core.schema.normalise", "MAX_COMPOUNDS"),
         ("core.schema.normalise", "MAX_STEPS"),
         ("core.schema.normalise", "MAX_TOTAL"),
         ("core.schema.unevaluated", "MAX_SUBSETS"),

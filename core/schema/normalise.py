@@ -40,6 +40,9 @@ from .unevaluated import Scope, Seen, reported, settled, subsets
 #: How many alternatives one place of a schema may have after and/or are multiplied out.
 MAX_BRANCHES = 3_000
 
+#: How many of them may be of arrays and objects, which all begin alike (see ``MAX_THREADS`` of the automaton).
+MAX_COMPOUNDS = 2_048
+
 #: How many steps the expansion of one place may take.
 MAX_STEPS = 40_000
 
@@ -51,6 +54,7 @@ _MAX_LINKS = 8
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _OBJECT = frozenset({"object"})
+_COMPOUND = frozenset({"array", "object"})
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
@@ -121,7 +125,7 @@ class Normaliser(Assertions):
         for formula in reversed(goal):
             steps = (_Step(formula, frozenset(), ()), steps)
         todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
-        taken = 0
+        taken = compounds = 0
         holds = self.contradictions.holds
         while todo:
             conjunction, steps, seen = todo.pop()
@@ -180,7 +184,8 @@ class Normaliser(Assertions):
                 finished = settled(conjunction, seen, self)
                 if finished is not None:
                     done.append(finished)
-                if len(done) > MAX_BRANCHES:
+                    compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
+                if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
         return done
 
@@ -291,8 +296,9 @@ class Normaliser(Assertions):
     def _too_many(self, goal: Goal) -> LimitError:
         pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), "")
         return LimitError(
-            f"more than {MAX_BRANCHES:,} alternatives at one place",
-            hint="simplify nested anyOf, oneOf and not, or give each alternative a property with its own const",
+            f"more than {MAX_BRANCHES:,} alternatives at one place, or {MAX_COMPOUNDS:,} of arrays and objects",
+            hint="simplify nested anyOf, oneOf and not; give each alternative a property with its own const; or close "
+            "objects (additionalProperties: false)",
             place=Place(pointer=pointer),
         )
 

@@ -247,6 +247,17 @@ def test_an_own_timeout_of_the_tool_is_its_failure() -> None:
     assert (result.code, result.error) == ("tool_failed", "TimeoutError: the database did not answer")
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1.0}, (1.0,), object(), 1j, {1: 2}])
+def test_arguments_that_json_lacks_are_refused(value: Any) -> None:
+    """What no JSON text spells is no argument, wherever it stands and whatever the schema says."""
+    for tools, arguments, pointer in (
+        (TOOLS, call("slow", seconds=value), "/seconds"),
+        (ToolSet.from_any([{"name": "any", "parameters": {"type": "object"}}]), call("any", a=[value]), "/a/0"),
+    ):
+        result = tools.execute(arguments)
+        assert (result.code, result.pointer) == ("invalid_arguments", pointer)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("leave", "SystemExit: bye"), ("mumble", "Silent"), ("build", "begins with a capital letter")],

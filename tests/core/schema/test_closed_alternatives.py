@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from toolgrammar.core import Grammar, ToolGrammarError, UnsatisfiableSchemaError, Vocabulary
+from toolgrammar.core import Grammar, LimitError, ToolGrammarError, UnsatisfiableSchemaError, Vocabulary
 
 BYTES = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 NAMES = ["a", "b", "c", "d"]
@@ -116,3 +116,18 @@ def test_a_member_that_is_declared_elsewhere() -> None:
         assert not grammar.matches('{"a": 1, "b": 1}') and not grammar.matches('{"b": 1, "a": 1}')
     with pytest.raises(ToolGrammarError):
         Grammar.from_json_schema({"oneOf": [options[0], options[0]]}, additional_properties=False).bind(BYTES)
+
+
+def test_too_many_open_options_are_refused_when_bound() -> None:
+    """Open objects that may hold several options at once, nine of them below a member: no text is begun."""
+    options = [
+        {
+            "type": "object",
+            "properties": {f"a{index}": {"type": "string"}, f"b{index}": {"type": "integer"}},
+            "required": [f"a{index}", f"b{index}"],
+        }
+        for index in range(9)
+    ]
+    with pytest.raises(LimitError, match="alternatives at one place") as caught:
+        Grammar.from_json_schema({"type": "object", "properties": {"q": {"oneOf": options}}}).bind(BYTES)
+    assert caught.value.place.pointer == "/properties/q" and "additionalProperties: false" in caught.value.hint
