@@ -160,7 +160,8 @@ class GenerateParams:
         response_schema: beside tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None lets the model's tokenizer decide.
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
-        jump_forward: append what the grammar fixes without asking the model.
+        jump_forward: append what the grammar fixes without asking the model, as far as the tokenizer would spell it the
+            same way whatever follows.
         trace: also yield `TokenWritten` events.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds; the generation is cancelled after that.

@@ -10,6 +10,7 @@ Use ``Model.generate`` unless you drive a model yourself. This layer knows no to
 from .cut import cut_pointers
 from .loop import Decoding, Forward, Step
 from .output import Output
+from .retokenise import Speller
 from .sampler import Sampler
 
-__all__ = ["Decoding", "Forward", "Output", "Sampler", "Step", "cut_pointers"]
+__all__ = ["Decoding", "Forward", "Output", "Sampler", "Speller", "Step", "cut_pointers"]

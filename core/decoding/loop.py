@@ -1,5 +1,11 @@
 """The decoding loop: a model writes, a matcher allows, and what is forced is not asked.
 
+The matcher may be ahead of the tokens. Text that the grammar forces is accepted at once, and tokens follow as far as
+the tokenizer would write the same ones whatever comes next. What is left of it is *held*: there the model chooses among
+the tokens with which the tokenizer may go on, which write the held text, or the beginning of it, or more than it. So at
+each of its choices the model reads a text spelled as the tokenizer spells it. The end of a prompt inside a token is
+held in the same way (token healing).
+
 Invariant: at every step the shortest completion of what is written fits in the remaining budget, so the text can
 always be finished validly. A choice of the model that would break it is *denied*: the model may choose again among the
 rest, a few times, and then the shortest completion goes on. Where there is no room left but for that completion, it is
@@ -12,14 +18,24 @@ or many together. Each turn of the loop writes at least one byte or one control 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from ..errors import BudgetError, ContextOverflowError, DecodingError, GenerationTimeoutError
-from .retokenise import added_bytes, complete, has_all_bytes, no_token, spell, whole_characters
+from .retokenise import (
+    CONTEXT_TOKENS,
+    Speller,
+    common,
+    complete,
+    has_all_bytes,
+    may_say,
+    no_token,
+    spell_somehow,
+    whole_characters,
+)
 from .sampler import Sampler
 
 if TYPE_CHECKING:
@@ -38,6 +54,9 @@ DEFAULT_BUDGET = 2048
 
 #: How often the model chooses at one place when its choices do not fit in the budget.
 MAX_CHOICES = 8
+
+#: Maximum number of tokens at the end of a prompt that are written again where the tokenizer would write others.
+MAX_HEALED = 4
 
 #: Where these may both come next, nearly everything may: free text, or a free string.
 _PROBES = (b"e", b" ")
@@ -94,7 +113,8 @@ class Decoding:
         reasoning_budget: how many tokens that may be; it is closed then. None: whatever the text leaves.
         instead: a matcher of the text that is written without reasoning, if the model is to choose.
         marker: the size of what begins the reasoning, in bytes and control tokens: there the choice is certain.
-        heal: the prompt may end inside a token; see `_heal`.
+        heal: how many tokens at the end of the prompt may be written otherwise, for it may end inside one; see `_heal`.
+        speller: the backend's tokenizer; generations that share one share what it remembers.
 
     Attributes:
         token_ids: the tokens written so far, without the end-of-text token.
@@ -114,7 +134,8 @@ class Decoding:
     reasoning_budget: int | None = None
     instead: Matcher | None = None
     marker: int = 0
-    heal: bool = False
+    heal: int = 0
+    speller: Speller | None = None
     token_ids: list[int] = field(default_factory=list)
     reason: FinishReason = "stop"
     closed_at: int | None = None
@@ -130,6 +151,14 @@ class Decoding:
         self._logits: npt.NDArray[np.float32] | None = None
         self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
         self._kept = 0  # that many of the tokens are not spelled again
+        self._spelling = self.speller or Speller(self.backend)
+        self._held = b""  # the end of what is certain of the text, which no token has written yet
+        self._ahead = b""  # what the matcher took last, as long as some of that is held
+        self._told = 0  # that many of its bytes were in steps, or in the prompt
+        self._owed = False  # the next token writes again what the model chose
+        self._among: npt.NDArray[np.intp] | None = None  # the tokens that may write what is held
+        self._standing = list(self.prompt[len(self.prompt) - self.heal :])  # what is left of those
+        self._healed: list[int] = []  # tokens that were taken from it, to be written again
         self._reasons = False
         self._sampler = Sampler(self.params)
         self._mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
@@ -237,21 +266,27 @@ class Decoding:
 
     def _write(self, budget: int) -> Steps:
         """Write until the matcher is finished, or no more than ``budget`` tokens in all."""
-        while not self.matcher.is_finished:
+        while self._held or not self.matcher.is_finished:
             if self._must_stop():
+                self._write_told()
                 return
             remaining = budget - len(self.token_ids)
             if remaining <= 0:
                 self.reason = "length"
                 return
-            if self.params.jump_forward and (jump := self._jump(remaining)):
-                yield from jump
-                continue
-            allowed: npt.NDArray[np.intp] | None = None
-            token_id = yield from self._draw_first()
+            if self._among is None:
+                jump = self._jump(remaining)
+                if jump:
+                    yield from jump
+                    continue
+                remaining = budget - len(self.token_ids)  # the last token may have been taken back
+            among = allowed = self._among
+            token_id = None if among is not None else (yield from self._draw_first())
             if token_id is None:
-                allowed = self._allowed()
+                allowed = self._allowed() if among is None else among
                 token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+            if self._keeps_prompt(token_id):
+                continue
             if token_id in self.backend.vocabulary.eos and self.matcher.is_accepting:
                 self.matcher.accept(token_id)
                 return
@@ -263,7 +298,7 @@ class Decoding:
                 choices = None if allowed is None else len(allowed)
                 yield self._append(token_id, choices == 1, choices)
                 continue
-            path = self._plan or complete(self.backend, self.matcher)
+            path = self._plan or self._complete()
             if not path:  # the text is complete as it is
                 self.reason = "length"
                 return
@@ -276,7 +311,7 @@ class Decoding:
                     yield self._append(other, False)
                     continue
             for each in path if whole else path[:1]:
-                if not self.matcher.accept(each):
+                if not self._accept(each):
                     raise AssertionError("the completion of a text is refused by its matcher")
                 yield self._append(each, True)
             self._plan = None if whole else path[1:]
@@ -338,7 +373,7 @@ class Decoding:
 
     def _draw_first(self) -> Choice:
         """A token that was drawn before the mask was asked for; None where that does not pay, or it is not allowed."""
-        if not all(self._may_say(probe) for probe in _PROBES):
+        if not all(may_say(self.matcher, probe) for probe in _PROBES):
             return None
         token_id = self._sampler.draw_first((yield from self._read()))
         if token_id is None or not self.matcher.accept(token_id):
@@ -346,22 +381,43 @@ class Decoding:
         self.matcher.rollback(1)
         return token_id
 
+    def _accept(self, token_id: int) -> bool:
+        """Advance by a token: through what is held, then the matcher; False, and no change, if it is not allowed."""
+        if not self._held:
+            return self.matcher.accept(token_id)
+        data, held = self.backend.vocabulary.tokens[token_id] or b"", self._held
+        if data.startswith(held):
+            if len(data) > len(held) and not self.matcher.accept_bytes(data[len(held) :]):
+                return False
+        elif not data or not held.startswith(data):
+            return False
+        self._held = held[len(data) :]
+        if self._among is not None and len(data) <= len(held):
+            # The model has chosen where this token ends: what follows is not joined with it.
+            self._kept = len(self.token_ids) + 1
+        return True
+
     def _append(self, token_id: int, forced: bool, choices: int | None = None) -> Step:
-        """Book a token that the matcher has accepted."""
+        """Book a token that was accepted; the step tells what it adds to what was told already."""
         self.token_ids.append(token_id)
-        self._forced.append(forced)
+        self._forced.append(forced and not self._owed)
+        self._owed = False
         self._pending.append(token_id)
         self._sampler.saw((token_id,))
-        self._logits = None
+        self._logits = self._among = None
+        self._healed.clear()
         data = self.backend.vocabulary.tokens[token_id] or b""
-        self._written += len(data)
-        return Step(token_id, data, forced, choices, self._reasons)
+        told = min(self._told, len(data))
+        self._told -= told
+        self._written += len(data) - told
+        return Step(token_id, data[told:], forced, choices, self._reasons)
 
     # -- the budget --------------------------------------------------------------------------------------------
 
     def _try(self, token_id: int, remaining: int) -> bool:
         """Accept a token if the text can still be completed after it; else leave everything as it was."""
-        if not self.matcher.accept(token_id):
+        held, kept = self._held, self._kept
+        if not self._accept(token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
         if self._plan and self._plan[0] == token_id:
             self._plan = self._plan[1:]
@@ -369,12 +425,14 @@ class Decoding:
         if self._fits(remaining - 1):
             self._plan = None
             return True
-        self.matcher.rollback(1)
+        if self._size_of(token_id) > len(held) or not held:
+            self.matcher.rollback(1)
+        self._held, self._kept = held, kept
         return False
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
         """Another token of the model's choice, which fits; accepted. None if a few choices do not find one."""
-        allowed = self._allowed()
+        allowed = self._allowed() if self._among is None else self._among
         for _ in range(MAX_CHOICES - 1):
             allowed = allowed[allowed != denied]
             if len(allowed) == 0:
@@ -397,137 +455,151 @@ class Decoding:
     def _same_text(self, token_id: int, instead: int) -> bool:
         """Whether taking one token instead of another takes nothing from the model: the grammar fixes both."""
         tokens = self.backend.vocabulary.tokens
-        forced = self.matcher.forced_bytes()
+        forced = self._held + self.matcher.forced_bytes()
         return all(forced.startswith(tokens[each] or b"\xff") for each in (token_id, instead))
+
+    def _complete(self) -> list[int]:
+        """Tokens that complete the text from where it is."""
+        return complete(self.backend, self.matcher, self._held)
 
     def _fits(self, remaining: int) -> bool:
         """Whether the text can be completed with so many tokens."""
         if remaining < 0:
             return False
-        if self.matcher.is_accepting:
+        if not self._held and self.matcher.is_accepting:
             return True
         # At most one token for each byte and control token.
-        if self.matcher.shortest_length() <= remaining and has_all_bytes(self.backend.vocabulary):
+        if len(self._held) + self.matcher.shortest_length() <= remaining and has_all_bytes(self.backend.vocabulary):
             return True
-        return len(complete(self.backend, self.matcher)) <= remaining
+        return len(self._complete()) <= remaining
+
+    def _size_of(self, token_id: int) -> int:
+        return len(self.backend.vocabulary.tokens[token_id] or b"")
 
     # -- jumping -----------------------------------------------------------------------------------------------
 
     def _jump(self, remaining: int) -> list[Step]:
-        """Append what is forced, spelled as the tokenizer would spell it after the last token.
+        """Append what is forced, as far as its spelling is certain; the rest is held.
 
-        The last token has not been read by the model yet, so where the tokenizer would have merged across the boundary
-        it is replaced at no cost. Empty if nothing is forced, or if what is forced does not fit as it is spelled.
+        The last token has not been read by the model yet, so where the tokenizer would have joined it with what is
+        forced it is replaced at no cost. Nothing changes if what is forced has no spelling, or does not fit so.
         """
-        forced = whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
-        if not forced:
+        forced = self._forced_text()
+        if not forced and not self._held:
             return []
-        last = self.token_ids[-1] if len(self.token_ids) > self._kept else None
-        before = None if last is None else self.backend.vocabulary.tokens[last]
-        joined = spell(self.backend, before + forced) if before else []
-        if joined and joined[0] == last:
-            if self._take(joined[1:], remaining):
-                return [self._append(each, True) for each in joined[1:]]
-        elif joined and last is not None and before is not None:
+        held = self._held
+        if forced:
+            self._force(forced)
+        replaces = not held and len(self.token_ids) > self._kept and self._size_of(self.token_ids[-1]) > 0
+        for again in (1, 0) if replaces else (0,):
+            steps = self._settle(remaining, again)
+            if steps is not None:
+                return steps
+        if forced:
+            self._held, self._ahead = held, b""
             self.matcher.rollback(1)
-            if self._take(joined, remaining + 1):
-                return self._replace_last(joined, len(before))
-            self.matcher.accept(last)
-        plain = spell(self.backend, forced)
-        return [self._append(each, True) for each in plain] if self._take(plain, remaining) else []
-
-    def _replace_last(self, ids: Sequence[int], known: int) -> list[Step]:
-        """Put tokens in the place of the last one, whose ``known`` bytes they repeat."""
-        self._sampler.forget(self.token_ids.pop())
-        self._pending.pop()
-        chosen = not self._forced.pop()
-        self._written -= known
-        added = added_bytes(ids, self.backend.vocabulary.tokens, known)
-        steps = [
-            Step(step.token_id, data, True, None, self._reasons)
-            for step, data in zip([self._append(each, True) for each in ids], added, strict=True)
-        ]
-        self._forced[-len(ids)] = not chosen  # the first of them holds what the model chose
-        return steps
+        if held:  # it has to be written, in whatever way
+            self._among = np.array(spell_somehow(self.backend, held)[:1], dtype=np.intp)
+        return []
 
     def _heal(self, budget: int) -> Steps:
-        """Let the prompt's last token be another that begins with its bytes and goes on with text that may come next.
+        """Hold the end of the prompt as far as the tokenizer may write it otherwise, with the text that comes next.
 
         A prompt that ends inside a token (with a space, or a quote) has a last token that the tokenizer would not have
         written there, and the model has never seen it so: what it wants to say begins inside the token that it would
-        have written. One token back is where it may still choose that.
+        have written. A few tokens back is where it may still choose that.
         """
-        tokens = self.backend.vocabulary.tokens
-        last = self.prompt[-1]
-        tail = tokens[last]
-        if not tail:
+        again = min(MAX_HEALED, len(self._context()), len(self.prompt) - 1)
+        if again <= 0:
             return
-        forced = whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
+        forced = self._forced_text()
         if forced:
-            joined = spell(self.backend, tail + forced)
-            if not joined or joined[0] == last or not self.matcher.accept_bytes(forced):
-                return
-            if self._fits(budget - len(joined)):
-                self._pending.pop()
-                yield from self._replaced(joined, tail, [True] * len(joined))
-            else:
+            self._force(forced)
+        steps = self._settle(budget, again)
+        if steps is None or not (steps or self._healed):
+            self._held, self._ahead, self._among = b"", b"", None
+            if forced:
                 self.matcher.rollback(1)
             return
-        first = {byte for byte in range(256) if self._may_say(bytes((byte,)))}
-        longer = [
-            token_id
-            for token_id, data in enumerate(tokens)
-            if data
-            and len(data) > len(tail)
-            and data.startswith(tail)
-            and data[len(tail)] in first
-            and self._may_say(data[len(tail) :])
-        ]
-        if not longer or len(self.prompt) == 1:
-            return
-        self._pending.pop()
-        token_id = yield from self._choose(np.array(sorted([last, *longer])))
-        if token_id != last and self.matcher.accept_bytes((tokens[token_id] or b"")[len(tail) :]):
-            if self._fits(budget - 1):
-                yield from self._replaced([token_id], tail, [False])
-                return
-            self.matcher.rollback(1)
-        self._pending.append(last)
-        self._logits = None
+        yield from steps
 
-    def _may_say(self, data: bytes) -> bool:
-        """Whether these bytes may come next."""
-        if not self.matcher.accept_bytes(data):
+    def _forced_text(self) -> bytes:
+        """What the grammar forces, in whole characters; empty if it is not to be jumped over."""
+        if not self.params.jump_forward or self.matcher.is_finished:
+            return b""
+        return whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
+
+    def _force(self, forced: bytes) -> None:
+        """Let the matcher go ahead over forced text, which is held from now on."""
+        if not self.matcher.accept_bytes(forced):
+            raise AssertionError("the matcher refuses what it forces")
+        self._held += forced
+        self._ahead = forced
+
+    def _settle(self, remaining: int, again: int) -> list[Step] | None:
+        """Append the tokens with which the tokenizer writes what is held, as far as they are certain.
+
+        Args:
+            remaining: the tokens that are left.
+            again: how many of the last tokens, which the model has not read, are spelled again with it.
+
+        Returns:
+            None, with nothing changed, if the tokenizer does not write this text, or the rest would not fit.
+        """
+        vocabulary = self.backend.vocabulary
+        context = self._context()
+        last = context[len(context) - again :]
+        held = self._held
+        settled = self._spelling.settle(
+            context[: len(context) - again], vocabulary.decode(last) + held, self.matcher, self._ahead
+        )
+        if settled is None:
+            return None
+        same = common(settled.ids, last)
+        gone, ids = last[same:], settled.ids[same:]
+        told = vocabulary.decode(gone)
+        self._held = (told + held)[len(vocabulary.decode(ids)) :]
+        if not self._fits(remaining - len(ids) + (len(gone) if self.token_ids else 0)):
+            self._held = held
+            return None
+        self._plan = None
+        for token_id in reversed(gone):
+            self._pending.pop()
+            self._sampler.forget(token_id)
+            if self.token_ids:
+                self.token_ids.pop()
+                self._owed = not self._forced.pop()
+            else:
+                self._standing.pop()
+                self._healed.insert(0, token_id)
+        self._told += len(told)
+        steps = [self._append(token_id, True) for token_id in ids]
+        self._among = settled.among
+        return steps
+
+    def _context(self) -> list[int]:
+        """The last text tokens of the sequence, those of the prompt too if it may end inside a token."""
+        tokens = self.backend.vocabulary.tokens
+        ids = [*self._standing, *self.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
+        begin = next((at for at in range(len(ids), 0, -1) if tokens[ids[at - 1]] is None), 0)
+        return ids[begin:]
+
+    def _keeps_prompt(self, token_id: int) -> bool:
+        """Whether the model chose a token that the prompt had there: then it is no token of the text."""
+        if not self._healed or token_id != self._healed[0]:
             return False
-        self.matcher.rollback(1)
+        size = self._size_of(token_id)
+        self._standing.append(self._healed.pop(0))
+        self._pending.append(token_id)
+        self._sampler.saw((token_id,))
+        self._held = self._held[size:]
+        self._told -= size
+        self._logits = self._among = None
         return True
 
-    def _replaced(self, ids: Sequence[int], tail: bytes, forced: Sequence[bool]) -> Iterator[Step]:
-        """Book tokens that begin with the prompt's last bytes; the matcher has accepted what they add."""
-        self._sampler.forget(self.prompt[-1])
-        for token_id, data, fixed in zip(
-            ids, added_bytes(ids, self.backend.vocabulary.tokens, len(tail)), forced, strict=True
-        ):
-            step = self._append(token_id, fixed)
-            self._written -= len(step.data) - len(data)
-            yield Step(token_id, data, fixed)
-        self._kept = len(self.token_ids)
-
-    def _take(self, ids: Sequence[int], remaining: int) -> bool:
-        """Advance the matcher by tokens, if it accepts them all and the rest still fits; else leave it as it was."""
-        if not ids or not _accepted(self.matcher, ids):
-            return False
-        if self._fits(remaining - len(ids)):
-            self._plan = None
-            return True
-        self.matcher.rollback(len(ids))
-        return False
-
-
-def _accepted(matcher: Matcher, ids: Sequence[int]) -> Sequence[int]:
-    """Advance by tokens, if the matcher accepts them all; else leave it as it was, and return none."""
-    for count, token_id in enumerate(ids):
-        if not matcher.accept(token_id):
-            matcher.rollback(count)
-            return []
-    return ids
+    def _write_told(self) -> None:
+        """Book tokens for text that was told before its last token was taken back: the generation ends here."""
+        if self._told and self.token_ids:
+            for token_id in spell_somehow(self.backend, self._held[: self._told]):
+                self._append(token_id, True)
+        self._held = b""

@@ -1,16 +1,260 @@
-"""From bytes back to tokens, as the tokenizer itself would have written them."""
+"""Spelling of text in tokens: as the tokenizer itself would write it, and how far that is certain already.
+
+A model has only seen the tokenizer's own spelling of a text. Whoever appends text that the model did not choose must
+therefore know which tokens the tokenizer writes for it *whatever follows*: ``": `` may be ``":`` and a space, or
+``":`` and the beginning of `` true``. `Speller.settle` answers that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..errors import DecodingError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..automaton import Matcher
     from ..models.protocol import Backend
     from ..vocabulary import Vocabulary
+
+#: Number of tokens before a text that are spelled together with it, so that it is spelled as in their company.
+CONTEXT_TOKENS = 12
+
+#: Minimum number of tokens and bytes at the end of a text in which its last tokens are tried with what may follow.
+_EDGE_TOKENS, _EDGE_BYTES = 4, 16
+
+#: Number of tokens before an edge that must come out as they are written, for the spelling after it to count.
+_AGREEING = 2
+
+#: Maximum number of longer tokens that are tried at one place; if there are more, one of them is assumed to fit.
+_TRIALS = 64
+
+#: Number of spelled texts, and of tables of longer tokens, that are remembered.
+_REMEMBERED_TEXTS, _REMEMBERED_HEADS = 8_192, 4_096
+
+#: Characters of each kind that pre-tokenizers tell apart (GPT-2, Qwen, Llama 3, o200k); the first that may come next
+#: stands for its kind.
+_KINDS = (
+    *("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", " ", "\t", "\n", "\r", "'", '"'),
+    *(",.:;!?-_/\\()[]{}<>@#$%^&*+=|~`", "éñöяλ", "ÉÑÖЯΛ", "中日한", "\u00a0\u3000", "\u0301\u0900", "٣²½", "—€→😀"),
+)
+
+
+_NONE = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How far the spelling of a text is certain.
+
+    Attributes:
+        ids: the tokens with which the tokenizer begins the text, whatever follows it.
+        among: the tokens that may come after them, ascending: what is left of the text, or a part of it, or all of it
+            and some of what follows. None if nothing is left.
+    """
+
+    ids: list[int]
+    among: npt.NDArray[np.intp] | None
+
+
+class Speller:
+    """The tokenizer of a backend, asked for spellings that last. May be shared between threads.
+
+    Args:
+        backend: its tokenizer and vocabulary are used.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.spell = lru_cache(maxsize=_REMEMBERED_TEXTS)(self._spell)
+        self._longer_by = lru_cache(maxsize=_REMEMBERED_HEADS)(self._find_longer)
+
+    @property
+    def _vocabulary(self) -> Vocabulary:
+        return self._backend.vocabulary
+
+    def _spell(self, data: bytes) -> tuple[int, ...]:
+        return tuple(spell(self._backend, data))
+
+    def settle(self, before: Sequence[int], data: bytes, matcher: Matcher, ahead: bytes = b"") -> Settled | None:
+        """Return how the tokenizer begins to write ``data``, whatever follows it.
+
+        Args:
+            before: text tokens that come before it and stay as they are.
+            data: the text, not empty.
+            matcher: after the text; it says what may follow, and is left as it was.
+            ahead: the bytes with which the matcher took its last step, if they end the text.
+
+        Returns:
+            None if the tokenizer does not write this text exactly.
+
+        Law: for each text ``x`` that may follow, the tokenizer writes ``data + x`` (after ``before``) with the tokens
+        ``ids`` first and then, if ``among`` is not None, one of ``among``. This is found by trial, for tokenizers
+        whose encoding of a text begins as that of its beginning up to a token's end does, a character of look-ahead
+        aside: BPE and Unigram under any of the usual pre-tokenizers.
+        """
+        found = self._after(before, data)
+        if found is None:
+            return None
+        fixed, ids = found
+        whole = (*fixed, *ids)
+        size = max(min(len(whole), _EDGE_TOKENS), 1)
+        tokens = self._vocabulary.tokens
+        while size < len(whole) and sum(len(tokens[each] or b"") for each in whole[-size:]) < _EDGE_BYTES:
+            size += 1
+        while size < len(whole) and self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]:
+            size += 1
+        edge = whole[-size:]
+        kept = max(0, size - len(ids))  # tokens of the edge that are written already
+        count, among = self._edge(edge, kept, matcher, ahead)
+        left = size - count
+        return Settled(list(ids[: len(ids) - left]), among if left else None)
+
+    def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Tokens before a text with which it was spelled, and its spelling there."""
+        known = list(before[-CONTEXT_TOKENS:])
+        for size in sorted({len(known), min(1, len(known)), 0}, reverse=True):
+            fixed = tuple(known[len(known) - size :])
+            head = self._vocabulary.decode(fixed)
+            ids = self.spell(head + data)
+            ends = list(accumulate(len(self._vocabulary.tokens[each] or b"") for each in ids))
+            at = ends.index(len(head)) + 1 if len(head) in ends else 0
+            if ids and (at or not head) and ids[max(0, at - _AGREEING) : at] == fixed[-_AGREEING:]:
+                return ids[:at], ids[at:]
+        return None
+
+    def _edge(
+        self, ids: tuple[int, ...], kept: int, matcher: Matcher, ahead: bytes
+    ) -> tuple[int, npt.NDArray[np.intp] | None]:
+        """How many of the tokens at the end of a text are certain, and what may come after those.
+
+        Each way in which the text may go on gives one beginning of its spelling: (a) the text ends here, or goes on
+        with a token of its own; (b) what a character that follows does to the tokens before it; (c) a longer token
+        begins in the text and ends behind it. What all of these have in common is certain.
+        """
+        tokens = self._vocabulary.tokens
+        text = self._vocabulary.decode(ids)
+        following = _Following(self._vocabulary, matcher, ahead)
+        ways = {ids}
+        for character in following.characters():
+            spelled = self.spell(text + character)
+            ways.add(spelled[: _count_within(spelled, tokens, len(text))])
+        vague = False
+        for start in range(len(self._vocabulary.decode(ids[:kept])), len(text)):
+            longer = self._longer(text[start:], following)
+            if not len(longer):
+                continue
+            if text[start] & 0xC0 == 0x80:  # in the midst of a character, where nothing can be spelled
+                vague = True
+                way = self.spell(text[: _character_start(text, start)])[:-1]
+                ways.add(way if len(way) >= kept else ids[:kept])
+            elif self._fits_any(text[:start], longer):
+                ways.add(self.spell(text[:start]))
+        ways = {way for way in ways if way[:kept] == ids[:kept]}
+        count = min(common(ids, way) for way in ways)
+        rest = text[len(self._vocabulary.decode(ids[:count])) :]
+        if not rest:
+            return count, None
+        among = {way[count] for way in ways if len(way) > count}
+        if vague:
+            known, _ = _ids_of(self._vocabulary)
+            among.update(known[data] for data in _beginnings(rest) if data in known)
+        longer = self._longer(rest, following) if any(len(way) == count for way in ways) else _NONE
+        return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
+
+    def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
+        """Whether the tokenizer may write one of some tokens after a text."""
+        spelled = self.spell(head)
+        if head and not spelled:
+            return True
+        for token_id in longer[:: -(-len(longer) // _TRIALS)].tolist():
+            data = head + (self._vocabulary.tokens[token_id] or b"")
+            if whole_characters(data) != data or self.spell(data) == (*spelled, token_id):
+                return True
+        return len(longer) > _TRIALS
+
+    def _longer(self, head: bytes, following: _Following) -> npt.NDArray[np.intp]:
+        """The tokens that begin with ``head`` and go on with what may come next."""
+        ordered, numbers = _sorted_tokens(self._vocabulary)
+        begin = bisect_right(ordered, head)
+        if begin == len(ordered) or not ordered[begin].startswith(head):
+            return _NONE
+        mask = following.mask_before(head)
+        if mask is not None:
+            ids = numbers[begin : bisect_left(ordered, _successor(head), begin)]
+            return ids[mask[ids]]
+        found = [_NONE]
+        for byte in following.next_bytes:
+            ids, rests = self._longer_by(head, byte)
+            if len(ids):
+                allowed = following.mask[rests] & (rests >= 0)
+                for index in np.flatnonzero(rests < 0).tolist():
+                    rest = (self._vocabulary.tokens[ids[index]] or b"")[len(head) :]
+                    allowed[index] = may_say(following.matcher, rest)
+                found.append(ids[allowed])
+        return np.concatenate(found)
+
+    def _find_longer(self, head: bytes, byte: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The tokens that begin with ``head`` and a byte; for each the token of all its bytes after ``head``, or -1."""
+        ordered, numbers = _sorted_tokens(self._vocabulary)
+        known, _ = _ids_of(self._vocabulary)
+        data = head + bytes((byte,))
+        begin = bisect_left(ordered, data)
+        end = bisect_left(ordered, _successor(data), begin)
+        rests = [known.get(token[len(head) :], -1) for token in ordered[begin:end]]
+        return numbers[begin:end], np.array(rests, dtype=np.intp)
+
+
+class _Following:
+    """What may come after a text.
+
+    Args:
+        vocabulary: of the tokens.
+        matcher: after the text; left as it was.
+        ahead: the bytes with which it took its last step; empty if they are not known.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, matcher: Matcher, ahead: bytes) -> None:
+        self._vocabulary = vocabulary
+        self._ahead = ahead
+        self.matcher = matcher
+
+    @cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """For each token whether it may come next."""
+        return _mask_of(self.matcher, self._vocabulary)
+
+    def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
+        """For each token whether it may come where ``tail``, the end of the text, begins; None if that is not known."""
+        if not self._ahead.endswith(tail):
+            return None
+        matcher = self.matcher.fork()
+        matcher.rollback(1)
+        if len(tail) < len(self._ahead):
+            matcher.accept_bytes(self._ahead[: len(self._ahead) - len(tail)])
+        return _mask_of(matcher, self._vocabulary)
+
+    @cached_property
+    def next_bytes(self) -> list[int]:
+        """The bytes that may come next; none is 255, which UTF-8 never has."""
+        return [byte for byte in range(255) if may_say(self.matcher, bytes((byte,)))]
+
+    def characters(self) -> Iterator[bytes]:
+        """One character of each kind that may come next."""
+        for kind in _KINDS:
+            for character in kind:
+                data = character.encode()
+                if data[0] in self.next_bytes and (len(data) == 1 or may_say(self.matcher, data)):
+                    yield data
+                    break
 
 
 def spell(backend: Backend, data: bytes) -> list[int]:
@@ -40,21 +284,37 @@ def spell_somehow(backend: Backend, data: bytes) -> list[int]:
     return [*_fewest(backend.vocabulary, data[:begin]), *rest] if rest else _fewest(backend.vocabulary, data)
 
 
-def complete(backend: Backend, matcher: Matcher) -> list[int]:
+def complete(backend: Backend, matcher: Matcher, held: bytes = b"") -> list[int]:
     """Tokens that complete a text from where it is, by its shortest completion; the matcher is left as it was.
+
+    Args:
+        backend: its tokenizer spells the completion.
+        matcher: after all that is certain of the text.
+        held: the end of that, which no token has written yet.
 
     Raises:
         DecodingError: the vocabulary cannot write it.
     """
     ids: list[int] = []
+    run = held
     for part in matcher.shortest_parts():
         if isinstance(part, bytes):
-            ids += spell_somehow(backend, part)
-        elif part in backend.vocabulary.special:
-            ids.append(backend.vocabulary.special[part])
-        else:
+            run += part
+            continue
+        if part not in backend.vocabulary.special:
             raise no_token("be completed")
-    return ids
+        ids += spell_somehow(backend, run) if run else []
+        ids.append(backend.vocabulary.special[part])
+        run = b""
+    return ids + (spell_somehow(backend, run) if run else [])
+
+
+def may_say(matcher: Matcher, data: bytes) -> bool:
+    """Whether these bytes may come next."""
+    if not matcher.accept_bytes(data):
+        return False
+    matcher.rollback(1)
+    return True
 
 
 def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
@@ -89,6 +349,32 @@ def _ids_of(vocabulary: Vocabulary) -> tuple[dict[bytes, int], int]:
     return known
 
 
+def _sorted_tokens(vocabulary: Vocabulary) -> tuple[list[bytes], npt.NDArray[np.intp]]:
+    """The text tokens in the order of their bytes, and their ids."""
+    with vocabulary.lock:
+        known: tuple[list[bytes], npt.NDArray[np.intp]] | None = vocabulary.cache.get("sorted tokens")
+        if known is None:
+            texts: list[bytes] = [data or b"" for data in vocabulary.tokens]
+            order = sorted((token_id for token_id, data in enumerate(texts) if data), key=texts.__getitem__)
+            known = vocabulary.cache["sorted tokens"] = (
+                [texts[token_id] for token_id in order],
+                np.array(order, dtype=np.intp),
+            )
+    return known
+
+
+def _successor(head: bytes) -> bytes:
+    """The first string that sorts after all that begin with ``head``, which is UTF-8: no byte of it is 255."""
+    return head[:-1] + bytes((head[-1] + 1,))
+
+
+def _mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+    """For each token whether a matcher allows it."""
+    mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+    matcher.fill_mask(mask)
+    return np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)
+
+
 def has_all_bytes(vocabulary: Vocabulary) -> bool:
     """Whether each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
     ids, _ = _ids_of(vocabulary)
@@ -110,19 +396,31 @@ def whole_characters(data: bytes) -> bytes:
     return b""
 
 
-def added_bytes(ids: Sequence[int], tokens: Sequence[bytes | None], known: int) -> list[bytes]:
-    """The bytes that each token adds when the first ``known`` bytes were there already."""
-    added = []
-    for token_id in ids:
-        data = tokens[token_id] or b""
-        added.append(data[known:])
-        known = max(0, known - len(data))
-    return added
-
-
 def no_token(what: str) -> DecodingError:
     """The error of a vocabulary that cannot write what the grammar wants."""
     return DecodingError(
         f"the vocabulary has no token with which the text could {what}",
         hint="the vocabulary must have a token for every single byte",
     )
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens two sequences have in common at their beginning."""
+    size = min(len(one), len(other))
+    return next((at for at in range(size) if one[at] != other[at]), size)
+
+
+def _count_within(ids: Sequence[int], tokens: Sequence[bytes | None], size: int) -> int:
+    """How many tokens end within the first ``size`` bytes."""
+    return sum(end <= size for end in accumulate(len(tokens[each] or b"") for each in ids))
+
+
+def _beginnings(data: bytes) -> Iterator[bytes]:
+    return (data[:size] for size in range(1, len(data) + 1))
+
+
+def _character_start(text: bytes, at: int) -> int:
+    """The first byte of the character in whose midst ``at`` is."""
+    while text[at] & 0xC0 == 0x80:
+        at -= 1
+    return at

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..constraint_cache import ConstraintCache
-from ..decoding import Decoding, Forward, Output
+from ..decoding import Decoding, Forward, Output, Speller
 from ..decoding.loop import DEFAULT_BUDGET
 from ..errors import CancelledError, InvalidArgumentsError, ModelError
 from ..events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
@@ -82,6 +82,7 @@ class Model:
         self._default_max_tokens = default_max_tokens
         self._turn = Turn()
         self._planner = Planner()
+        self._speller = Speller(backend)
         self.cache = ConstraintCache() if cache is None else cache
         self._owns_cache = cache is None
 
@@ -407,13 +408,16 @@ class Model:
         if markers is None or not (begun or wanted or chooses):
             ids = self.backend.encode(params.prefix) if params.prefix else []
             matcher = self._bind(plan.grammar).matcher()
-            return Decoding(self.backend, [*prompt, *ids], matcher, params, heal=bool(ids)), ("", "")
+            decoding = Decoding(self.backend, [*prompt, *ids], matcher, params, heal=len(ids), speller=self._speller)
+            return decoding, ("", "")
         budget = None if params.thinking is True or not isinstance(params.thinking, int) else params.thinking
         special = self.vocabulary.special
         # Between reasoning and answer models write newlines; they are neither's.
         answer = self._bind(_NEWLINES + plan.grammar).matcher()
         reasoning = self._bind(markers.grammar(special, begun=begun)).matcher()
-        decoding = Decoding(self.backend, prompt, answer, params, reasoning=reasoning, reasoning_budget=budget)
+        decoding = Decoding(
+            self.backend, prompt, answer, params, reasoning=reasoning, reasoning_budget=budget, speller=self._speller
+        )
         if chooses:
             decoding.instead = self._bind(plan.grammar).matcher()
             decoding.marker = markers.size(special)
