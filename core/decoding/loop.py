@@ -30,11 +30,13 @@ from .retokenise import (
     Speller,
     common,
     complete,
+    forced_characters,
     has_all_bytes,
     may_say,
     no_token,
+    size_of,
     spell_somehow,
-    whole_characters,
+    text_end,
 )
 from .sampler import Sampler
 
@@ -425,7 +427,7 @@ class Decoding:
         if self._fits(remaining - 1):
             self._plan = None
             return True
-        if self._size_of(token_id) > len(held) or not held:
+        if size_of(self.backend.vocabulary, token_id) > len(held) or not held:
             self.matcher.rollback(1)
         self._held, self._kept = held, kept
         return False
@@ -473,9 +475,6 @@ class Decoding:
             return True
         return len(self._complete()) <= remaining
 
-    def _size_of(self, token_id: int) -> int:
-        return len(self.backend.vocabulary.tokens[token_id] or b"")
-
     # -- jumping -----------------------------------------------------------------------------------------------
 
     def _jump(self, remaining: int) -> list[Step]:
@@ -490,7 +489,9 @@ class Decoding:
         held = self._held
         if forced:
             self._force(forced)
-        replaces = not held and len(self.token_ids) > self._kept and self._size_of(self.token_ids[-1]) > 0
+        replaces = (
+            not held and len(self.token_ids) > self._kept and size_of(self.backend.vocabulary, self.token_ids[-1]) > 0
+        )
         for again in (1, 0) if replaces else (0,):
             steps = self._settle(remaining, again)
             if steps is not None:
@@ -513,21 +514,17 @@ class Decoding:
         if again <= 0:
             return
         forced = self._forced_text()
-        if forced:
-            self._force(forced)
+        self._force(forced)
         steps = self._settle(budget, again)
         if steps is None or not (steps or self._healed):
             self._held, self._ahead, self._among = b"", b"", None
-            if forced:
-                self.matcher.rollback(1)
+            self.matcher.rollback(1)
             return
         yield from steps
 
     def _forced_text(self) -> bytes:
         """What the grammar forces, in whole characters; empty if it is not to be jumped over."""
-        if not self.params.jump_forward or self.matcher.is_finished:
-            return b""
-        return whole_characters(self.matcher.forced_bytes()[:MAX_JUMP])
+        return forced_characters(self.matcher, MAX_JUMP) if self.params.jump_forward else b""
 
     def _force(self, forced: bytes) -> None:
         """Let the matcher go ahead over forced text, which is held from now on."""
@@ -579,16 +576,14 @@ class Decoding:
 
     def _context(self) -> list[int]:
         """The last text tokens of the sequence, those of the prompt too if it may end inside a token."""
-        tokens = self.backend.vocabulary.tokens
         ids = [*self._standing, *self.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
-        begin = next((at for at in range(len(ids), 0, -1) if tokens[ids[at - 1]] is None), 0)
-        return ids[begin:]
+        return text_end(ids, self.backend.vocabulary)
 
     def _keeps_prompt(self, token_id: int) -> bool:
         """Whether the model chose a token that the prompt had there: then it is no token of the text."""
         if not self._healed or token_id != self._healed[0]:
             return False
-        size = self._size_of(token_id)
+        size = size_of(self.backend.vocabulary, token_id)
         self._standing.append(self._healed.pop(0))
         self._pending.append(token_id)
         self._sampler.saw((token_id,))

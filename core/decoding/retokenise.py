@@ -396,6 +396,22 @@ def whole_characters(data: bytes) -> bytes:
     return b""
 
 
+def forced_characters(matcher: Matcher, most: int) -> bytes:
+    """Return the whole characters that a matcher forces, of at most so many bytes; empty at the end of the text."""
+    return b"" if matcher.is_finished else whole_characters(matcher.forced_bytes()[:most])
+
+
+def text_end(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+    """Return the tokens after the last control token."""
+    begin = next((at for at in range(len(ids), 0, -1) if vocabulary.tokens[ids[at - 1]] is None), 0)
+    return list(ids[begin:])
+
+
+def size_of(vocabulary: Vocabulary, token_id: int) -> int:
+    """Return how many bytes a token has; a control token has none."""
+    return len(vocabulary.tokens[token_id] or b"")
+
+
 def no_token(what: str) -> DecodingError:
     """The error of a vocabulary that cannot write what the grammar wants."""
     return DecodingError(
