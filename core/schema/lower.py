@@ -95,8 +95,8 @@ class Lowering:
         self.arrays = ArrayLowering(self)
         self.values = Values(self)
         self._strings: dict[Goal, int] = {}
-        #: Whether a goal holds of a value, by its canonical text, and whether a number must be spelled as an integer.
-        self._holding: dict[tuple[Goal, str], tuple[bool, bool]] = {}
+        #: How a value of a goal is written, by its canonical text (see `_written_as`).
+        self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}
         self._known: dict[Goal, int] = {}
         self._sure: dict[Located, bool] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
@@ -379,20 +379,27 @@ class Lowering:
         words: dict[bytes, int] = {}
         parts = []
         for text, after in choices:
-            value = decoded(text)
-            holding = self._holding.get((goal, text))
-            if holding is None:
-                branches = [branch for branch in self.branches(goal) if self.branch_holds(branch, value)]
-                integers = all(branch.numbers.integer for branch in branches)
-                holding = self._holding[goal, text] = bool(branches), integers and self._plain_integers
-            is_valid, integers = holding
-            if is_valid and text[0] in "[{":
-                value = self._ordered(goal, value)
-            if is_valid and self._is_loose(value, self.flexible and not integers):
-                parts.append(nodes.seq(self.listed([value], integers=integers), after))
-            elif is_valid:
-                words[self._spell(value)] = after
+            key = goal, text
+            if key not in self._chosen:
+                self._chosen[key] = self._written_as(goal, decoded(text))
+            written = self._chosen[key]
+            if isinstance(written, bytes):
+                words[written] = after
+            elif written is not None:
+                parts.append(nodes.seq(written, after))
         return nodes.alt([nodes.words(words), *parts])
+
+    def _written_as(self, goal: Goal, value: Any) -> bytes | int | None:
+        """Return the one spelling of a value of a goal, or the node of all that the options allow; None if the goal
+        does not hold of it."""
+        branches = [branch for branch in self.branches(goal) if self.branch_holds(branch, value)]
+        if not branches:
+            return None
+        integers = self._plain_integers and all(branch.numbers.integer for branch in branches)
+        value = self._ordered(goal, value)
+        if self._is_loose(value, self.flexible and not integers):
+            return self.listed([value], integers=integers)
+        return self._spell(value)
 
     def _ordered(self, goal: Goal, value: Any) -> Any:
         """Return a value of a goal with its members in the order in which they are written."""
