@@ -93,9 +93,11 @@ def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
 
 def _members(lowering: Lowering, objects: Objects) -> Iterator[Goal]:
     shape = lowering.objects.shape(objects)
-    for place in (*shape.members, *shape.others):
-        yield place.goal
-        yield from ((*place.goal, shape.demands[index]) for index in place.meets)
+    places = [(member.goal, member.meets) for member in shape.members]
+    places += [(region.goal, region.meets) for region in shape.others]
+    for goal, meets in places:
+        yield goal
+        yield from ((*goal, shape.demands[index]) for index in meets)
 
 
 def _items(lowering: Lowering, arrays: Arrays) -> Iterator[Goal]:
