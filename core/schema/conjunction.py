@@ -386,3 +386,16 @@ def same_value(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(map(same_value, left, right))
     return bool(left == right)
+
+
+def flat(goal: Iterable[Formula]) -> Goal:
+    """Return a goal without what is always true, and each formula once."""
+    found: dict[Formula, None] = {}
+    for formula in goal:
+        if isinstance(formula, All):
+            found.update(dict.fromkeys(flat(formula.parts)))
+        elif not isinstance(formula, Literal) or formula.located.schema not in (
+            (True, {}) if formula.positive else (False,)
+        ):
+            found[formula] = None
+    return tuple(found)

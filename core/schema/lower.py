@@ -12,7 +12,6 @@ from .arrays import ArrayLowering
 from .common import spaces
 from .conjunction import (
     FALSE,
-    All,
     ArrayPart,
     Arrays,
     Conjunction,
@@ -21,6 +20,7 @@ from .conjunction import (
     Literal,
     ObjectPart,
     Objects,
+    flat,
     same_value,
     type_of,
 )
@@ -134,7 +134,7 @@ class Lowering:
             return self.subschema(goal[0].located)
         found = self._known.get(goal)
         if found is None:
-            wanted = _flat(goal)
+            wanted = flat(goal)
             if wanted != goal:
                 found = self.value(wanted)
             elif self.is_false(goal):
@@ -269,7 +269,7 @@ class Lowering:
         """The alternatives of a goal; made once."""
         found = self._branches.get(goal)
         if found is None:
-            found = self._branches[goal] = [] if self.is_false(goal) else self._alternatives(_flat(goal))
+            found = self._branches[goal] = [] if self.is_false(goal) else self._alternatives(flat(goal))
         return found
 
     def _alternatives(self, goal: Goal) -> list[Conjunction]:
@@ -592,16 +592,3 @@ def _only(located: Located) -> Located | None:
     schemas = located.schema["allOf"]
     asking = [index for index, each in enumerate(schemas) if each is False or (each is not True and asserted(each))]
     return located.child("allOf", asking[0]) if len(asking) == 1 else None
-
-
-def _flat(goal: Iterable[Formula]) -> Goal:
-    """A goal without what is always true, and each formula once."""
-    found: dict[Formula, None] = {}
-    for formula in goal:
-        if isinstance(formula, All):
-            found.update(dict.fromkeys(_flat(formula.parts)))
-        elif not isinstance(formula, Literal) or formula.located.schema not in (
-            (True, {}) if formula.positive else (False,)
-        ):
-            found[formula] = None
-    return tuple(found)
