@@ -146,6 +146,9 @@ class _Converter:
             del self.open[id(schema)]
 
     def _object(self, schema: Mapping[str, Any], pointer: str) -> dict[str, Any] | bool:
+        for key in schema:
+            if not isinstance(key, str):
+                raise InvalidSchemaError(f"the key {key!r} is not a string", place=Place(pointer=pointer))
         schema = _by_the_standard(schema)
         if self.old_draft and "$ref" in schema:
             # Before Draft 2019-09 everything beside $ref is ignored; definitions are still reachable by pointer.
@@ -260,7 +263,9 @@ class _Converter:
         """``required`` and ``optional``, wherever the dialect puts them, as one list on the object."""
         stated = schema.get("required")
         required = list(stated) if isinstance(stated, (list, tuple)) else []
-        optional = set(schema["optional"]) if isinstance(schema.get("optional"), (list, tuple)) else set()
+        stated_optional = schema.get("optional")
+        listed = stated_optional if isinstance(stated_optional, (list, tuple)) else ()
+        optional = {name for name in listed if isinstance(name, str)}
         properties = schema.get("properties")
         for name, sub in properties.items() if isinstance(properties, Mapping) else ():
             if isinstance(sub, Mapping):
@@ -268,7 +273,7 @@ class _Converter:
                     required.append(name)
                 if _is_true(sub.get("optional")) or is_optional_type(sub.get("type")):
                     optional.add(name)
-        required = [name for name in required if name not in optional]
+        required = [name for name in required if not isinstance(name, str) or name not in optional]
         if required or isinstance(stated, (list, tuple)):
             result["required"] = required
         elif stated is not None and not isinstance(stated, (bool, str)):

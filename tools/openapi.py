@@ -207,12 +207,12 @@ class _Operation:
 
     def _merged(self, stated: Mapping[str, Any], shared: list[Any]) -> list[Mapping[str, Any]]:
         """Return the operation's parameters, and those of its path that it does not declare anew."""
-        merged: dict[tuple[Any, Any], Mapping[str, Any]] = {}
+        merged: dict[tuple[str, str], Mapping[str, Any]] = {}
         for source in [*shared, *_list(stated.get("parameters"), "parameters", self.pointer)]:
             parameter = self._resolve(source)
             if parameter.get("in") == "header" and str(parameter.get("name")).lower() in _OTHER_HEADERS:
                 continue
-            merged[(parameter.get("in"), parameter.get("name"))] = parameter
+            merged[(str(parameter.get("in")), str(parameter.get("name")))] = parameter
         return list(merged.values())
 
     def _parameter(self, source: Mapping[str, Any], taken: Mapping[str, Any]) -> tuple[Parameter, Any]:
@@ -227,7 +227,7 @@ class _Operation:
         content = source.get("content")
         if isinstance(content, Mapping) and content:
             media, entry = next(iter(content.items()))
-            if not is_json(media):
+            if not is_json(str(media)):
                 raise SchemaError(
                     f"a parameter of the media type {media} cannot be written", hint="use application/json", place=where
                 )
@@ -253,7 +253,7 @@ class _Operation:
     def _request_body(self, request: Mapping[str, Any], key: str) -> tuple[Body, dict[str, Any]]:
         """Return how the body is sent, and its schema."""
         content = request.get("content")
-        content = content if isinstance(content, Mapping) else {}
+        content = {str(media): entry for media, entry in content.items()} if isinstance(content, Mapping) else {}
         for usable in (is_json, _is_form, _is_text, self._is_plain_multipart(content)):
             for media, entry in content.items():
                 if not usable(media):

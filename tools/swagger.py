@@ -44,11 +44,12 @@ def as_openapi_3(
         SchemaError: a parameter cannot be said in OpenAPI 3.
     """
     stated = operation.get("parameters")
-    merged: dict[tuple[Any, Any], Mapping[str, Any]] = {}
+    merged: dict[tuple[str, str], Mapping[str, Any]] = {}
     for source in [*shared, *(stated if isinstance(stated, list) else ())]:
         parameter = resolve(source)
-        merged[(parameter.get("in"), parameter.get("name"))] = parameter
-    media_types = operation.get("consumes") or document.get("consumes") or ()
+        merged[(str(parameter.get("in")), str(parameter.get("name")))] = parameter
+    consumes = operation.get("consumes") or document.get("consumes")
+    media_types = [media for media in consumes if isinstance(media, str)] if isinstance(consumes, list) else []
     parameters: list[dict[str, Any]] = []
     fields: list[Mapping[str, Any]] = []
     body: dict[str, Any] | None = None
@@ -69,7 +70,7 @@ def as_openapi_3(
     return {**rest, "parameters": parameters, **({"requestBody": body} if body is not None else {})}
 
 
-def _form(fields: list[Mapping[str, Any]], media_types: Any) -> dict[str, Any]:
+def _form(fields: list[Mapping[str, Any]], media_types: list[str]) -> dict[str, Any]:
     """Return form fields as one request body."""
     files = any(field.get("type") == "file" for field in fields)
     multipart = files or (_MULTIPART in media_types and _FORM not in media_types)

@@ -91,6 +91,13 @@ def tools_from_dict(source: Mapping[str, Any], class_schema: Callable[[Any, str]
         SchemaError: a tool that runs at a provider (``{"type": "web_search"}``), a dict whose parameters cannot be
             found or read, or no tool at all; names the tool and the key.
     """
+    strange = next((key for key in source if not isinstance(key, str)), None)
+    if strange is not None:
+        raise SchemaError(
+            f"the key {strange!r} of a tool dict is not a string",
+            hint="use strings",
+            place=Place(tool=_name_of(source)),
+        )
     source = {key: value for key, value in source.items() if value is not None}
     for key in _WRAPPERS:
         inner = source.get(key)
@@ -234,7 +241,7 @@ def _schema(value: Any, key: str, tool: str, class_schema: Callable[[Any, str], 
             raise SchemaError(
                 f"{stranger!r} is no keyword of JSON Schema",
                 hint='put the parameters under "properties"',
-                place=Place(tool=tool, parameter=stranger, pointer=f"/{stranger}"),
+                place=Place(tool=tool, parameter=str(stranger), pointer=f"/{stranger}"),
             )
         return value
     raise SchemaError(
@@ -244,11 +251,12 @@ def _schema(value: Any, key: str, tool: str, class_schema: Callable[[Any, str], 
     )
 
 
-def _is_parameter(name: str, value: Any) -> bool:
+def _is_parameter(name: object, value: Any) -> bool:
     """Return whether a key and its dict describe a parameter."""
     types = ("type", "type_", "param_type", "parameter_type", "$ref")
     return (
-        not name.startswith("x-")
+        isinstance(name, str)
+        and not name.startswith("x-")
         and isinstance(value, Mapping)
         and any(isinstance(value.get(key), str) for key in types)
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from toolgrammar.core import SchemaError
-from toolgrammar.tools import Tool, ToolSet, to_json_schema
+from toolgrammar.core import SchemaError, ToolGrammarError
+from toolgrammar.tools import Tool, ToolSet, to_json_schema, tools_from_openapi
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -206,3 +208,65 @@ def test_no_type(text: str) -> None:
         assert "List[int]" not in text
     else:
         assert text.startswith("List[List[")
+
+
+KEYS = st.integers(0, 2) | st.sampled_from(
+    [
+        "name", "type", "type_", "description", "parameters", "properties", "required", "optional", "input_schema", "inputs",
+        "args", "function", "toolSpec", "tools", "default", "enum", "items", "anyOf", "nullable", "title", "$ref", "in",
+        "schema", "style", "content", "requestBody", "operationId", "application/json", "multipart/form-data", "consumes",
+        "encoding", "collectionFormat", "/x/{id}", "post", "readOnly",
+    ]
+)  # fmt: skip
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.binary(max_size=2)
+    | st.sampled_from(["object", "List[int]", "str, optional", "w", "x[", "", "function", "#/a", "query", "body", "csv"])
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=20
+)
+MAPS = st.dictionaries(KEYS, VALUES, max_size=5)
+PARAMETERS = st.lists(
+    st.fixed_dictionaries(
+        {"name": VALUES, "in": st.sampled_from(["path", "query", "body", "formData"])},
+        optional={"schema": VALUES, "style": VALUES, "content": VALUES, "type": VALUES, "collectionFormat": VALUES},
+    ),
+    max_size=2,
+)
+OPERATIONS = MAPS | st.fixed_dictionaries(
+    {"parameters": PARAMETERS | VALUES},
+    optional={"requestBody": st.fixed_dictionaries({"content": MAPS}), "operationId": VALUES, "consumes": VALUES},
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(MAPS)
+def test_only_our_errors_for_dicts(source: Any) -> None:
+    """Whatever a dict holds, it is a tool or refused with an error of ours."""
+    for each in (source, {"name": "w", **source}, {"name": "w", "parameters": source}):
+        try:
+            tools = ToolSet.from_any(each)
+        except ToolGrammarError:
+            continue
+        assert all(tool.parameters["type"] == "object" for tool in tools)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["/x", "/x/{id}"]),
+        st.dictionaries(st.sampled_from(["get", "post", "parameters"]), OPERATIONS, max_size=2),
+        max_size=2,
+    ),
+    st.booleans(),
+)
+def test_only_our_errors_for_documents(paths: Any, swagger: bool) -> None:
+    """Whatever a document holds, each operation is a tool or named among those that are not."""
+    version = {"swagger": "2.0"} if swagger else {"openapi": "3.0.0"}
+    tools = tools_from_openapi({**version, "paths": paths})
+    wrong = sum(error.place.tool is None for error in tools.skipped)  # path items that cannot be read
+    operations = sum(
+        isinstance(operation, dict) for item in paths.values() for key, operation in item.items() if key != "parameters"
+    )
+    assert len(tools) + len(tools.skipped) - wrong <= operations
+    assert wrong or len(tools) + len(tools.skipped) == operations
