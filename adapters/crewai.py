@@ -32,8 +32,10 @@ from ..core.params import GenerateParams, JsonMode
 from . import _shared
 from .crewai_messages import (
     answer_model,
+    called_tools,
     errors,
     is_answered,
+    is_forced_to_answer,
     openai_call,
     original_tools,
     text_tools,
@@ -260,13 +262,18 @@ class _Turn:
         if not tools and self.response_model is None:
             tools = text_tools(conversation, agent, task)
             self.in_text = bool(tools)
+        forced = self.response_model is None and is_forced_to_answer(conversation)
+        if forced and not tools:
+            tools = called_tools(conversation)
         if not tools:
             if self.response_model is None:
                 return conversation, params
             self.answer_model = self.response_model
             return conversation, replace(params, json_mode=JsonMode(schema=_shared.closed(self.response_model)))
         asked: Any = llm.tool_choice
-        if self.functions:
+        if forced:
+            asked = "none"
+        elif self.functions:
             asked = "required"  # what CrewAI reads is the function's result
         elif asked == "required_first":
             asked = "auto" if is_answered(conversation) else "required"

@@ -22,8 +22,11 @@ try:
     from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
     from crewai.utilities.agent_utils import convert_tools_to_openai_schema
     from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
+    from crewai.utilities.i18n import I18N_DEFAULT
 except ImportError as error:
     raise _shared.missing("crewai", "crewai") from error
+
+_LAST_ANSWER = I18N_DEFAULT.errors("force_final_answer").strip()
 
 # How CrewAI's prompts list the tools, when it has them called in text.
 _NAMES = re.compile(r"only one name of \[([^\]\n]*)\]")
@@ -77,12 +80,26 @@ def text_tools(messages: Sequence[Message], agent: Any, task: Any) -> list[dict[
     known = {_shared.tool_name(tool) for tool in found}
     listed = _NAMES.search(prompt)
     names = [name.strip() for name in listed[1].split(",")] if listed else []
+    return found + [_open_tool(name) for name in dict.fromkeys(names) if name and name not in known]
+
+
+def called_tools(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tools that a conversation has called natively, each with any arguments."""
+    return [_open_tool(name) for name in dict.fromkeys(call.name for each in messages for call in each.tool_calls)]
+
+
+def is_forced_to_answer(messages: Sequence[Message]) -> bool:
+    """Return whether CrewAI demands a last answer without tools, because an agent has had all its turns.
+
+    That request comes without the agent and without its tools; only its words tell.
+    """
+    last = messages[-1] if messages else None
+    return last is not None and last.role == "user" and last.text.strip() == _LAST_ANSWER
+
+
+def _open_tool(name: str) -> dict[str, Any]:
     anything = {"type": "object", "additionalProperties": True}
-    return found + [
-        {"type": "function", "function": {"name": name, "parameters": anything}}
-        for name in dict.fromkeys(names)
-        if name and name not in known
-    ]
+    return {"type": "function", "function": {"name": name, "parameters": anything}}
 
 
 def answer_model(agent: Any, task: Any) -> type[BaseModel] | None:

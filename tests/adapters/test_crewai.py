@@ -212,6 +212,31 @@ def test_tool_choice(choice: str, history: bool, called: bool) -> None:
     assert isinstance(answer, list) is called
 
 
+def test_forced_last_answers_hold_no_call() -> None:
+    """After an agent's last turn CrewAI asks for text without tools: none of a call is in it, natively or in words."""
+    from crewai.agents.parser import AgentFinish, parse
+    from crewai.utilities.i18n import I18N_DEFAULT
+
+    forced = {"role": "user", "content": I18N_DEFAULT.errors("force_final_answer")}
+    function = {"name": "turn", "arguments": '{"angle": 1, "fast": true}'}
+    native: list[dict[str, Any]] = [
+        {"role": "user", "content": "turn"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]},
+        {"role": "tool", "content": "turned", "tool_call_id": "1", "name": "turn"},
+        forced,
+    ]
+    wish = '<tool_call>\n{"name": "turn", "arguments": {"angle": 5, "fast": true}}\n</tool_call>'
+    for wanted in (wish, f"Well. {wish}"):
+        answer = scripted(wanted, max_tokens=60).call(native)
+        assert isinstance(answer, str) and answer.strip() and "<tool_call>" not in answer
+    words = "Action: the action to take, only one name of [turn], just the name\nAction Input: the input\n"
+    messages = [{"role": "user", "content": words}, forced]
+    answer = scripted('Action: turn\nAction Input: {"angle": 1}', max_tokens=60).call(messages)
+    assert isinstance(answer, str) and isinstance(parse(answer), AgentFinish)
+    short = scripted("Thought: hm", max_tokens=15).call(messages)
+    assert short.isprintable() and "Final Answer:" in short
+
+
 def test_response_model() -> None:
     """With a response model the answer is an instance of it; one that the budget cut is an error."""
     said = '{"value": 1, "children": [{"value": 2, "children": []}]}'
