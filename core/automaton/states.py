@@ -28,9 +28,8 @@ class Automaton(Atoms):
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
-        source: derives what is not known yet. ``source.is_dynamic`` says whether a DYNAMIC place was met.
-            ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives the position at which an atomic
-            node begins.
+        source: derives what is not known yet. ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives
+            the position at which an atomic node begins.
         given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """

@@ -94,13 +94,10 @@ class Walk:
     def _cross(self, node: cython.int, rest: cython.int) -> object:
         """Emit the tokens below trie ``node`` that go on with ``rest``."""
         automaton: Automaton = self.automaton
-        if self.trie.size[node] == 1:
-            if not self.statics and not automaton.source.is_dynamic:
-                return None
-            automaton.need_heads(rest)
-            if not automaton.node_null[rest] & 2:
-                return None
+        # Also where no token goes on: a token that ends here is in doubt if what follows begins with a DYNAMIC place.
         automaton.need_heads(rest)
+        if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:
+            return None
         at: cython.int = automaton.head_at[rest]
         i: cython.int
         for i in range(at, at + automaton.head_count[rest]):

@@ -272,3 +272,16 @@ def test_shortest_texts_of_open_brackets_are_not_searched_again(monkeypatch: pyt
         assert matcher.accept_bytes(opening)
         steps = 0
         assert matcher.shortest_length() - length == len(closing) - (b"0" in closing) and steps < 20
+
+
+def test_a_name_repeated_at_the_end_of_a_token() -> None:
+    """A token that ends with a whole name is in doubt, also before any place that looks back was met."""
+    repeats = b'a", "a"'
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), repeats, None], eos=[257])
+    schema = {"type": "object", "required": ["c"], "additionalProperties": {"enum": ["a"]}}
+    matcher = Grammar.from_json_schema(schema, whitespace="flexible").bind(vocabulary).matcher()
+    for byte in b'{"c":"a","a":"':
+        assert 257 not in matcher.allowed_tokens()
+        assert matcher.accept(byte)
+    assert 256 not in matcher.allowed_tokens()
+    assert not matcher.accept(256)
