@@ -193,7 +193,7 @@ def test_rules_that_lean_on_one_another_are_not_searched_again_and_again(monkeyp
     matcher = grammar.bind(BYTES).matcher()
     assert matcher.accept_bytes(b'{"p')
     completion = matcher.shortest_completion()
-    assert completion == b'0":{"name":""},"name":""}'
+    assert re.fullmatch(rb'[0-9]":{"name":""},"name":""}', completion)  # there are ten as short
     assert len(asked) < 10 * shortest.MAX_SEARCH
 
 

@@ -121,7 +121,7 @@ def test_retries_happen_inside_the_batch() -> None:
     backend = Batching()
     mode = JsonMode({"type": "string"}, constrained_decoding=False)
     outcomes = Model(backend).generate_batch(
-        ["x", "y"], [GenerateParams(json_mode=mode, max_tokens=4), GenerateParams(json_mode=JsonMode(PERSON))],
+        ["x", "y"], [GenerateParams(json_mode=mode, stop=("e", " ")), GenerateParams(json_mode=JsonMode(PERSON))],
         return_errors=True, temperature=1.0, seed=0,
     )  # fmt: skip
     assert isinstance(outcomes[1], Generation) and is_valid(json.loads(outcomes[1].text), PERSON)
