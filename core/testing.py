@@ -101,6 +101,9 @@ class _Session:
         for rank, data in enumerate(_CLOSING):
             if data in self._ids_of:
                 logits[self._ids_of[data]] = 5.0 + rank
+        if not wanted:  # control tokens close what text could go on in for ever
+            for token_id in self._vocabulary.special.values():
+                logits[token_id] = 20.0
         for token_id in self._vocabulary.eos:  # what the grammar does not let it say, it leaves unsaid
             logits[token_id] = 10.0 if wanted else 100.0
         for size in range(1, min(self._longest, len(wanted)) + 1):

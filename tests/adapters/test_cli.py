@@ -64,7 +64,7 @@ def test_demo_marks_what_was_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With a small budget the call is cut short and still valid; with too small a one, one line says how much it needs."""
-    code, out, _ = run(monkeypatch, capsys, "demo", "--max-tokens=30", "--temperature=0")
+    code, out, _ = run(monkeypatch, capsys, "demo", "--max-tokens=28", "--temperature=0")
     assert code == 0
     assert "cut short by the budget" in out
     code, _, err = run(monkeypatch, capsys, "demo", "--max-tokens=3")

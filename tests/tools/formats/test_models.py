@@ -126,7 +126,7 @@ def test_a_format_that_was_asked_for_wins(load: Any) -> None:
     shown = b"".join(model.vocabulary.tokens[each] or b"" for each in prompt).decode()
     assert '[edit(on=True, text="y z"), now()]' in shown
     assert "<tool_call>" not in shown
-    assert '"name": "edit"' in shown
+    assert '"name":"edit"' in shown
 
 
 def test_a_template_without_calls_is_given_text(load: Any) -> None:
