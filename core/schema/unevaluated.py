@@ -76,7 +76,9 @@ def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope
             every_array |= {scope.number}
         if norm.asserts(located, "contains") and norm.document.contains_evaluates:
             contains = (*contains, (scope.number, Literal(located.child("contains"))))
-    return Seen(objects, arrays, contains, every_object, every_array, seen.opened)
+    return seen._replace(
+        objects=objects, arrays=arrays, contains=contains, all_objects=every_object, all_arrays=every_array
+    )
 
 
 def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjunction | None:
