@@ -78,7 +78,7 @@ class React(WireFormat):
 
     def _answer(self, turn: Turn) -> Grammar:
         if turn.response_schema is not None:
-            return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+            return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
         # CrewAI strips space and fences, and reads an answer that is empty then as none.
         blank, shown = Grammar.from_regex(r"[\s`]*"), Grammar.from_regex(rf"(?![\s\S]*{FINAL})[^\s`][\s\S]*")
         return blank + shown

@@ -99,6 +99,7 @@ class Grammar:
         formats: bool = True,
         strict_formats: bool = False,
         registry: Mapping[str, Any] | None = None,
+        plain_integers: bool = False,
     ) -> Grammar:
         """JSON texts that are valid under a schema.
 
@@ -116,6 +117,8 @@ class Grammar:
             formats: whether ``format`` is enforced (as for ``format-assertion``), or an annotation only.
             strict_formats: a ``format`` that the specification does not know is refused; else it is an annotation.
             registry: schemas that references may name, by address. Nothing is ever fetched.
+            plain_integers: integers, and numbers that the schema lists, have one spelling under ``"flexible"`` too: 1,
+                not 1.0, which some readers do not take for an integer. Always so for a Pydantic class.
 
         Raises:
             InvalidSchemaError: the schema is malformed.
@@ -127,11 +130,18 @@ class Grammar:
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic_schema import json_schema_of
 
-            schema = json_schema_of(schema)
+            schema, plain_integers = json_schema_of(schema), True
         compiled = compile_schema(
             schema,
             SchemaOptions(
-                whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats, registry
+                whitespace,
+                additional_properties,
+                property_order,
+                on_unsupported,
+                formats,
+                strict_formats,
+                registry,
+                plain_integers=plain_integers,
             ),
         )
         grammar = cls(

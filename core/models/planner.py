@@ -114,7 +114,10 @@ class Planner:
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         def make() -> Grammar:
             return Grammar.from_json_schema(
-                schema, whitespace=whitespace, on_unsupported="error" if strict else "validate"
+                schema,
+                whitespace=whitespace,
+                on_unsupported="error" if strict else "validate",
+                plain_integers=True,
             )
 
         try:

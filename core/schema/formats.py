@@ -127,8 +127,9 @@ SPECIFIED = frozenset(_PATTERNS) | {"date-time"}
 #: All formats that are enforced: those of the specification, Pydantic's and our own.
 ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | {"zoneinfo"}
 
-#: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3).
-REFUSED = frozenset({"hostname", "idn-hostname", "regex"})
+#: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3), and ours for a string that
+#: holds JSON of a type without an easy pattern.
+REFUSED = frozenset({"hostname", "idn-hostname", "regex", "python-json"})
 
 
 @cache  # there are fifteen

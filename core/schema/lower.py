@@ -109,7 +109,7 @@ class Lowering:
         # Nothing is left out, and the dialect has the keywords that say what a value is.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
-        self._plain_integers = document.age == 0
+        self._plain_integers = document.age == 0 or options.plain_integers
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
@@ -396,8 +396,9 @@ class Lowering:
         if not branches:
             return None
         integers = self._plain_integers and all(branch.numbers.integer for branch in branches)
+        loose_numbers = self.flexible and not integers and not self.options.plain_integers
         value = self._ordered(goal, value)
-        if self._is_loose(value, self.flexible and not integers):
+        if self._is_loose(value, loose_numbers):
             return self.listed([value], integers=integers)
         return self._spell(value)
 
@@ -427,7 +428,7 @@ class Lowering:
         nodes = self.nodes
         simple, others = [], []
         plain_integers = integers and self._plain_integers
-        loose_numbers = self.flexible and not plain_integers
+        loose_numbers = self.flexible and not plain_integers and not self.options.plain_integers
         if plain_integers:
             values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
         if loose_numbers:

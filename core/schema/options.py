@@ -22,6 +22,8 @@ class SchemaOptions:
         on_unsupported: ``"error"``: what cannot be enforced exactly is refused; ``"validate"``: it is left out.
         formats: whether ``format`` asserts, or annotates only.
         strict_formats: a format that the specification does not know is refused; else it is an annotation.
+        plain_integers: integers, and numbers that the schema lists, have one spelling under any whitespace policy, as
+            Pydantic reads them: 1, neither 1.0 nor 1e0.
         registry: schemas that references may name, by address (or a ``referencing.Registry``).
         spelling: how values are written; None is JSON.
         arguments: how the outermost object is written; None: like any other.
@@ -36,6 +38,7 @@ class SchemaOptions:
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)
     spelling: Spelling | None = None
     arguments: Arguments | None = None
+    plain_integers: bool = False
 
     def __post_init__(self) -> None:
         """Refuse words that mean nothing; they would be read as one of the others."""

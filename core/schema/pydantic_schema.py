@@ -20,10 +20,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaMode
 
 from ..errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
 from .discriminator import require_tags
+from .json_strings import INTEGER, NUMBER, json_pattern
 
 _EMAILS = {"email": "python-email", "name-email": "python-name-email", "regex": "python-regex"}
 _TEXTS = {"base64": "python-base64-text", "base64url": "python-base64url-text"}
@@ -37,8 +38,8 @@ _LONGEST = 86_400 * 999_999_998
 #: Pydantic takes a remainder of floats; up to so many steps its verdict is that of decimals.
 _MOST_STEPS = 1_000_000
 _KEYS = {
-    "integer": r"^(?:0|-?[1-9][0-9]{0,17})$",
-    "number": r"^-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?$",
+    "integer": f"^{INTEGER}$",
+    "number": f"^{NUMBER}$",
 }
 _MOST_KEYS = 1_000
 
@@ -84,9 +85,6 @@ class PydanticJsonSchema(GenerateJsonSchema):
         for plain in ("minLength", "maxLength") if options else ():
             if plain in found:  # Pydantic takes the length of whatever it is
                 found = {**found, **dict.fromkeys(_CONSTRAINTS[_LENGTHS[plain]], found[plain])}
-        if isinstance(options, list) and any(each.get("pattern") == _BYTE_SIZE for each in options):
-            sizes = rf"^\d{{1,15}}(?:\.\d{{1,3}})? ?(?:{_BYTE_UNITS})?$"
-            return {**found, "anyOf": [{**each, "pattern": sizes} if "pattern" in each else each for each in options]}
         return found
 
     def field_is_present(self, field: Any) -> bool:
@@ -105,7 +103,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
         pattern = schema.get("pattern")
         result.pop("pattern", None)
         patterns = []
-        if pattern is not None:
+        if pattern == _BYTE_SIZE:  # what `ByteSize` reads afterwards is less
+            patterns.append(rf"^\d{{1,15}}(?:\.\d{{1,3}})? ?(?:{_BYTE_UNITS})?$")
+        elif pattern is not None:
             engine = schema.get("regex_engine") or self._config.regex_engine
             try:
                 patterns.append(to_ecma(pattern, "python" if engine == "python-re" else "rust"))
@@ -166,6 +166,21 @@ class PydanticJsonSchema(GenerateJsonSchema):
     def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a class: no value of JSON is one."""
         return {"not": {}} if self.mode == "validation" else dict(super().is_subclass_schema(schema))
+
+    def json_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a string that holds JSON: some texts of what it holds, or a format that is refused."""
+        result: dict[str, Any] = super().json_schema(schema)
+        if self.mode != "validation":
+            return result
+        pattern = json_pattern(result.get("contentSchema", True), self._definition)
+        return {**result, **({"format": "python-json"} if pattern is None else {"pattern": pattern})}
+
+    def _definition(self, ref: str) -> Any:
+        """Return the definition that a reference stands for; None while it is being made."""
+        try:
+            return self.get_schema_from_definitions(JsonRef(ref))
+        except KeyError:
+            return None
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 

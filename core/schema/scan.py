@@ -255,7 +255,7 @@ def _refused(located: Located, options: SchemaOptions) -> Iterator[SchemaError]:
     schema = located.schema
     name = schema.get("format") if options.formats else None
     if name in REFUSED:
-        yield unsupported(located, "format")
+        yield unsupported(located, "format", "(JSON inside of a string)" if name == "python-json" else "")
     elif name is not None and name not in ENFORCED and options.strict_formats:
         yield UnsupportedSchemaError(
             f"the format {name!r} is not one of the specification",

@@ -31,6 +31,7 @@ def spelled_arguments(
         additional_properties=additional,
         spelling=spelling,
         arguments=arguments,
+        plain_integers=True,
     )
     try:
         compiled = compile_schema(schema, options)

@@ -114,7 +114,9 @@ class Turn:
         """
         schema, additional = self.schema(tool)
         try:
-            return Grammar.from_json_schema(schema, whitespace=self.whitespace, additional_properties=additional)
+            return Grammar.from_json_schema(
+                schema, whitespace=self.whitespace, additional_properties=additional, plain_integers=True
+            )
         except ToolGrammarError as error:
             raise not_enforced(error, tool.name) from error
 

@@ -168,7 +168,7 @@ class JsonCalls(WireFormat):
 
     def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
-            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
             if self.anchored and calls_allowed and any(text.begins(self._beginning(each)) for each in turn.tools):
                 raise ToolGrammarError(
                     f"the format {self.name} cannot tell this JSON answer from calls",

@@ -73,7 +73,7 @@ class TaggedJson(WireFormat):
 
     def _text(self, turn: Turn) -> Grammar:
         if turn.response_schema is not None:
-            return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace)
+            return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
         return Grammar.text(excluding=[self.start, *self._reserved], min_chars=1)
 
     @property

@@ -189,7 +189,7 @@ def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) ->
 
 def _is_ours(name: str) -> bool:
     """Return whether a format is one that only Pydantic and we know."""
-    return name in ENFORCED and name not in SPECIFIED
+    return name not in SPECIFIED and (name in ENFORCED or name.startswith("python-"))
 
 
 def _strict_value(key: str, value: Any) -> bool:

@@ -158,6 +158,13 @@ TYPES: list[Any] = [
     *(limited(Union[int, float], gt=0), limited(Union[str, list[int]], min_length=2, max_length=3)),
     *(limited(Union[Cat, Dog], discriminator="kind"), pydantic.StrictInt, pydantic.StrictBool, pydantic.StrictFloat),
     *(limited(dt.date, strict=True), limited(uuid.UUID, strict=True), limited(set[int], strict=True)),
+    *(Literal[1, 2], Literal[1000], limited(Level, strict=True), limited(int, ge=1000, multiple_of=500), dict[str, Level]),
+    *(Union[pydantic.StrictInt, str], list[pydantic.StrictInt], limited(list[int], max_length=3), Level | None),
+    # JSON inside of a string
+    *(pydantic.Json, pydantic.Json[Any], pydantic.Json[int], pydantic.Json[bool], pydantic.Json[float], pydantic.Json[str]),
+    *(pydantic.Json[list[int]], pydantic.Json[list[list[str]]], pydantic.Json[Literal['a"b\\', 1, None]]),
+    *(pydantic.Json[Union[int, None]], pydantic.Json[tuple[int, str]], pydantic.Json[Options], pydantic.Json[Level]),
+    *(list[pydantic.Json[int]], pydantic.Json[int] | None, pydantic.Json[dict[str, int]]),
     create_model("Hex", __config__=ConfigDict(val_json_bytes="hex"), a=(limited(bytes, min_length=2, max_length=4), ...)),
     create_model("Base", __config__=ConfigDict(val_json_bytes="base64"), a=(limited(bytes, max_length=4), ...), b=(bytes, ...)),
     create_model("Stripped", __config__=ConfigDict(str_strip_whitespace=True), a=(text(min_length=2), ...)),
@@ -181,12 +188,14 @@ def walk(grammar: Grammar, seed: int) -> bytes:
     return data + matcher.shortest_completion()
 
 
+@pytest.mark.parametrize("whitespace", ["single", "compact", "flexible"])
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: str(kind)[:90])
-def test_what_is_written_passes_pydantic(kind: Any) -> None:
+def test_what_is_written_passes_pydantic(kind: Any, whitespace: Any) -> None:
     """The law, for every type of field."""
     adapter = TypeAdapter(kind)
-    grammar = Grammar.from_json_schema(adapter.json_schema(schema_generator=PydanticJsonSchema))
-    for seed in range(15):
+    schema = adapter.json_schema(schema_generator=PydanticJsonSchema)
+    grammar = Grammar.from_json_schema(schema, whitespace=whitespace, plain_integers=True)
+    for seed in range(15 if whitespace == "single" else 8):
         written = walk(grammar, seed)
         try:
             adapter.validate_json(written)
@@ -245,6 +254,60 @@ def test_the_grammar_of_a_class() -> None:
     grammar = Grammar.from_json_schema(Dog)
     assert grammar.matches('{"kind": "dog", "name": "Rex"}') and not grammar.matches('{"kind": "cat", "name": "Rex"}')
     assert grammar.schema == json_schema_of(Dog)
+
+
+INTEGERS: list[Any] = [
+    *(int, pydantic.StrictInt, limited(int, ge=1), limited(int, multiple_of=1), Level, Literal[1, 1000], Literal["a", 1]),
+    *(Literal[1], Union[int, str], Union[Level, None], pydantic.Json[int]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+def test_integers_have_one_spelling_under_every_whitespace_policy(kind: Any) -> None:
+    """Pydantic takes neither 1e25 nor 12345678901234567890.0 for an integer; a plain JSON Schema means both."""
+    model = create_model("M", a=(kind, ...), b=(list[kind], ...))
+    adapter = TypeAdapter(model)
+    grammar = Grammar.from_json_schema(model, whitespace="flexible")
+    text = '"%s"' if "contentSchema" in str(adapter.json_schema()) else "%s"
+    assert grammar.matches('{ "a" : %s, "b" : [ %s ]}' % (text % "1", text % "1"))  # noqa: UP031
+    for number in ("1.0", "1e0", "10e-1", "1e25", "12345678901234567890.0"):
+        for pair in ((number, "1"), ("1", number)):
+            assert not grammar.matches('{"a": %s, "b": [%s]}' % tuple(text % each for each in pair))  # noqa: UP031
+    assert Grammar.from_json_schema({"type": "integer"}, whitespace="flexible").matches("1e25")
+
+
+def test_tools_have_integers_in_one_spelling() -> None:
+    """Arguments and answers beside tools are read by Pydantic too, whatever schema they came with."""
+    from toolgrammar.tools import ToolSet
+
+    def count(of: pydantic.StrictInt, level: Level) -> None:
+        """Count."""
+
+    call = '<tool_call>\n{"name": "count", "arguments": {"of": %s, "level": 1}}\n</tool_call>'
+    grammar = ToolSet.from_any([count]).grammar("hermes", whitespace="flexible")
+    assert grammar.matches(call % "12") and not grammar.matches(call % "12.0")
+    assert not grammar.matches(call.replace("1}", "1.0}") % "12")
+
+
+def test_sizes_in_bytes_are_numbers_with_units() -> None:
+    """The pattern in Pydantic's own schema takes the digits of all alphabets, and any text behind them."""
+    grammar = Grammar.from_json_schema(create_model("M", a=(pydantic.ByteSize, ...)))
+    assert grammar.matches('{"a": "10 MiB"}')
+    assert not any(grammar.matches(json.dumps({"a": each}, ensure_ascii=False)) for each in ("\uabf7", "9(m", "1 x"))
+
+
+def test_json_in_strings_is_written_or_refused() -> None:
+    """What a string holds is JSON of its type; a type without an easy pattern is refused by its place."""
+    grammar = Grammar.from_json_schema(create_model("M", a=(pydantic.Json[list[int]], ...)))
+    assert grammar.matches('{"a": "[1, 2]"}') and grammar.matches('{"a": "[]"}')
+    assert not any(grammar.matches('{"a": %s}' % each) for each in ('""', '"1"', '"[1.5]"', "[1]"))  # noqa: UP031
+    model = create_model("M", a=(pydantic.Json[dt.date], ...))
+    with pytest.raises(UnsupportedSchemaError, match=r"JSON inside of a string.*\n?.*on_unsupported") as caught:
+        Grammar.from_json_schema(model)
+    assert (caught.value.place.pointer, caught.value.place.keyword) == ("/properties/a", "format")
+    assert Grammar.from_json_schema(model, on_unsupported="validate").unenforced
+    with pytest.raises(UnsupportedSchemaError):
+        Grammar.from_json_schema(create_model("M", a=(pydantic.Json[enum.Enum("Nothing", [])], ...)))
 
 
 def test_serialization_schemas_are_pydantics_own() -> None:
