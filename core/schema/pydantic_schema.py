@@ -100,6 +100,10 @@ class PydanticJsonSchema(GenerateJsonSchema):
         result: dict[str, Any] = super().str_schema(schema)
         if self.mode != "validation":
             return result
+        if self._config.str_min_length and "minLength" not in result:
+            result["minLength"] = self._config.str_min_length
+        if self._config.str_max_length is not None and "maxLength" not in result:
+            result["maxLength"] = self._config.str_max_length
         pattern = schema.get("pattern")
         result.pop("pattern", None)
         patterns = []

@@ -168,6 +168,8 @@ TYPES: list[Any] = [
     create_model("Hex", __config__=ConfigDict(val_json_bytes="hex"), a=(limited(bytes, min_length=2, max_length=4), ...)),
     create_model("Base", __config__=ConfigDict(val_json_bytes="base64"), a=(limited(bytes, max_length=4), ...), b=(bytes, ...)),
     create_model("Stripped", __config__=ConfigDict(str_strip_whitespace=True), a=(text(min_length=2), ...)),
+    create_model("Sized", __config__=ConfigDict(str_min_length=2, str_max_length=3), a=(str, ...), b=(pydantic.Json[str], ...)),
+    create_model("Own", __config__=ConfigDict(str_min_length=2, str_max_length=3), a=(text(min_length=1, max_length=5), ...)),
     create_model("Seconds", __config__=ConfigDict(ser_json_timedelta="float"), a=(dt.timedelta, ...)),
 ]  # fmt: skip
 
