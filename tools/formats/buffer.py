@@ -17,7 +17,8 @@ from ...core.events import Event
 #: White space of JSON (RFC 8259, section 2).
 SPACE = " \t\n\r"
 
-_SPACES = re.compile(r"[ \t\n\r]*")
+#: The same, as much as there is.
+SPACES = re.compile(r"[ \t\n\r]*")
 
 #: Up to this many undecided characters, each new piece is looked at; beyond, only after growth by a quarter.
 _ALWAYS = 1024
@@ -158,7 +159,7 @@ class TextBuffer:
 
     def take_space(self) -> str:
         """Take the white space at the beginning."""
-        match = _SPACES.match(self.text, self.position)
+        match = SPACES.match(self.text, self.position)
         return self.take(match.end()) if match else ""
 
     def unread(self, piece: str) -> None:

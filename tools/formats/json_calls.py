@@ -20,12 +20,12 @@ from ...core.grammar import Grammar
 from ...core.messages import Message, ToolCall
 from ..tool import Tool
 from .base import Turn, WireFormat, dump_json
+from .buffer import SPACE
 from .described import described
 from .json_calls_parser import JsonCallsParser, Syntax
 from .thinking import Thinking
 
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
-_SPACE = " \t\n\r"
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class JsonCalls(WireFormat):
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
-        skips = {each.strip(_SPACE) for each in markup} - set(openers) - {""}
+        skips = {each.strip(SPACE) for each in markup} - set(openers) - {""}
         return Syntax(
             triggers=self.triggers,
             openers=openers,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .buffer import SPACE
+from .buffer import SPACE, SPACES
 
-_SPACES = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _TOKEN = re.compile(r"[-+.0-9A-Za-z]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
@@ -75,7 +74,7 @@ class JsonScanner:
                 self._end_token(end)
             return end
         elif char in SPACE:
-            return _end(_SPACES, text, position)
+            return _end(SPACES, text, position)
         elif expect in ("value", "value or ]"):
             return self._value(char, text, position)
         elif expect in ("key", "key or }"):
