@@ -273,16 +273,21 @@ class Store:
         done: list[bytes | str] = []
         tried: dict[tuple[int, ...], Iterator[bytes]] = {}
         while not self.automaton.accepts(state):
-            for part in self._plan(state).pieces():
+            plan = self._plan(state)
+            left = plan.length
+            for part in plan.pieces():
                 if isinstance(part, str):
                     state = self.automaton.advance_special(state, self.specials.index(part))
                     before.write(CONTROL)
                     done.append(part)
+                    left -= 1
                     continue
                 reached = self.automaton.advance(state, part)
                 is_closed = reached < 0  # a DYNAMIC place: what the plan says of what follows may not hold
                 if is_closed:
-                    reached, part = self._across(state, part[: -1 - reached], before, tried)
+                    part = part[: -1 - reached]
+                    reached, part = self._across(state, part, left - len(part), before, tried)
+                left -= len(part)
                 before.write(part)
                 done.append(part)
                 state = reached
@@ -291,28 +296,67 @@ class Store:
         return joined(done)
 
     def _across(
-        self, state: int, data: bytes, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
+        self, state: int, data: bytes, left: int, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
     ) -> tuple[int, bytes]:
         """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed.
 
         Args:
             state: where the text is.
             data: leads to the place.
+            left: the length of what was planned to follow.
             before: the text so far.
             tried: ways to places of this kind that were not tried yet, by the atoms where they begin: those before
                 them are closed for the rest of the same object.
         """
-        reached = self.advance(state, data, before)
-        atoms = tuple(atom for atom, _ in self.automaton.threads(state))
+        reached = self._through(state, data, left, before)
+        if reached != -1 and not tried:
+            return reached, data
+        begin = _string_start(data)
+        near = self.automaton.advance(state, data[:begin])
+        planned = self._narrowed(near, left + len(data) - begin)
+        near = near if planned == -1 else planned
+        atoms = tuple(atom for atom, _ in self.automaton.threads(near))
         if reached != -1:
             tried.pop(atoms, None)
             return reached, data
-        ways = tried.setdefault(atoms, self._ways(state))
+        ways = tried.setdefault(atoms, self._ways(near))
         for way in islice(ways, MAX_WAYS):
-            reached = self.advance(state, way, before)
+            reached = self.advance(near, way, before, data[:begin])
             if reached != -1:
-                return reached, way
+                return reached, data[:begin] + way
         raise AssertionError("a state from which the text cannot be finished")
+
+    def _narrowed(self, state: int, most: int) -> int:
+        """A state without those threads of another that need more than ``most`` bytes to the end."""
+        kept = set()
+        for atom, rest in self.automaton.threads(state):
+            tail = self._texts.shortest(rest)
+            if tail is not None and self._begin(atom).length + tail.length <= most:
+                kept.add((atom, rest))
+        return self.automaton.narrowed(state, kept)
+
+    def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
+        """The state behind a DYNAMIC place, for a plan that passes it without those ways on that do not; -1 if it is
+        closed.
+
+        With them a completion might have no end: behind the place everything that was written counts, and what only
+        goes on in front of it (with another digit of a number, say) looks shorter, again and again.
+        """
+        nodes = self.nodes
+        opened = self.automaton.step(self.automaton.advance(state, data[:-1]), data[-1])
+        places = [
+            (nodes.args(self._dynamic[atom & 0xFFFFFFFF]), rest) for atom, rest in self.automaton.open_threads(opened)
+        ]
+        plans = [self._texts.shortest(nodes.seq(static, rest)) for (static, _, _), rest in places]
+        if all(plan is None or plan.length > left for plan in plans):
+            return self.advance(state, data, before)
+        before.suppose(data)
+        try:
+            ways = [nodes.seq(resolve(before), rest) for (_, resolve, _), rest in places]
+            way = nodes.alt([each for each in ways if not nodes.is_empty(each)])
+            return -1 if way == nodes.EMPTY else self._find_closed(self.automaton.start(way), before)
+        finally:
+            before.suppose(b"")
 
     def _ways(self, state: int) -> Iterator[bytes]:
         """Bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
@@ -323,9 +367,12 @@ class Store:
                 yield data.translate(_UNRANKED) + ending
                 heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
                 continue
+            following = self._following(here)
             for byte in range(0x100):
+                if _UNRANKED[byte] not in following:
+                    continue
                 then = self.automaton.advance(here, _UNRANKED[byte : byte + 1])
-                atoms = [atom for atom, _ in self.automaton.threads(then)] if then >= 0 else []
+                atoms = {atom for atom, _ in self.automaton.threads(then)} if then >= 0 else ()
                 endings = [self.finish_atom(atom) for atom in atoms if self.automaton.unpack(atom)[0] in _STRINGS]
                 if endings:
                     ending = min(endings, key=len)
@@ -335,6 +382,19 @@ class Store:
                         heappush(heap, (size + 0.5, longer, then, b""))
                     else:
                         heappush(heap, (size, longer, then, ending))
+
+    def _following(self, state: int) -> set[int]:
+        """The bytes that may be next, and perhaps others."""
+        found: set[int] = set()
+        for atom in {atom for atom, _ in self.automaton.threads(state)}:
+            kind, what, *_ = self.automaton.unpack(atom)
+            if kind == "literal":
+                found.add(what[0])
+            elif kind == "row":
+                found.update(byte for byte, target in enumerate(self.rows.row(what)) if target != DEAD)
+            elif kind == "counted":
+                return set(range(0x100))
+        return found
 
     def _plan(self, state: int) -> Rope:
         """The shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
@@ -385,6 +445,18 @@ class Store:
         if local > 1:  # in the middle of a character, which will count
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'
+
+
+def _string_start(data: bytes) -> int:
+    """Where the JSON string begins that ends where some bytes end; 0 if that is before them, or none ends there."""
+    at = len(data) - 1
+    while True:
+        at = data.rfind(b'"', 0, max(at, 0)) if data.endswith(b'"') else -1
+        if at < 0:
+            return 0
+        slashes = at - len(data[:at].rstrip(b"\\"))
+        if slashes % 2 == 0:
+            return at
 
 
 def _length(part: bytes | str) -> int:

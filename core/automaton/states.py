@@ -386,6 +386,17 @@ class Automaton(Atoms):
                 found.append((self.thread_atom[i], self.thread_rest[i]))
         return found
 
+    def narrowed(self, state: cython.int, kept: object) -> int:
+        """A state with only those threads of another whose ``(atom, rest)`` is in ``kept``; -1 if there are none."""
+        i: cython.int
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = False
+        for i in range(self.now_count):
+            if (self.now_atom[i], self.now_rest[i]) in kept:
+                self._push(self.now_atom[i], self.now_rest[i])
+        return -1 if self.next_count == 0 else self._intern()
+
     def advance_special(self, state: cython.int, number: cython.int) -> int:
         """The state after control token ``number``, or -1."""
         i: cython.int

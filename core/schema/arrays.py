@@ -32,12 +32,12 @@ class _Layout:
         arrays: what is asked.
         limit: from how many items on their number does not matter; None: it always may.
         places: what may stand after ``[`` or after an item, by place.
-        special: where items must not repeat, the values (canonical texts) on which it may depend whether the array can
-            be finished, each with the number of its class; None: not asked yet. Values of a class satisfy the same
-            goals: how many of them were written decides, not which.
+        few: where items must not repeat, the values (canonical texts) of those goals of items that have few; None: not
+            asked yet.
+        classes: what `ArrayLowering._classes` found.
     """
 
-    __slots__ = ("arrays", "limit", "places", "special")
+    __slots__ = ("arrays", "classes", "few", "limit", "places")
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -45,7 +45,8 @@ class _Layout:
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed(arrays))
         self.places: dict[Any, int] = {}
-        self.special: dict[str, int] | None = None
+        self.few: dict[Goal, frozenset[str]] | None = None
+        self.classes: dict[Any, dict[str, int]] = {}
 
 
 class _Place:
@@ -55,11 +56,11 @@ class _Place:
         count: how many items were written, as far as that matters.
         found: how many of them each `Contains` was given, as far as that matters.
         written: the items, where they must not repeat (None: they may, or it is not known what they were).
-        special: how many of the items are of each class of the layout's special values.
+        left: how many values of each class of special values were not written yet, as far as that matters.
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
-    __slots__ = ("_lowering", "alike", "count", "found", "layout", "special", "written")
+    __slots__ = ("_lowering", "alike", "count", "found", "layout", "left", "written")
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class _Place:
         count: int,
         found: tuple[int, ...],
         written: frozenset[str] | None,
-        special: tuple[int, ...],
+        left: tuple[int, ...],
         alike: frozenset[str],
     ) -> None:
         self._lowering = lowering
@@ -76,7 +77,7 @@ class _Place:
         self.count = count
         self.found = found
         self.written = written
-        self.special = special
+        self.left = left
         self.alike = alike
 
     def __call__(self) -> int:
@@ -88,9 +89,11 @@ class ArrayLowering:
 
     Items that must not repeat: each is written as a value of its goal that none of the items before it has, so what
     begins as an item can be finished as one. What the items were is read in the text (a DYNAMIC place after each), and
-    nothing is ever refused there. Whether enough different values will be left is decided beforehand: where a goal has
-    few values (`Values`), those written so far are followed one by one, as a part of the place; where it has many, what
-    was written cannot use them up before the array may end.
+    nothing is ever refused there. Whether enough different values will be left is decided beforehand. Where a goal has
+    many values, what was written cannot use them up before the array may end. Where it has few (`Values`), these are
+    special: a place counts how many of them are left, by class. Values that satisfy the same of the goals that may
+    still be asked are of one class (which of them is left does not matter), and more than can be needed are not told
+    apart; so the places stay few.
     """
 
     def __init__(self, lowering: Lowering) -> None:
@@ -110,8 +113,13 @@ class ArrayLowering:
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
         written = _NONE if arrays.unique else None
-        special = (0,) * (1 + max(self._special(layout).values(), default=-1)) if arrays.unique else ()
-        start = self._items(layout, 0, (0,) * len(arrays.contains), written, special, excluded)
+        found = (0,) * len(arrays.contains)
+        left: tuple[int, ...] = ()
+        if arrays.unique:
+            sizes = Counter(self._classes(layout, 0, found).values())
+            most = self._needed(arrays, 0, found) + len(excluded)
+            left = tuple(min(sizes[number], most) for number in range(len(sizes)))
+        start = self._items(layout, 0, found, written, left, excluded)
         return self.nodes.seq(self._opening, start)
 
     def _items(
@@ -120,18 +128,18 @@ class ArrayLowering:
         count: int,
         found: tuple[int, ...],
         written: frozenset[str] | None,
-        special: tuple[int, ...],
+        left: tuple[int, ...],
         alike: frozenset[str],
     ) -> int:
         """Return what may stand after ``[`` or after an item."""
         if layout.limit is not None and count > layout.limit and not alike:  # so that the same places meet
             count = layout.limit
-        key: Any = (count, found, written, special, alike)
+        key: Any = (count, found, written, left, alike)
         if not layout.arrays.unique and not alike:
             key = (count, found) if found else count
         known = layout.places.get(key)
         if known is None:
-            place = _Place(self, layout, count, found, written, special, alike)
+            place = _Place(self, layout, count, found, written, left, alike)
             known = layout.places[key] = self.nodes.lazy(place, place)
         return known
 
@@ -201,9 +209,8 @@ class ArrayLowering:
         alone: set[str] = set(heads)
         classes: dict[str, int] = {}
         if layout.arrays.unique:
-            classes = self._special(layout)
-            sizes = Counter(classes.values())
-            alone.update(value for value, number in classes.items() if place.special[number] < sizes[number])
+            classes = self._classes(layout, place.count, place.found)
+            alone.update(value for value, number in classes.items() if place.left[number])
             alone -= written
         choices = [(value, self._after(place, value, found, frozenset(heads.get(value, _NONE)))) for value in alone]
         others = lowering.without(goal, written.union(alone, classes))
@@ -217,13 +224,10 @@ class ArrayLowering:
         layout, count = place.layout, place.count + 1
         if not layout.arrays.unique:
             return self._items(layout, count, found, None, (), alike)
-        special = place.special
-        number = None if value is None else self._special(layout).get(value)
-        if number is not None:
-            special = (*special[:number], special[number] + 1, *special[number + 1 :])
+        left = self._left(place, value, found, len(alike))
         if alike:
             assert place.written is not None and value is not None
-            return self._items(layout, count, found, place.written | {value}, special, alike)
+            return self._items(layout, count, found, place.written | {value}, left, alike)
         if layout.limit is not None:
             count = min(count, layout.limit)
 
@@ -233,14 +237,14 @@ class ArrayLowering:
                 items = [_read(item) for item in before.items()]
             else:
                 items = [canonical(item) for item in spelling.items_before(before.text())]
-            return self._items(layout, count, found, frozenset(items), special, _NONE)
+            return self._items(layout, count, found, frozenset(items), left, _NONE)
 
         # As long as some items must be contained, what is known to be written is not planned once more: else others
         # might be planned before them, because they only look shorter, again and again.
         counts = zip(found, layout.arrays.contains, strict=True)
         written = place.written if any(number < each.least for number, each in counts) else None
-        static = self._items(layout, count, found, written, special, _NONE)
-        return self.nodes.dynamic(("item", layout, count, found, special, written), static, resolve, BEYOND)
+        static = self._items(layout, count, found, written, left, _NONE)
+        return self.nodes.dynamic(("item", layout, count, found, left, written), static, resolve, BEYOND)
 
     # -- whether enough values are left ------------------------------------------------------------------------
 
@@ -254,54 +258,91 @@ class ArrayLowering:
     def _bounded(self, arrays: Arrays) -> Arrays:
         """Return the same arrays, with no more items than there are values for them, where all have the same goal."""
         bound = self.bound(arrays)
-        if not bound or fixed(arrays) or arrays.contains:
+        goals = self.goals(arrays) if bound else ()
+        if len(goals) != 1:
             return arrays
-        supply = self._supply(arrays, self.goal(arrays, 0), bound)
+        supply = self._supply(arrays, goals[0], bound)
         if not supply.is_complete:
             return arrays
         number = len(supply.values)
         return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
 
-    def _special(self, layout: _Layout) -> dict[str, int]:
-        """Return the special values of a layout with their classes, made once."""
-        if layout.special is None:
-            layout.special = self._few(layout.arrays)
-        return layout.special
+    @staticmethod
+    def _needed(arrays: Arrays, count: int, found: tuple[int, ...]) -> int:
+        """Return how many more items an array needs at most, if it can be finished at all."""
+        missing = sum(max(0, each.least - number) for number, each in zip(found, arrays.contains, strict=True))
+        return max(arrays.least, fixed(arrays), count) - count + missing
 
-    def _few(self, arrays: Arrays) -> dict[str, int]:
-        """Return the values of those goals of items that have few, unless all have the same goal, by class."""
+    def _left(self, place: _Place, value: str | None, found: tuple[int, ...], alike: int) -> tuple[int, ...]:
+        """Return `_Place.left` after an item: a special value, or (None) another."""
+        layout = place.layout
+        before = self._classes(layout, place.count, place.found)
+        after = self._classes(layout, place.count + 1, found)
+        left = [0] * (1 + max(after.values(), default=-1))
+        for number, each in {number: each for each, number in before.items()}.items():
+            if each in after:  # with all of its class: less is asked than before
+                left[after[each]] += place.left[number]
+        if value in before and value in after:
+            left[after[value]] -= 1
+        most = self._needed(layout.arrays, place.count + 1, found) + alike
+        return tuple(min(number, most) for number in left)
+
+    def _classes(self, layout: _Layout, count: int, found: tuple[int, ...]) -> dict[str, int]:
+        """Return the special values at a place with the numbers of their classes: the values on which it may depend
+        whether the array can be finished."""
+        arrays = layout.arrays
+        size = fixed(arrays)
+        open_ones = tuple(
+            number < (each.least if each.most is None else each.most)
+            for number, each in zip(found, arrays.contains, strict=True)
+        )
+        key = min(count, size), open_ones
+        result = layout.classes.get(key)
+        if result is None:
+            if layout.few is None:
+                layout.few = self._few(arrays)
+            goals = [goal for goal in self.goals(arrays, count, found) if goal in layout.few]
+            satisfied: dict[str, list[int]] = {}
+            for index, goal in enumerate(goals):
+                for value in layout.few[goal]:
+                    satisfied.setdefault(value, []).append(index)
+            numbers: dict[tuple[int, ...], int] = {}
+            result = layout.classes[key] = {
+                value: numbers.setdefault(tuple(satisfied[value]), len(numbers)) for value in sorted(satisfied)
+            }
+        return result
+
+    def _few(self, arrays: Arrays) -> dict[Goal, frozenset[str]]:
+        """Return those goals of items that have few values, with these; none, if all items have the same goal."""
         bound = self.bound(arrays)
         goals = self.goals(arrays) if bound else ()
         if len(goals) < 2:
             return {}
-        few: frozenset[str] = _NONE
+        special: frozenset[str] = _NONE
         while True:  # what seemed many may be few without the special values
-            supplies = [self._supply(arrays, goal, bound + len(few)) for goal in goals]
-            special = frozenset(value for supply in supplies for value in supply.values)
-            if len(special) > MAX_SPECIAL:
+            supplies = {goal: self._supply(arrays, goal, bound + len(special)) for goal in goals}
+            few = {goal: frozenset(supply.values) for goal, supply in supplies.items() if supply.is_complete}
+            found = special.union(*few.values())
+            if len(found) > MAX_SPECIAL:
                 raise LimitError(
                     f"items that must not repeat depend on more than {MAX_SPECIAL} values",
                     hint="leave out uniqueItems, or what else is asked of the number of items",
                 )
-            if special <= few:
-                break
-            few = special | few
-        classes: dict[tuple[bool, ...], int] = {}
-        found: dict[str, int] = {}
-        for value in sorted(few):
-            satisfied = tuple(self.lowering.goal_holds(goal, decoded(value)) for goal in goals)
-            found[value] = classes.setdefault(satisfied, len(classes))
-        return found
+            if found == special:
+                return few
+            special = found
 
-    def goals(self, arrays: Arrays) -> tuple[Goal, ...]:
-        """Return everything that may be asked of an item, wherever it is."""
-        found: dict[Goal, None] = {}
-        for index in range(fixed(arrays) + 1):
-            goal = self.goal(arrays, index)
-            for counts in product(*({0, max(each.least - 1, 0), each.most or 0} for each in arrays.contains)):
-                for asked, _ in self.counted(arrays, index, counts):
-                    found.update({(*goal, *asked): None})
-        return tuple(found)
+    def goals(self, arrays: Arrays, count: int = 0, found: tuple[int, ...] | None = None) -> tuple[Goal, ...]:
+        """Return everything that may be asked of an item from a place on (default: wherever it is)."""
+        size = fixed(arrays)
+        found = (0,) * len(arrays.contains) if found is None else found
+        return tuple(
+            {
+                (*self.goal(arrays, index), *asked): None
+                for index in range(min(count, size), size + 1)
+                for asked, _ in self.counted(arrays, index, found)
+            }
+        )
 
     def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
         supply = self.lowering.values.of(goal, bound)
