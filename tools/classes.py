@@ -118,7 +118,7 @@ def _of_pydantic(cls: type[Any], error: PydanticUserError) -> SchemaError:
     # First as if every class were a type that Pydantic knows; then as it is, for unions with one that it does not know.
     checks = [(field, hint, lenient) for lenient in (True, False) for field, hint in hints.items()]
     culprit = next((field for field, hint, lenient in checks if not _has_schema(hint, lenient)), None)
-    if "typing_extensions.TypedDict" in reason:
+    if error.code == "typed-dict-version":
         return _not_a_tool(name, reason, "import TypedDict from typing_extensions")
     return _not_a_tool(name, reason, "give the field a JSON-like type", culprit)
 

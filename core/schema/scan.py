@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..language.regex import regex_term
 from ..language.terms import Terms
-from .assertions import unsupported
+from .assertions import CHECK_LATER, unsupported
 from .conjunction import TYPES, Literal
 from .formats import ENFORCED, REFUSED
 from .negation import NOT_NEGATED
@@ -90,6 +90,9 @@ MAX_INTEGER = 10**600
 _FORKS = frozenset({"anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "allOf", "$ref"})
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+#: What formats are called in errors that nobody wrote under that name.
+_FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
 
 
 class DynamicReferences(Exception):
@@ -255,7 +258,11 @@ def _refused(located: Located, options: SchemaOptions) -> Iterator[SchemaError]:
     schema = located.schema
     name = schema.get("format") if options.formats else None
     if name in REFUSED:
-        yield unsupported(located, "format", "(JSON inside of a string)" if name == "python-json" else "")
+        yield UnsupportedSchemaError(
+            f"the format {_FORMAT_NAMES.get(name, repr(name))} cannot be enforced exactly",
+            hint=f"remove it, say it by a pattern, or {CHECK_LATER}",
+            place=Place(pointer=located.pointer, keyword="format"),
+        )
     elif name is not None and name not in ENFORCED and options.strict_formats:
         yield UnsupportedSchemaError(
             f"the format {name!r} is not one of the specification",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core import PatternError, ToolGrammarError
+from toolgrammar.core import PatternError, ToolGrammarError, UnsupportedPatternError
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.charset import partition
@@ -208,20 +209,26 @@ def patterns(draw: st.DrawFn) -> str:
     return "|".join(branches)
 
 
-@settings(max_examples=300)
-@given(patterns())
-def test_patterns_search_like_re(pattern: str) -> None:
-    """A pattern matches somewhere in a string iff Python's `re` says so, or it is refused by name."""
-    terms = Terms()
-    try:
-        term = regex_term(terms, pattern, whole=False)
-    except PatternError as error:
-        assume(error.message.startswith("the assertions of this pattern are too entangled"))
-        event("refused")
-        return
-    python = re.compile(pattern.replace("$", "\\Z"), re.ASCII)
-    for text in STRINGS[1:] if "\\B" in pattern else STRINGS:  # before 3.14, Python's \\B does not match in ""
-        assert terms.matches(term, text) == bool(python.search(text)), (pattern, text)
+def test_patterns_search_like_re() -> None:
+    """A pattern matches somewhere in a string iff Python's `re` says so; few are not supported."""
+    outcomes: Counter[str] = Counter()
+
+    @settings(max_examples=300)
+    @given(patterns())
+    def check(pattern: str) -> None:
+        terms = Terms()
+        try:
+            term = regex_term(terms, pattern, whole=False)
+        except UnsupportedPatternError:
+            outcomes["refused"] += 1
+            return
+        outcomes["judged"] += 1
+        python = re.compile(pattern.replace("$", "\\Z"), re.ASCII)
+        for text in STRINGS[1:] if "\\B" in pattern else STRINGS:  # before 3.14, Python's \\B does not match in ""
+            assert terms.matches(term, text) == bool(python.search(text)), (pattern, text)
+
+    check()
+    assert outcomes["refused"] <= 0.2 * outcomes.total(), outcomes
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_refused_formats_are_named(name: str) -> None:
     with pytest.raises(UnsupportedSchemaError) as caught:
         Grammar.from_json_schema({"properties": {"a": {"type": "string", "format": name}}})
     assert (caught.value.place.pointer, caught.value.place.keyword) == ("/properties/a", "format")
+    assert name in caught.value.message or name.startswith("python-")
     assert accepts("int32-or-whatever", "anything")
 
 

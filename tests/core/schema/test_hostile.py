@@ -14,6 +14,7 @@ from toolgrammar.core import (
     LimitError,
     ToolGrammarError,
     UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
     Vocabulary,
 )
 from toolgrammar.core.schema import check
@@ -348,3 +349,22 @@ def test_members_that_need_members() -> None:
     assert matcher.shortest_length() > 25**10
     with pytest.raises(LimitError, match="shortest text"):
         matcher.shortest_completion()
+
+
+@pytest.mark.parametrize("pattern", ["^([^,]+(,|$)){3,}$", r"^(\/?((\.{2})|([a-z0-9\-]*))($|\/))*$", r"(a)\1"])
+@pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "not"])
+def test_valid_patterns_that_cannot_be_enforced(pattern: str, keyword: str) -> None:
+    """They are not supported, which is not invalid: what is left out is named, and checked afterwards."""
+    schemas: dict[str, dict[str, Any]] = {
+        "pattern": {"pattern": pattern},
+        "patternProperties": {"patternProperties": {pattern: {"type": "integer"}}},
+        "not": {"not": {"pattern": pattern}},
+    }
+    schema = {"items": schemas[keyword]}
+    with pytest.raises(UnsupportedSchemaError) as caught:
+        Grammar.from_json_schema(schema)
+    assert caught.value.hint and caught.value.place.offset is not None
+    assert caught.value.place.pointer == ("/items/not" if keyword == "not" else "/items")
+    grammar = Grammar.from_json_schema(schema, on_unsupported="validate")
+    assert [each.place for each in grammar.unenforced] == [caught.value.place]
+    assert grammar.matches('["x"]')
