@@ -10,7 +10,11 @@ are made up around both schemas, and their verdicts are compared (both closed, f
 
 Declarations that we refuse because JSON has no values for them (functions, promises, dates, regular expressions) count
 as not read; how many these are is told apart, since the generator writes a string for a date and anything for a
-function. Needs node.
+function.
+
+Where the verdicts differ, TypeScript's own checker is asked whether the value may be given to a constant of that type;
+the last figure counts the verdicts in which neither the generator nor the checker is with us. With ``--third`` every
+value is put to the checker, and those where it is against both schemas are listed too. Needs node.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
-from typescript_tsc import STRANGE, instances
+from typescript_tsc import STRANGE, instances, literal
 
 from toolgrammar.core import ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.tools import close_objects, schema_from_typescript, tools_from_typescript
@@ -67,6 +71,29 @@ for (const file of JSON.parse(fs.readFileSync(0, "utf8"))) {
   }
 }
 """
+#: Reads lists of a file, a type's name and values as expressions; writes whether the checker takes each of them.
+JUDGE = r"""
+const ts = require("typescript"), fs = require("fs");
+const options = { noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, strict: true,
+  moduleResolution: ts.ModuleResolutionKind.Node10, types: [], skipLibCheck: true };
+const host = ts.createCompilerHost(options), plain = host.getSourceFile.bind(host), known = new Map();
+let asked = "", text = "";
+host.getSourceFile = (name, ...rest) => {
+  if (name === asked) return ts.createSourceFile(name, text, options.target, true);
+  if (!known.has(name)) known.set(name, plain(name, ...rest));
+  return known.get(name);
+};
+for (const [file, name, values] of JSON.parse(fs.readFileSync(0, "utf8"))) {
+  // The checker reads no values in declaration files.
+  asked = file.replace(/\.d\.ts$/, ".checked.ts"), text = fs.readFileSync(file, "utf8") + "\n";
+  const first = text.split("\n").length - 1;
+  text += values.map((value, index) => `const toolgrammar${index}: ${name} = ${value};\n`).join("");
+  const program = ts.createProgram([asked], options, host), source = program.getSourceFile(asked);
+  const wrong = new Set(program.getSemanticDiagnostics(source).concat(program.getSyntacticDiagnostics(source))
+    .map((error) => source.getLineAndCharacterOfPosition(error.start).line - first));
+  console.log(JSON.stringify(values.map((_, index) => !wrong.has(index))));
+}
+"""
 WORDS = {"definitions": "$defs"}
 #: Refusals of what JSON has no values for: functions, promises, dates, symbols. The generator writes something else.
 NO_JSON = re.compile("JSON has no values|is no JSON value")
@@ -74,12 +101,23 @@ NO_JSON = re.compile("JSON has no values|is no JSON value")
 
 def generated(modules: Path, files: list[Path]) -> Iterator[dict[str, Any]]:
     """What ts-json-schema-generator says of each declaration of some files."""
+    yield from in_node(modules, GENERATOR, [str(path.resolve()) for path in files])
+
+
+def judged(modules: Path, questions: list[tuple[str, str, list[Any]]]) -> list[list[bool]]:
+    """Whether TypeScript's checker takes values as constants of a type: a file, the type's name, the values."""
+    asked = [(file, name, [literal(value) for value in values]) for file, name, values in questions]
+    return list(in_node(modules, JUDGE, asked)) if asked else []
+
+
+def in_node(modules: Path, script: str, given: Any) -> Iterator[Any]:
+    """The lines of JSON that a script writes."""
     with tempfile.TemporaryDirectory() as name:
-        script = Path(name) / "generator.cjs"
-        script.write_text(GENERATOR, encoding="utf-8")
+        path = Path(name) / "script.cjs"
+        path.write_text(script, encoding="utf-8")
         result = subprocess.run(
-            ["node", str(script)],
-            input=json.dumps([str(path.resolve()) for path in files]),
+            ["node", str(path)],
+            input=json.dumps(given),
             env={**os.environ, "NODE_PATH": str(modules.resolve())},
             stdout=subprocess.PIPE,
             text=True,
@@ -148,8 +186,8 @@ def read(text: str, name: str, files: dict[str, str]) -> Any:
         return None
 
 
-def compare(ours: Any, theirs: Any, seed: str) -> tuple[int, list[str]]:
-    """How many values were compared, and those of which the verdicts differ."""
+def compare(ours: Any, theirs: Any, seed: str) -> list[tuple[Any, bool, bool]]:
+    """Values around both schemas, each with our verdict and theirs."""
     mine = jsonschema.Draft202012Validator(close_objects(ours))
     other = jsonschema.Draft202012Validator(theirs)
     rng = random.Random(seed)
@@ -157,12 +195,7 @@ def compare(ours: Any, theirs: Any, seed: str) -> tuple[int, list[str]]:
     for schema in (ours, theirs):
         if isinstance(schema, dict):
             values.update((json.dumps(value), value) for value in instances(schema, rng))
-    different = []
-    for value in values.values():
-        verdicts = mine.is_valid(value), other.is_valid(value)
-        if verdicts[0] != verdicts[1]:
-            different.append(f"{'ours' if verdicts[0] else 'theirs'} takes {json.dumps(value)[:160]}")
-    return len(values), different
+    return [(value, mine.is_valid(value), other.is_valid(value)) for value in values.values()]
 
 
 def main() -> int:
@@ -172,6 +205,7 @@ def main() -> int:
     parser.add_argument("--modules", type=Path, required=True, help="node_modules with both npm packages")
     parser.add_argument("--show", type=int, default=20, help="how many examples of each kind to print")
     parser.add_argument("--cache", type=Path, help="keep what the generator says in this file")
+    parser.add_argument("--third", action="store_true", help="put every value to TypeScript's checker, and list more")
     options = parser.parse_args()
     tops = {}
     for path in options.declarations:
@@ -187,6 +221,7 @@ def main() -> int:
     reasons: Counter[str] = Counter()
     refused, different = [], []
     values = 0
+    questions: list[tuple[str, dict[str, Any], list[tuple[Any, bool, bool]]]] = []
     beside: dict[str, tuple[str, dict[str, str]]] = {}
     for line in lines:
         label = f"{line['file'].removeprefix(os.path.commonpath([*map(str, tops)]))} {line['name']}"
@@ -220,15 +255,28 @@ def main() -> int:
             continue
         counts["read by both"] += 1
         try:
-            count, wrong = compare(ours, resolvable(modern(line["schema"])), label)
+            verdicts = compare(ours, resolvable(modern(line["schema"])), label)
         except Exception as error:
             counts["not compared"] += 1
             different.append(f"{label}: not compared: {type(error).__name__}: {str(error)[:100]}")
             continue
-        values += count
-        counts["values that differ"] += len(wrong)
-        if wrong:
-            different.append(f"{label}: {len(wrong)} of {count}: {wrong[0]}")
+        values += len(verdicts)
+        if not options.third:
+            verdicts = [one for one in verdicts if one[1] != one[2]]
+        if verdicts:
+            questions.append((label, line, verdicts))
+    answers = judged(options.modules, [(line["file"], line["name"], [v[0] for v in vs]) for _, line, vs in questions])
+    for (label, _, verdicts), answer in zip(questions, answers, strict=True):
+        found: dict[str, list[Any]] = {}
+        for (value, mine, theirs), judge in zip(verdicts, answer, strict=True):
+            counts["values that differ"] += mine != theirs
+            counts["values that differ, and the checker is against us"] += mine != theirs == judge
+            if not mine == theirs == judge:
+                takes = sum((mine, theirs, judge)) == 1  # the one that is alone
+                who = "ours" if theirs == judge else "theirs" if mine == judge else "the checker"
+                found.setdefault(f"{who} alone {'takes' if takes else 'refuses'}", []).append(value)
+        for what, cases in found.items():
+            different.append(f"{label}: {what} {len(cases)}: {json.dumps(cases[0])[:160]}")
     good = counts["read by both"] + counts["read here as tools"]
     total = good + sum(n for what, n in counts.items() if what.startswith(("not read", "crash")))
     modules = options.modules
@@ -242,6 +290,8 @@ def main() -> int:
     print(f"{100 * good / max(meant, 1):.1f} % of what it reads and JSON has values for")
     agreement = 100 * (1 - counts["values that differ"] / max(values, 1))
     print(f"{agreement:.3f} % of {values} verdicts are the same")
+    alone = counts["values that differ, and the checker is against us"]
+    print(f"{100 * (1 - alone / max(values, 1)):.3f} % are those of the generator or of TypeScript's checker")
     for title, items in (
         ("reasons", [f"{n} {what}" for what, n in reasons.most_common()]),
         ("not read", refused),

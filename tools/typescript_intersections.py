@@ -14,6 +14,7 @@ from .typescript_model import (
     OBJECT,
     UNDEFINED,
     UNKNOWN,
+    VOID,
     AllOf,
     Array,
     At,
@@ -32,14 +33,15 @@ from .typescript_model import (
     Type,
     documented,
     union,
+    unknown,
 )
 
 if TYPE_CHECKING:
     from .typescript_types import TypeReader
 
 MAX_TYPE_ALTERNATIVES = 256
-_NO_VALUES = "the intersection has no JSON values"
-_SCALARS = ("string", "number", "boolean", "null", "undefined", "symbol")
+NO_VALUES = "the intersection has no JSON values"
+_SCALARS = ("string", "number", "boolean", "null", "undefined", "void", "symbol")
 
 
 class Intersections:
@@ -64,10 +66,7 @@ class Intersections:
                 hint="intersect smaller unions",
                 place=both.at.source.place(both.at.node),
             )
-        made = [self._joined(list(chosen), both.at) for chosen in itertools.product(*options)]
-        # Of `(string | Named) & { id: 1 }`, the part `string & { id: 1 }` has no JSON values; the other part has.
-        possible = [one for one in made if not (isinstance(one, Refused) and one.name == _NO_VALUES)]
-        return union(possible or made)
+        return union(self._joined(list(chosen), both.at) for chosen in itertools.product(*options))
 
     def _joined(self, types: list[Type], at: At) -> Type:
         """The intersection of types that are no unions."""
@@ -81,7 +80,7 @@ class Intersections:
         others = [(one, head) for one, head in kept if head not in (Object(), OBJECT)]
         # `string & {}` keeps an editor from folding a union of literals into string; it means string.
         if others and not all(isinstance(head, Object) for _, head in others):
-            if len(others) < len(kept) and any(head in (NULL, UNDEFINED) for _, head in others):
+            if len(others) < len(kept) and any(head in (NULL, UNDEFINED, VOID) for _, head in others):
                 return NEVER
             if (OBJECT in bare) and any(_scalar(head) for _, head in others):
                 return NEVER
@@ -91,13 +90,30 @@ class Intersections:
         heads = [head for _, head in kept]
         if all(isinstance(head, Object) or head == OBJECT for head in heads):
             return self.objects([self.reader.objects.of(one, at) for one, head in kept if head != OBJECT])
-        refused = next((head for head in heads if isinstance(head, (Refused, Function))), None)
+        refused = next((head for head in heads if isinstance(head, Refused)), None)
         if refused is not None:
-            return refused
+            return unknown(refused.reason, refused.hint, refused.at)
+        if all(isinstance(head, (Object, Function)) or head == OBJECT for head in heads):
+            calls = [head for head in heads if isinstance(head, Function)]
+            return self.objects(
+                [
+                    Object(call=replace(head, overloaded=len(calls) > 1))
+                    if isinstance(head, Function)
+                    else self.reader.objects.of(one, at)
+                    for one, head in kept
+                    if head != OBJECT
+                ]
+            )
+        function = next((head for head in heads if isinstance(head, Function)), None)
+        if function is not None:
+            where = function.scope.at(function.node)
+            return unknown("a function is no JSON value", "leave it out, or give its result's type", where)
+        if _disjoint([_lengths(head) for head in heads if isinstance(head, Tuple)]):
+            return NEVER
         scalars = [head for head in heads if _scalar(head)]
         if scalars and len(scalars) < len(heads):
             # In TypeScript such a type marks ("brands") a value; JSON has none.
-            return Refused(_NO_VALUES, _NO_VALUES, "leave out the part that only marks the type", at)
+            return unknown(NO_VALUES, "leave out the part that only marks the type", at)
         left = list(kept)
         for one, head in kept:
             for other, other_head in kept:
@@ -105,11 +121,11 @@ class Intersections:
                     if _scalar(head) and _scalar(other_head) and not self.reader.relations.overlap(head, other_head):
                         return NEVER
                     plain = not isinstance(other, (Documented, Named))
-                    if plain and self.reader.relations.assignable(head, other_head):
+                    if plain and self.reader.relations.narrower(head, other_head):
                         left.remove((other, other_head))
         arrays = [isinstance(head, (Array, Tuple)) for _, head in left]
         if any(arrays) and not all(arrays):
-            return Refused(_NO_VALUES, _NO_VALUES, "leave out one of its parts", at)
+            return unknown(NO_VALUES, "leave out one of its parts", at)
         return left[0][0] if len(left) == 1 else AllOf(tuple(one for one, _ in left))
 
     def objects(self, objects: list[Object]) -> Object:
@@ -124,7 +140,7 @@ class Intersections:
                 for shape in (whole, other):
                     extra = None if shape.get(name) else self.reader.objects.indexed(shape, name)
                     if extra is not None and extra != one.type and one.at is not None:
-                        properties[name] = replace(one, type=Both((one.type, extra), one.at))
+                        properties[name] = replace(one, type=Both((one.type, extra), one.at, indexed=True))
             indexes: dict[Type, Index] = {one.key: one for one in whole.indexes}
             for index in other.indexes:
                 mine_index = indexes.get(index.key)
@@ -134,8 +150,8 @@ class Intersections:
             whole = Object(
                 tuple(properties.values()),
                 tuple(indexes.values()),
-                whole.call or other.call,
-                whole.declared and other.declared,
+                _calls(whole.call, other.call),
+                whole.declared or other.declared,
             )
         return whole
 
@@ -153,6 +169,25 @@ class Intersections:
             method=mine.method and theirs.method,
             doc=None,
         )
+
+
+def _calls(one: Function | None, other: Function | None) -> Function | None:
+    if one is None or other is None:
+        return one or other
+    return replace(other, overloaded=True)
+
+
+def _lengths(tuple_: Tuple) -> frozenset[int] | None:
+    """How many items a tuple may have; None for any number above the least."""
+    if any(one.rest for one in tuple_.elements):
+        return None
+    least = max((index + 1 for index, one in enumerate(tuple_.elements) if not one.optional), default=0)
+    return frozenset(range(least, len(tuple_.elements) + 1))
+
+
+def _disjoint(lengths: list[frozenset[int] | None]) -> bool:
+    known = [one for one in lengths if one is not None]
+    return bool(known) and not frozenset.intersection(*known)
 
 
 def _scalar(type_: Type) -> bool:

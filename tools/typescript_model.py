@@ -64,30 +64,39 @@ class Scope:
 @dataclass(frozen=True)
 class Keyword:
     """``any``, ``unknown``, ``never``, ``string``, ``number``, ``boolean``, ``object``, ``null``, ``undefined``,
-    ``symbol``."""
+    ``void``, ``symbol``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Literal:
-    """One string, number or boolean. ``kind`` is its keyword."""
+    """One string, number or boolean.
+
+    Attributes:
+        kind: its keyword.
+        value: the value.
+        enum: the enum whose member it is: to TypeScript, another type than the plain value.
+    """
 
     kind: str
     value: Any
+    enum: Declaration | None = None
 
     @classmethod
-    def of(cls, value: str | float | bool) -> Literal:
-        """The type of this value alone."""
-        return cls("boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number", value)
+    def of(cls, value: str | float | bool, enum: Declaration | None = None) -> Literal:
+        """Return the type of this value alone."""
+        kind = "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+        return cls(kind, value, enum)
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array of any length."""
+    """An array of any length; ``readonly`` ones are no values of a type whose arrays may be changed."""
 
     item: Type
     at: At | None = field(default=None, compare=False)
+    readonly: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,7 @@ class Tuple:
     """An array with a type for each place."""
 
     elements: tuple[Element, ...]
+    readonly: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ class Property:
         optional: marked with ``?``.
         definite: ``undefined`` was taken out of its type (``-?``).
         method: a method or an accessor of a class: code, which JSON leaves out.
-        numeric: the name was written as a number.
+        key: what ``keyof`` says of it, if that is another type than its name: a number, a member of an enum.
         doc: what its comment says.
         at: where it is declared.
     """
@@ -129,7 +139,7 @@ class Property:
     optional: bool = False
     definite: bool = False
     method: bool = False
-    numeric: bool = False
+    key: Literal | None = None
     doc: Doc | None = field(default=None, compare=False)
     at: At | None = field(default=None, compare=False)
 
@@ -167,11 +177,12 @@ class Object:
 
 @dataclass(frozen=True)
 class Function:
-    """A function type, by the node of its signature."""
+    """A function type, by the node of its signature; of several, the last one."""
 
     node: Node
     scope: Scope
     construct: bool = False
+    overloaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +226,7 @@ class Refused:
         hint: the way out.
         at: the place.
         arguments: type arguments, as of ``Promise<T>``.
+        unknown: the place, if nothing is known of the type: such a one is the same as no other.
     """
 
     name: str
@@ -222,6 +234,7 @@ class Refused:
     hint: str = field(compare=False)
     at: At = field(compare=False)
     arguments: tuple[Type, ...] = ()
+    unknown: At | None = None
 
 
 @dataclass(frozen=True)
@@ -241,10 +254,11 @@ class Deferred:
 
 @dataclass(frozen=True)
 class Both:
-    """An intersection that is evaluated when it is needed."""
+    """An intersection that is evaluated when it is needed; ``indexed``: of a property with an index signature."""
 
     members: tuple[Type, ...]
     at: At = field(compare=False)
+    indexed: bool = False
 
 
 @dataclass(frozen=True)
@@ -267,6 +281,7 @@ NUMBER_NAME = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
 ANY, UNKNOWN, NEVER = Keyword("any"), Keyword("unknown"), Keyword("never")
 STRING, NUMBER, BOOLEAN = Keyword("string"), Keyword("number"), Keyword("boolean")
 OBJECT, NULL, UNDEFINED, SYMBOL = Keyword("object"), Keyword("null"), Keyword("undefined"), Keyword("symbol")
+VOID = Keyword("void")
 
 
 def union(members: Iterable[Type]) -> Type:
@@ -291,6 +306,11 @@ def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
     return Documented(type_, doc, at)
 
 
+def unknown(reason: str, hint: str, at: At) -> Refused:
+    """Return a type of which nothing is known but the error for whoever needs it."""
+    return Refused(reason, reason, hint, at, unknown=at)
+
+
 def text_of(type_: Type) -> str | None:
     """The text that a literal is in a template, or None for another type."""
     if isinstance(type_, Keyword) and type_.name in ("null", "undefined"):
@@ -300,6 +320,11 @@ def text_of(type_: Type) -> str | None:
     if type_.kind == "boolean":
         return "true" if type_.value else "false"
     return type_.value if type_.kind == "string" else number_text(type_.value)
+
+
+def key_of(key: Literal) -> Literal | None:
+    """Return what `Property.key` holds for the property of this key."""
+    return key if key.kind == "number" or key.enum is not None else None
 
 
 def number_text(value: float) -> str:

@@ -33,8 +33,10 @@ from .typescript_model import (
     Tuple,
     Type,
     documented,
+    key_of,
     text_of,
     union,
+    unknown,
 )
 from .typescript_source import child_of, has_word, only_child, parts
 
@@ -96,12 +98,12 @@ class ObjectTypes:
         whole = Object(declared=True)
         for base, at in bases:
             bare = self.reader.bare(base, at)
+            more = bool(own.properties or own.indexes or len(bases) > 1)
             if isinstance(bare, Refused):
-                return bare
+                return unknown(bare.reason, bare.hint, bare.at) if more else bare
             if isinstance(bare, (Array, Tuple)):
-                if own.properties or own.indexes or len(bases) > 1:
-                    return Refused(
-                        declaration.name,
+                if more:
+                    return unknown(
                         f"{declaration.name!r} is an array with properties, which JSON has no values for",
                         "use the array alone",
                         at,
@@ -116,11 +118,11 @@ class ObjectTypes:
         arguments = clause.child_by_field_name("type_arguments")
         given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
         if scope.source.text(value) in ("Array", "ReadonlyArray") and len(given) == 1:
-            return Array(given[0], scope.at(value))
+            return Array(given[0], scope.at(value), scope.source.text(value) == "ReadonlyArray")
         if value.type in ("identifier", "member_expression"):
             return self.reader.reference(scope.source.text(value), given, scope.at(value), scope)
         reason = "what this class extends is worked out when the program runs"
-        return Refused(reason, reason, "extend a class that is declared in the text", scope.at(value))
+        return unknown(reason, "extend a class that is declared in the text", scope.at(value))
 
     def _body(self, members: list[Node], scope: Scope, *, declared: bool) -> Object:
         properties: dict[str, Property] = {}
@@ -140,9 +142,11 @@ class ObjectTypes:
                 indexes += self._index(member, scope)
             elif member.type in _METHODS:
                 for made in self._method(member, scope):
+                    if made.name in properties and isinstance(made.type, Function):
+                        made = replace(made, type=replace(made.type, overloaded=True))
                     properties[made.name] = made
             elif member.type in ("call_signature", "construct_signature"):
-                call = Function(member, scope, construct=member.type == "construct_signature")
+                call = Function(member, scope, member.type == "construct_signature", overloaded=call is not None)
         return Object(tuple(properties.values()), tuple(indexes), call, declared)
 
     def _property(self, node: Node, scope: Scope) -> Property | None:
@@ -154,7 +158,7 @@ class ObjectTypes:
         if hidden or has_word(node, "static") or name_node.type == "private_property_identifier":
             source.leave_out(node)
             return None
-        name, numeric = self.reader.values.property_name(name_node, scope)
+        name, key = self.reader.values.property_name(name_node, scope)
         annotation = node.child_by_field_name("type")
         value = node.child_by_field_name("value")
         doc = self.reader.doc(node, source)
@@ -173,7 +177,7 @@ class ObjectTypes:
                 doc.keywords.setdefault("default", jsdoc.json_or_text(behind[len("default:") :].strip()))
             else:
                 doc.description = "\n".join(part for part in (doc.description, behind) if part)
-        return Property(name, type_, has_word(node, "?"), numeric=numeric, doc=doc, at=scope.at(node))
+        return Property(name, type_, has_word(node, "?"), key=key, doc=doc, at=scope.at(node))
 
     def _method(self, node: Node, scope: Scope) -> list[Property]:
         """A method, or the properties that a constructor declares with its parameters."""
@@ -188,14 +192,12 @@ class ObjectTypes:
             return []
         if name_node.type == "computed_property_name":
             return []
-        name, numeric = self.reader.values.property_name(name_node, scope)
+        name, key = self.reader.values.property_name(name_node, scope)
         if has_word(node, "get", "set"):
             result = node.child_by_field_name("return_type")
             in_class = node.parent is not None and node.parent.type == "class_body"
             if has_word(node, "get") and result is not None and not in_class:
-                return [
-                    Property(name, self.reader.later(only_child(result), scope), numeric=numeric, at=scope.at(node))
-                ]
+                return [Property(name, self.reader.later(only_child(result), scope), key=key, at=scope.at(node))]
             return [Property(name, ANY, method=True, at=scope.at(node))] if in_class else []
         return [Property(name, Function(node, scope), has_word(node, "?"), method=True, at=scope.at(node))]
 
@@ -276,14 +278,17 @@ class ObjectTypes:
             value = only_child(child_of(node, "type"))
             optional = child_of(node, "type").type == "opting_type_annotation"
             if isinstance(bare, Array):
-                return Array(self.reader.type(value, inner.with_types({key: NUMBER})), bare.at)
+                return Array(
+                    self.reader.type(value, inner.with_types({key: NUMBER})), bare.at, _readonly(node, bare.readonly)
+                )
             elements = []
             for index, element in enumerate(bare.elements):
-                made = self.reader.type(value, inner.with_types({key: NUMBER if element.rest else Literal.of(index)}))
+                place = NUMBER if element.rest else Literal.of(str(index))
+                made = self.reader.type(value, inner.with_types({key: place}))
                 elements.append(
                     replace(element, type=made, optional=element.optional or (optional and not element.rest))
                 )
-            return Tuple(tuple(elements))
+            return Tuple(tuple(elements), _readonly(node, bare.readonly))
         if isinstance(bare, Object):
             return self._mapped_object(node, clause, child_of(node, "type"), inner, member, scope.at(clause))
         if bare in (ANY, UNKNOWN, OBJECT):
@@ -328,7 +333,7 @@ class ObjectTypes:
                         optional and not definite,
                         definite,
                         before is not None and before.method,
-                        each.kind == "number",
+                        key_of(each),
                         at=scope.at(node),
                     )
                 elif each != SYMBOL:
@@ -384,13 +389,10 @@ class ObjectTypes:
         if bare == UNKNOWN:
             return NEVER
         if isinstance(bare, (Array, Tuple)):
-            return Refused("keyof array", "the keys of an array are its methods too", "use number", at)
+            return unknown("the keys of an array are its methods too", "use number", at)
         found: list[list[Type]] = []
         for shape in self.alternatives(bare, at):
-            names: list[Type] = [
-                Literal("number", _number(one.name)) if one.numeric else Literal.of(one.name)
-                for one in shape.properties
-            ]
+            names: list[Type] = [one.key or Literal.of(one.name) for one in shape.properties]
             for index in shape.indexes:
                 names += [STRING, NUMBER] if self.reader.bare(index.key) == STRING else [index.key]
             found.append(names)
@@ -515,7 +517,11 @@ class ObjectTypes:
         """Return the object without these properties; of a union, what all members have."""
         shapes = self.alternatives(type_, at)
         assignable = self.reader.relations.assignable
-        kept = [one for one in self._common(shapes) if not any(assignable(Literal.of(one.name), key) for key in keys)]
+        kept = [
+            one
+            for one in self._common(shapes)
+            if not any(assignable(one.key or Literal.of(one.name), key) for key in keys)
+        ]
         indexes = [one for one in shapes[0].indexes if one.key not in keys] if len(shapes) == 1 else []
         return Object(tuple(kept), () if STRING in keys else tuple(indexes))
 
@@ -549,8 +555,12 @@ def _text(key: Type) -> str:
     return text_of(key) or ""
 
 
-def _number(name: str) -> float:
-    return int(name) if re.fullmatch("-?[0-9]+", name) else float(name)
+def _readonly(node: Node, known: bool) -> bool:
+    """Whether an array is read-only after a mapped type, which may add or take away the word."""
+    if not has_word(node, "readonly"):
+        return known
+    sign = node.child_by_field_name("sign")
+    return sign is None or sign.type != "-"
 
 
 def _has(names: Iterable[Type], name: Type) -> bool:

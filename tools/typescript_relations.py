@@ -20,12 +20,14 @@ from .typescript_model import (
     STRING,
     UNDEFINED,
     UNKNOWN,
+    VOID,
     AllOf,
     Array,
     At,
     Documented,
     Element,
     Function,
+    Index,
     Keyword,
     Literal,
     Named,
@@ -40,7 +42,7 @@ from .typescript_model import (
     text_of,
     union,
 )
-from .typescript_source import child_of, parts, walk
+from .typescript_source import child_of, has_word, parts, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -63,6 +65,9 @@ _STRING_MEMBERS = frozenset(
         "trimEnd", "trimStart", "valueOf", "toFixed", "toExponential", "toPrecision", "toLocaleString",
     }
 )  # fmt: skip
+_FUNCTION_MEMBERS = frozenset(
+    {"apply", "arguments", "bind", "call", "caller", "length", "name", "prototype", "toString"}
+)
 _NUMBER_TEXT = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 
@@ -89,7 +94,7 @@ class Relations:
         name = scope.source.text(left)
         if left.type != "type_identifier" or name not in scope.types:
             return self._branch(check, node, scope)
-        members = self.reader.members(check, scope.at(left))
+        members = self.reader.distributed(check, scope.at(left))
         if len(members) == 1:
             return self._branch(members[0], node, scope)
         return union([self._branch(member, node, scope.with_types({name: member})) for member in members])
@@ -123,7 +128,7 @@ class Relations:
 
     def whole(self, type_: Type, kept: list[Type]) -> Type:
         """Return the kept members of a union; the union itself, name and comments included, if all are."""
-        return type_ if len(kept) == len(self.reader.members(type_)) else union(kept)
+        return type_ if len(kept) == len(self.reader.distributed(type_)) else union(kept)
 
     # -- assignability -----------------------------------------------------------------------------------------
 
@@ -142,10 +147,16 @@ class Relations:
     def overlap(self, first: Type, second: Type) -> bool:
         """Return whether two types that are no objects and no unions may have a value in common."""
         return (
-            self.assignable(first, second)
-            or self.assignable(second, first)
+            self.narrower(first, second)
+            or self.narrower(second, first)
             or (isinstance(first, Template) and isinstance(second, Template))
         )
+
+    def narrower(self, first: Type, second: Type) -> bool:
+        """Return whether the first type is a part of the second; `assignable`, but for TypeScript's leniency."""
+        if isinstance(first, Literal) and isinstance(second, Literal):
+            return first == second
+        return not (first == NUMBER and isinstance(second, Literal)) and self.assignable(first, second)
 
     def assignable(self, first: Type, second: Type) -> bool:
         """Return whether every value of the first type is one of the second."""
@@ -157,11 +168,13 @@ class Relations:
             return True
         if theirs == NEVER:
             return False
+        self._check_known(mine, theirs)
         if mine == ANY:
             return True
-        self._check_known(mine, theirs)
         if isinstance(mine, Union):
-            return all(self.assignable(member, second) for member in mine.members)
+            return all(self.assignable(member, second) for member in reader.distributed(mine))
+        if isinstance(mine, Object) and reader.impossible(mine):
+            return True
         if isinstance(theirs, AllOf):
             return all(self.assignable(first, member) for member in theirs.members)
         if isinstance(theirs, Union):
@@ -170,7 +183,9 @@ class Relations:
             return any(self.assignable(first, member) for member in theirs.members)
         if isinstance(mine, AllOf):
             return any(self.assignable(member, second) for member in mine.members)
-        if mine in (NULL, UNDEFINED) or theirs in (NULL, UNDEFINED):
+        if mine == UNDEFINED and theirs == VOID:
+            return True
+        if mine in (NULL, UNDEFINED, VOID) or theirs in (NULL, UNDEFINED, VOID):
             return False
         if theirs == OBJECT:
             return isinstance(mine, (Object, Array, Tuple, Function)) or (
@@ -186,9 +201,15 @@ class Relations:
             self._assumed.discard(pair)
 
     def _structural(self, mine: Type, theirs: Type) -> bool:
+        if mine == OBJECT:
+            mine = Object(declared=True)
+        if mine == NUMBER and isinstance(theirs, Literal):
+            return theirs.kind == "number" and theirs.enum is not None  # numbers may be flags of an enum
         if isinstance(mine, Literal):
             if isinstance(theirs, Keyword):
                 return theirs.name == mine.kind
+            if isinstance(theirs, Literal):
+                return self._literals(mine, theirs)
             if isinstance(theirs, Template):
                 return mine.kind == "string" and re.fullmatch(self.pattern(theirs), mine.value) is not None
         if isinstance(mine, Template):
@@ -197,9 +218,10 @@ class Relations:
             if isinstance(theirs, Template):
                 raise self._undecided()
         if isinstance(mine, (Literal, Keyword, Template)):
-            if isinstance(theirs, Object) and all(one.name in _STRING_MEMBERS for one in theirs.properties):
-                raise self._undecided()
-            return False
+            return isinstance(theirs, Object) and self._primitive(mine, theirs)
+        if isinstance(theirs, Refused) and theirs.name == "Function":
+            called = isinstance(mine, Object) and mine.call is not None
+            return called or isinstance(mine, Function) or mine == theirs
         if isinstance(mine, Function) or isinstance(theirs, Function):
             return self._functions(mine, theirs)
         if isinstance(mine, (Array, Tuple)):
@@ -214,8 +236,44 @@ class Relations:
             raise self._undecided()
         return False
 
+    def _literals(self, mine: Literal, theirs: Literal) -> bool:
+        """Two literals that are not the same: the members of an enum are plain values too, but not the other way."""
+        if (mine.kind, mine.value) != (theirs.kind, theirs.value):
+            return False
+        if mine.enum is None or theirs.enum is None:
+            return theirs.enum is None or mine.kind == "number"
+        one, other = mine.enum, theirs.enum
+        if one is other:
+            return True
+        if one.name != other.name or any(has_word(node, "const") for node in (*one.nodes, *other.nodes)):
+            return False
+        return self.reader.values.enum_values(one).items() <= self.reader.values.enum_values(other).items()
+
+    def _primitive(self, mine: Literal | Keyword | Template, theirs: Object) -> bool:
+        """A string, number or boolean as an object: it has the members of its class."""
+        if theirs.call is not None:
+            return False
+        texts = mine != BOOLEAN and mine != NUMBER and (not isinstance(mine, Literal) or mine.kind == "string")
+        for index in theirs.indexes:
+            if not (texts and self.reader.bare(index.key) == NUMBER and self.assignable(STRING, index.type)):
+                return False
+        known = [one for one in theirs.properties if one.name in _STRING_MEMBERS]
+        if any(not one.optional and one.name not in _STRING_MEMBERS for one in theirs.properties):
+            return False
+        for one in known:
+            if one.name != "length" or not texts:
+                raise self._undecided()
+            if not self.assignable(NUMBER, one.type):
+                return False
+        return bool(known or theirs.indexes)
+
     def _arrays(self, mine: Array | Tuple, theirs: Type) -> bool:
         if isinstance(theirs, Object):
+            if theirs.call is not None:
+                return False
+            members = {"length", *_ARRAY_MEMBERS}
+            if self._weak(theirs) and not any(one.name in members for one in theirs.properties):
+                return False
             for wanted in theirs.properties:
                 if wanted.name == "length":
                     if not self.assignable(self._length(mine), wanted.type):
@@ -224,42 +282,61 @@ class Relations:
                     raise self._undecided()
                 elif not wanted.optional:
                     return False
-            return all(index.key == NUMBER and self._arrays(mine, Array(index.type)) for index in theirs.indexes)
+            return all(
+                index.key == NUMBER and self._arrays(mine, Array(index.type, readonly=True))
+                for index in self._asked(theirs)
+            )
+        if not isinstance(theirs, (Array, Tuple)) or (mine.readonly and not theirs.readonly):
+            return False
+        own = (Element(mine.item, rest=True),) if isinstance(mine, Array) else mine.elements
         if isinstance(theirs, Array):
-            items = [mine.item] if isinstance(mine, Array) else [_value(one) for one in mine.elements]
-            return all(self.assignable(item, theirs.item) for item in items)
-        if not isinstance(theirs, Tuple):
-            return False
-        if isinstance(mine, Array):
-            return all(one.rest and self.assignable(mine.item, one.type) for one in theirs.elements)
-        most = len(theirs.elements)
-        rest = next((index for index, one in enumerate(theirs.elements) if one.rest), None)
-        if rest is not None and rest != most - 1:
+            return self.assignable(union([_value(one) for one in own]), theirs.item)
+        return self._places(own, theirs.elements)
+
+    def _places(self, mine: tuple[Element, ...], theirs: tuple[Element, ...]) -> bool:
+        """The places of a tuple, those before the rest counted from the start and those after it from the end."""
+        rests = [index for index, one in enumerate(theirs) if one.rest]
+        if len(rests) > 1 or sum(one.rest for one in mine) > 1:
             raise self._undecided()
-        required = sum(not one.optional and not one.rest for one in theirs.elements)
-        if sum(not one.optional and not one.rest for one in mine.elements) < required:
+        if not any(one.rest for one in mine) and len(mine) < _least(theirs):
             return False
-        for index, one in enumerate(mine.elements):
-            if index >= most and rest is None:
+        if not rests and (any(one.rest for one in mine) or len(mine) > len(theirs)):
+            return False
+        for index, one in enumerate(mine):
+            place = index
+            if rests and index >= rests[0]:
+                after = len(theirs) - 1 - rests[0]
+                place = len(theirs) - 1 - min(len(mine) - 1 - index, after)
+            other = theirs[place]
+            needed = not other.optional and not other.rest
+            if needed and (one.optional or one.rest):
                 return False
-            other = theirs.elements[min(index, most - 1)]
-            if one.rest and not other.rest:
-                return False
-            if not self.assignable(_value(one), _value(other) if not other.rest else other.type):
+            if not self.assignable(_value(one), _value(other)):
                 return False
         return True
 
+    def _weak(self, type_: Object) -> bool:
+        """Whether nothing of an object type must be there: TypeScript takes a value without any of it for a mistake."""
+        plain = not type_.indexes and type_.call is None
+        return plain and bool(type_.properties) and all(one.optional for one in type_.properties)
+
+    def _asked(self, type_: Object) -> list[Index]:
+        """The index signatures that an object must follow; beside one of all strings, those of ``any`` ask nothing."""
+        bare = self.reader.bare
+        texts = any(bare(index.key) == STRING for index in type_.indexes)
+        return [index for index in type_.indexes if not (texts and bare(index.type) == ANY)]
+
     def _objects(self, mine: Object, theirs: Object) -> bool:
-        if theirs.call is not None:
-            if mine.call is None:
-                return False
-            raise self._undecided()
-        weak = theirs.properties and not theirs.indexes and all(one.optional for one in theirs.properties)
-        if weak and mine.properties and not any(mine.get(one.name) for one in theirs.properties):
-            return False  # TypeScript takes this for a mistake
+        if theirs.call is not None and (mine.call is None or not self._functions(mine.call, theirs.call)):
+            return False
+        own = mine.properties or mine.call is not None
+        if own and self._weak(theirs) and not any(mine.get(one.name) for one in theirs.properties):
+            return False
         for one in theirs.properties:
             known = mine.get(one.name)
             if known is None:
+                if mine.call is not None and one.name in _FUNCTION_MEMBERS:
+                    raise self._undecided()
                 if not one.optional:
                     return False
                 continue
@@ -268,30 +345,54 @@ class Relations:
             target = union([one.type, UNDEFINED]) if one.optional else one.type
             if not self.assignable(known.type, target):
                 return False
-        for index in theirs.indexes:
-            if mine.declared and not mine.indexes and self.reader.bare(index.type) != ANY:
-                return False
-            for known in mine.properties:
-                value = self.reader.objects.value(Object(indexes=(index,)), known.name)
-                if value is not None and not self.assignable(known.type, value):
+        return all(self._index(mine, index) for index in self._asked(theirs))
+
+    def _index(self, mine: Object, wanted: Index) -> bool:
+        """Whether an object follows an index signature: by its own, or else by its properties, if TypeScript sees
+        that it has no others."""
+        key = self.reader.bare(wanted.key)
+        own = [(self.reader.bare(index.key), index.type) for index in mine.indexes]
+        same = [type_ for known, type_ in own if _speaks(known, key)]
+        if same:
+            return any(self.assignable(type_, wanted.type) for type_ in same)
+        if mine.declared or mine.call is not None:
+            return False
+        for one in mine.properties:
+            if self.reader.objects.indexed(Object(indexes=(wanted,)), one.name) is not None:
+                type_ = one.type
+                if one.optional and key == NUMBER:
+                    type_ = union([type_, UNDEFINED])
+                elif self.reader.bare(type_) != UNDEFINED:
+                    kept = [member for member in self.reader.members(type_) if self.reader.bare(member) != UNDEFINED]
+                    type_ = union(kept) if one.optional else type_
+                if not self.assignable(type_, wanted.type):
                     return False
-            for own in mine.indexes:
-                if own.key in (index.key, NUMBER) and not self.assignable(own.type, index.type):
-                    return False
-        return True
+        return all(self.assignable(type_, wanted.type) for known, type_ in own if _speaks(key, known))
 
     def _functions(self, mine: Type, theirs: Type) -> bool:
-        if isinstance(theirs, Refused) and theirs.name == "Function":
-            return isinstance(mine, Function)
         if not (isinstance(mine, Function) and isinstance(theirs, Function)):
+            if isinstance(mine, Object) and mine.call is not None and isinstance(theirs, Function):
+                return self._functions(mine.call, theirs)
             if isinstance(mine, Function) and isinstance(theirs, Object):
+                if theirs.call is not None and not self._functions(mine, theirs.call):
+                    return False
+                if not theirs.properties and not theirs.indexes:
+                    return True
+                if (
+                    self._weak(theirs)
+                    or self._asked(theirs)
+                    or any(not one.optional and one.name not in _FUNCTION_MEMBERS for one in theirs.properties)
+                ):
+                    return False
                 raise self._undecided()
             return False
         if mine.construct != theirs.construct:
             return False
+        if mine.overloaded or theirs.overloaded:
+            raise self._undecided()
         values = self.reader.values
         result = values.result(theirs)
-        if result != UNDEFINED and not self.assignable(values.result(mine), result):
+        if result != VOID and not self.assignable(values.result(mine), result):
             return False
         wanted, given = values.parameters(theirs), values.parameters(mine)
         if isinstance(wanted, Array) and self.reader.bare(wanted.item) in (ANY, NEVER):
@@ -307,7 +408,11 @@ class Relations:
         if sum(not one.optional for one in mine_parameters) > len(their_parameters):
             return False
         pairs = zip(mine_parameters, their_parameters, strict=False)
-        return all(self.assignable(other.type, one.type) for one, other in pairs)
+        lenient = theirs.node.type in ("method_signature", "method_definition", "abstract_method_signature")
+        return all(
+            self.assignable(_value(other), _value(one)) or (lenient and self.assignable(_value(one), _value(other)))
+            for one, other in pairs
+        )
 
     def _length(self, array: Array | Tuple) -> Type:
         assert self._at is not None
@@ -316,7 +421,7 @@ class Relations:
     def _check_known(self, *types: Type) -> None:
         """Refuse a type of which nothing is known: one whose file was not given, a result of a call."""
         for type_ in types:
-            if isinstance(type_, Refused) and " " in type_.name:  # others have the name of a type
+            if isinstance(type_, Refused) and type_.unknown is not None:
                 raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
 
     def _undecided(self) -> SchemaError:
@@ -486,6 +591,16 @@ def _mentions(type_: Type) -> bool:
         elif isinstance(part, (Object, Function, Template)) or type(part).__name__ in ("Deferred", "Both"):
             return True
     return False
+
+
+def _least(elements: tuple[Element, ...]) -> int:
+    """How many items a tuple has at least."""
+    return max((index + 1 for index, one in enumerate(elements) if not one.optional and not one.rest), default=0)
+
+
+def _speaks(known: Type, key: Type) -> bool:
+    """Whether an index signature of the keys ``known`` speaks of the keys ``key``."""
+    return known == key or (known == STRING and (key == NUMBER or isinstance(key, Template)))
 
 
 def _value(element: Element) -> Type:

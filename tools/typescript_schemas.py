@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import jsdoc
+from .typescript_intersections import NO_VALUES
 from .typescript_model import (
     NEVER,
     NUMBER,
@@ -23,6 +24,7 @@ from .typescript_model import (
     STRING,
     SYMBOL,
     UNDEFINED,
+    VOID,
     AllOf,
     Array,
     At,
@@ -162,7 +164,7 @@ class SchemaWriter:
                 raise at.source.refuse(at.node, "JSON has no values of the type 'symbol'", "use a string")
             if type_.name in ("any", "unknown"):
                 return {}
-            return False if type_ in (NEVER, UNDEFINED) else {"type": type_.name}
+            return False if type_ in (NEVER, UNDEFINED, VOID) else {"type": type_.name}
         if isinstance(type_, Literal):
             return literal_schema([type_.value])
         if isinstance(type_, Array):
@@ -172,7 +174,7 @@ class SchemaWriter:
         if isinstance(type_, Union):
             # Members that JSON has no values for are no part of it, as long as others are.
             members = [member for member in type_.members if not self._empty(member)]
-            if all(member == UNDEFINED for member in members):
+            if all(member in (UNDEFINED, VOID) for member in members):
                 members = list(type_.members)
             return union_schema([self._schema(member, at) for member in members])
         if isinstance(type_, AllOf):
@@ -281,18 +283,20 @@ class SchemaWriter:
         """Whether JSON has no value for a type, in any form."""
         bare = self.reader.bare(type_)
         if isinstance(bare, Refused):
-            return bare.name in _WITHOUT_FORM
+            return bare.name in _WITHOUT_FORM or bare.name == NO_VALUES
         return isinstance(bare, Function) or bare == SYMBOL or (isinstance(bare, Object) and bare.call is not None)
 
     def _is_callback(self, one: Property) -> bool:
         """Whether a property is a function that may be left out, as ``onDone?: () => void``."""
         members = [self.reader.bare(member) for member in self.reader.members(one.type)]
         functions = [
-            isinstance(bare, Function) or (isinstance(bare, Refused) and bare.name == "Function")
+            isinstance(bare, Function)
+            or (isinstance(bare, Refused) and bare.name == "Function")
+            or (isinstance(bare, Object) and bare.call is not None)
             for bare in members
-            if bare != UNDEFINED
+            if bare not in (UNDEFINED, VOID)
         ]
-        return bool(functions) and all(functions) and (one.optional or UNDEFINED in members)
+        return bool(functions) and all(functions) and (one.optional or UNDEFINED in members or VOID in members)
 
     def _key_pattern(self, index: Index, at: At) -> str | None:
         """The pattern of the names that an index signature speaks of; None for all names."""

@@ -22,6 +22,7 @@ from .typescript_model import (
     SYMBOL,
     UNDEFINED,
     UNKNOWN,
+    VOID,
     Array,
     At,
     Both,
@@ -32,6 +33,7 @@ from .typescript_model import (
     Keyword,
     Literal,
     Named,
+    Object,
     Refused,
     Scope,
     Template,
@@ -130,6 +132,7 @@ class TypeReader:
             "intersection_type": self._intersection,
             "object_type": self.objects.literal,
             "tuple_type": self._tuple,
+            "readonly_type": lambda node, scope: self.utilities.readonly(self.type(only_child(node), scope)),
             "type_identifier": self._name,
             "identifier": self._name,
             "nested_type_identifier": self._qualified,
@@ -152,7 +155,7 @@ class TypeReader:
 
     def type(self, node: Node, scope: Scope) -> Type:
         """Return what a type expression comes to, with what the comment before it says."""
-        while node.type in ("parenthesized_type", "readonly_type"):
+        while node.type == "parenthesized_type":
             doc = self.doc(node, scope.source)
             if doc.constrains or doc.description:
                 return documented(self.type(only_child(node), scope), doc, scope.at(node))
@@ -257,12 +260,38 @@ class TypeReader:
             return [Literal.of(True), Literal.of(False)]
         return [type_]
 
+    def distributed(self, type_: Type, at: At | None = None) -> list[Type]:
+        """Return the members of a union for TypeScript, which drops the literals beside ``string`` or ``number``."""
+        found = self.members(type_, at)
+        wide = {bare.name for one in found if isinstance(bare := self._named(one), Keyword)}
+        return [
+            one
+            for one in found
+            if not (isinstance(bare := self.bare(one), Literal) and bare.kind in wide)
+            and not (isinstance(bare, Object) and self.impossible(bare))
+        ]
+
+    def impossible(self, type_: Object) -> bool:
+        """Whether an intersection has contradicting values for a property, which to TypeScript makes it ``never``."""
+        for one in type_.properties:
+            if isinstance(one.type, Both) and not one.type.indexed and not one.optional and one.type not in self._open:
+                parts_ = [self.bare(member) for part in one.type.members for member in self.members(part)]
+                if self.bare(one.type) == NEVER and any(isinstance(part, Literal) for part in parts_):
+                    return True
+        return False
+
+    def _named(self, type_: Type) -> Type:
+        """The type behind names and comments; an intersection as such, since ``string & {}`` keeps literals."""
+        while isinstance(type_, (Named, Deferred, Documented)):
+            type_ = type_.type if isinstance(type_, Documented) else self.step(type_)
+        return type_
+
     def undefined(self, type_: Type) -> bool:
         """Whether a value may be ``undefined``, which JSON has no word for."""
         bare = self.bare(type_)
         if isinstance(bare, Union):
             return any(self.undefined(member) for member in bare.members)
-        return bare == UNDEFINED
+        return bare in (UNDEFINED, VOID)
 
     def named(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Type:
         """Return a declared type, its type arguments completed by their defaults."""
@@ -344,8 +373,6 @@ class TypeReader:
 
     def _predefined(self, node: Node, scope: Scope) -> Type:
         name = scope.source.text(node)
-        if name == "void":
-            return UNDEFINED
         if "symbol" in name:
             return SYMBOL if name == "symbol" else self.no_json("symbol", scope.at(node))
         return Keyword(name)
@@ -402,7 +429,7 @@ class TypeReader:
                         node, f"the enum {'.'.join(path[:-1])} has no member {path[-1]}", "use one of its members"
                     )
                 self.read.add(owner)
-                return Literal.of(values[path[-1]])
+                return Literal.of(values[path[-1]], owner)
             return self.no_json(".".join(path), scope.at(node))
         return self._found(found, ".".join(path), arguments, scope.at(node))
 
@@ -446,6 +473,7 @@ class TypeReader:
             f"{name!r} comes from {found.module!r}, which was not given",
             f"give its text, files={{{found.module + '.ts'!r}: ...}}, or put the declaration into this text",
             at,
+            unknown=at,
         )
 
     def _lookup(self, node: Node, scope: Scope) -> Type:

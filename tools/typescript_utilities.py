@@ -13,6 +13,7 @@ from .typescript_model import (
     SYMBOL,
     UNDEFINED,
     UNKNOWN,
+    VOID,
     Array,
     Function,
     Index,
@@ -23,8 +24,10 @@ from .typescript_model import (
     Scope,
     Tuple,
     Type,
+    key_of,
     text_of,
     union,
+    unknown,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +73,10 @@ class Utilities:
         places = [scope.at(one) for one in given]
         first = types[0]
         if name in ("Array", "ReadonlyArray"):
-            return Array(first, places[0])
-        if name in ("Readonly", "NoInfer"):
+            return Array(first, places[0], name == "ReadonlyArray")
+        if name == "Readonly":
+            return self.readonly(first)
+        if name == "NoInfer":
             return first
         if name == "Record":
             return self._record(first, types[1], scope, given, node)
@@ -84,7 +89,7 @@ class Utilities:
         if name in ("Exclude", "Extract"):
             kept = [
                 member
-                for member in reader.members(first, places[0])
+                for member in reader.distributed(first, places[0])
                 if reader.relations.decided(member, types[1], places[1]) == (name == "Extract")
             ]
             return reader.relations.whole(first, kept)
@@ -102,12 +107,19 @@ class Utilities:
         indexes: list[Index] = []
         for key in self.reader.objects.keys(keys, scope.at(given[0])):
             if isinstance(key, Literal):
-                properties.append(Property(text_of(key) or "", value, numeric=key.kind == "number", at=at))
+                properties.append(Property(text_of(key) or "", value, key=key_of(key), at=at))
             elif key == SYMBOL:
                 raise scope.source.refuse(given[0], "a key is a string", "use string, or a union of string literals")
             else:
                 indexes.append(Index(key, value, at=at))
         return Object(tuple(properties), tuple(indexes))
+
+    def readonly(self, type_: Type) -> Type:
+        """Return the type with its arrays read-only; of objects, that word says nothing here."""
+        bare = [self.reader.bare(member) for member in self.reader.members(type_)]
+        if not any(isinstance(one, (Array, Tuple)) for one in bare):
+            return type_
+        return union(replace(one, readonly=True) if isinstance(one, (Array, Tuple)) else one for one in bare)
 
     def without_null(self, type_: Type) -> Type:
         """Return the type without ``null`` and ``undefined``."""
@@ -115,7 +127,7 @@ class Utilities:
         if bare in (UNKNOWN, ANY):
             return bare
         members = self.reader.members(type_)
-        kept = [member for member in members if self.reader.bare(member) not in (NULL, UNDEFINED)]
+        kept = [member for member in members if self.reader.bare(member) not in (NULL, UNDEFINED, VOID)]
         return self.reader.relations.whole(type_, kept)
 
     def _optional(self, type_: Type, partial: bool, scope: Scope, node: Node) -> Type:
@@ -126,7 +138,8 @@ class Utilities:
                 made.append(bare)
                 continue
             if isinstance(bare, Tuple):
-                made.append(Tuple(tuple(replace(one, optional=partial and not one.rest) for one in bare.elements)))
+                elements = tuple(replace(one, optional=partial and not one.rest) for one in bare.elements)
+                made.append(replace(bare, elements=elements))
                 continue
             shape = self.reader.objects.of(member, scope.at(node))
             properties = [replace(one, optional=partial, definite=not partial) for one in shape.properties]
@@ -140,7 +153,7 @@ class Utilities:
             if isinstance(bare, Literal) and bare.kind == "string":
                 made.append(Literal.of(_CASES[name](bare.value)))
             else:
-                made.append(Refused(name, f"{name} is evaluated for literals only", "use string", scope.at(node)))
+                made.append(unknown(f"{name} is evaluated for literals only", "use string", scope.at(node)))
         return union(made)
 
     def _awaited(self, type_: Type) -> Type:

@@ -24,13 +24,14 @@ from .typescript_model import (
     Literal,
     Object,
     Property,
-    Refused,
     Scope,
     Tuple,
     Type,
+    key_of,
     number_text,
     text_of,
     union,
+    unknown,
 )
 from .typescript_modules import Declaration, Missing, names_in
 from .typescript_source import Source, child_of, has_word, only_child, parts, unescape
@@ -106,22 +107,23 @@ class Values:
         except SchemaError:
             return None
 
-    def property_name(self, node: Node, scope: Scope) -> tuple[str, bool]:
-        """Return the name of a property, and whether it is a number."""
+    def property_name(self, node: Node, scope: Scope) -> tuple[str, Literal | None]:
+        """Return the name of a property, and its `Property.key`."""
         if node.type == "computed_property_name":
             inner = only_child(node)
-            value: Any = None
-            names = ("string", "number", "identifier", "member_expression", "template_string")
+            names = ("string", "number", "identifier", "member_expression", "subscript_expression", "template_string")
+            known: Type = UNDEFINED
             if inner.type in names and not scope.source.text(inner).startswith("Symbol."):
-                value = text_of(self.reader.bare(self.constant(inner, scope)))
-            if value is None:
+                known = self.reader.bare(self.constant(inner, scope))
+            if not isinstance(known, Literal) or known.kind == "boolean":
                 raise scope.source.refuse(
                     node,
                     f"the name {scope.source.text(node)!r} is not known before the program runs",
                     "write the name itself",
                 )
-            return value, False
-        return self._plain_name(node, scope.source), node.type == "number"
+            return text_of(known) or "", key_of(known)
+        number = Literal.of(self.literal(node, scope.source)) if node.type == "number" else None
+        return self._plain_name(node, scope.source), number
 
     def _plain_name(self, node: Node, source: Source) -> str:
         if node.type == "string":
@@ -134,7 +136,7 @@ class Values:
 
     def enum(self, declaration: Declaration) -> Type:
         """Return the values of an enum."""
-        return union(Literal.of(value) for value in self.enum_values(declaration).values())
+        return union(Literal.of(value, declaration) for value in self.enum_values(declaration).values())
 
     def enum_values(self, declaration: Declaration) -> dict[str, Any]:
         """Return the values of an enum by the names of its members."""
@@ -229,7 +231,7 @@ class Values:
         if node.type in ("identifier", "member_expression", "subscript_expression"):
             return self.constant(node, scope)
         reason = "the type of this is not evaluated"
-        return Refused(reason, reason, "write the type itself", scope.at(node))
+        return unknown(reason, "write the type itself", scope.at(node))
 
     def constant(self, node: Node, scope: Scope) -> Type:
         """Return the type of a name of a value, or of a member of it."""
@@ -277,10 +279,12 @@ class Values:
         scope, node = Scope(declaration.space), declaration.node
         at = scope.at(node)
         if declaration.kind == "function":
-            return Function(declaration.nodes[-1], scope)
+            return Function(declaration.nodes[-1], scope, overloaded=len(declaration.nodes) > 1)
         if declaration.kind == "enum":
             values = self.enum_values(declaration)
-            return Object(tuple(Property(name, Literal.of(value), at=at) for name, value in values.items()))
+            return Object(
+                tuple(Property(name, Literal.of(value, declaration), at=at) for name, value in values.items())
+            )
         if declaration.kind == "class":
             return self._statics(declaration, scope)
         annotation, value = node.child_by_field_name("type"), node.child_by_field_name("value")
@@ -306,7 +310,7 @@ class Values:
                 elif value is not None:
                     type_ = self.expression(value, scope, literal=has_word(member, "readonly"))
                 found.append(Property(name, type_, at=scope.at(member)))
-        return Object(tuple(found), call=Function(declaration.node, scope, construct=True))
+        return Object(tuple(found), call=Function(declaration.node, scope, construct=True), declared=True)
 
     def widened(self, node: Node, scope: Scope) -> Type:
         """Return the type of a variable that is declared with this value."""
@@ -351,7 +355,7 @@ class Values:
             if kind in ("identifier", "member_expression", "subscript_expression"):
                 type_ = self.constant(node, scope)
                 widen = not (constant or literal) and isinstance(type_, Literal)
-                return _keyword(type_) if widen else type_
+                return self._widened(type_) if widen else type_
             if kind in _FUNCTIONS:
                 return Function(node, scope)
             if kind == "new_expression":
@@ -361,7 +365,7 @@ class Values:
                 if value.type in ("identifier", "member_expression"):
                     return self.reader.reference(source.text(value), given, scope.at(value), scope)
             reason = f"{source.shown(node)} is worked out when the program runs"
-            return Refused(reason, reason, "write its type", scope.at(node))
+            return unknown(reason, "write its type", scope.at(node))
 
     def _plain(self, node: Node, scope: Scope, literal: bool, like: Type | None) -> Type:
         source = scope.source
@@ -378,7 +382,13 @@ class Values:
             found = Literal.of(self.literal(node, source))
         if literal or (like is not None and not self.reader.relations.decided(_keyword(found), like, scope.at(node))):
             return found
-        return _keyword(found)
+        return self._widened(found)
+
+    def _widened(self, type_: Type) -> Type:
+        """The type of a variable that may be given another value of the kind."""
+        if isinstance(type_, Literal) and type_.enum is not None:
+            return self.reader.named(type_.enum, (), At(type_.enum.space.source, type_.enum.node))
+        return _keyword(type_)
 
     def _like(self, like: Type | None, name: str) -> Type | None:
         bare = self.reader.bare(like) if like is not None else None
@@ -396,17 +406,17 @@ class Values:
             if member.type == "shorthand_property_identifier":
                 name = scope.source.text(member)
                 type_ = self._declared((name,), scope.at(member), scope)
-                found[name] = Property(name, type_ if constant else _keyword(type_), at=at)
+                found[name] = Property(name, type_ if constant else self._widened(type_), at=at)
                 continue
             if member.type == "method_definition":
-                name, numeric = self.property_name(child_of(member, "name"), scope)
-                found[name] = Property(name, Function(member, scope), method=True, numeric=numeric, at=at)
+                name, key = self.property_name(child_of(member, "name"), scope)
+                found[name] = Property(name, Function(member, scope), method=True, key=key, at=at)
                 continue
-            name, numeric = self.property_name(child_of(member, "key"), scope)
+            name, key = self.property_name(child_of(member, "key"), scope)
             value = child_of(member, "value")
             type_ = self.expression(value, scope, constant=constant, like=self._like(like, name))
             doc = self.reader.doc(member, scope.source)
-            found[name] = Property(name, type_, numeric=numeric, doc=doc, at=scope.at(member))
+            found[name] = Property(name, type_, key=key, doc=doc, at=scope.at(member))
         return Object(tuple(found.values()))
 
     def _array(self, node: Node, scope: Scope, constant: bool, like: Type | None) -> Type:
@@ -426,7 +436,7 @@ class Values:
                 type_ = self.expression(child, scope, constant=constant, like=inner)
                 elements.append(Element(type_, at=scope.at(child)))
         if constant:
-            return Tuple(tuple(elements))
+            return Tuple(tuple(elements), readonly=True)
         return Array(union([one.type for one in elements]), scope.at(node))
 
     # -- functions ---------------------------------------------------------------------------------------------
@@ -479,7 +489,7 @@ class Values:
         if node.type == "arrow_function" and body is not None and body.type != "statement_block":
             return self.expression(body, scope)
         reason = "what this function returns is worked out when the program runs"
-        return Refused(reason, reason, "declare its result", scope.at(node))
+        return unknown(reason, "declare its result", scope.at(node))
 
     def _inside(self, function: Function) -> Scope:
         """What names mean inside a function: its own type parameters are as wide as they may be."""

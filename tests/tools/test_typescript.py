@@ -373,3 +373,93 @@ def test_generated_calls_fit_the_declaration() -> None:
     assert not accepts('{"people": 2, "at": "20:00"}')
     assert not accepts('{"people": 2, "at": "18:30", "x": 1}')
     assert not accepts('{"people": 2}')
+
+
+#: What conditional types need, whose results below are those of TypeScript 5.9.3.
+DECIDED = """
+enum E { A = "a", B = "b" }
+enum F { A = "a" }
+enum N { X, Y, Z = 5 }
+interface P { x: number; y?: string }
+interface R { kind: E.A; v: number }
+interface S { kind: E.B }
+type D<T, U> = T extends U ? 1 : 0;
+type Keys<T> = { [K in keyof T]: K };
+const LIST = ["a", "b"] as const;
+const WIDE = { e: E.A };
+declare function twice(a: string): void;
+declare function twice(a: number): string;
+"""
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        # Members of an enum are plain values too, but plain values are no members of an enum of strings.
+        ('"a" extends E ? 1 : 0', [0]),
+        ('E.A extends "a" ? 1 : 0', [1]),
+        ("E.A extends F ? 1 : 0", [0]),
+        ("0 extends N ? 1 : 0", [1]),
+        ("7 extends N ? 1 : 0", [0]),
+        ("number extends N ? 1 : 0", [1]),
+        ('Exclude<"a" | "z", E>', ["a", "z"]),
+        ('Exclude<E, "a">', ["b"]),
+        ('Extract<E | "a" | "z", E>', ["a", "b"]),
+        ("keyof Omit<{ a: 1; b: 2 }, E.A>", ["a", "b"]),
+        ("keyof Omit<Record<E, 1>, E.A>", ["b"]),
+        ("keyof { [E.A]: 1 } extends E ? 1 : 0", [1]),
+        ("(typeof WIDE)['e']", ["a", "b"]),
+        # Arrays that may not be changed are no arrays that may.
+        ("typeof LIST extends (infer U)[] ? U : 0", [0]),
+        ("typeof LIST extends readonly (infer U)[] ? U : 0", ["a", "b"]),
+        ("ReadonlyArray<string> extends string[] ? 1 : 0", [0]),
+        ("Readonly<string[]> extends string[] ? 1 : 0", [0]),
+        ("string[] extends [] ? 1 : 0", [0]),
+        ("[1, any] extends string[] ? 1 : 0", [1]),
+        ("Keys<[1, 2]>[0]", ["0"]),
+        ('[string, "a", "b"] extends [string, ...string[], "b"] ? 1 : 0', [1]),
+        # Nothing in common with a type of which nothing is required is a mistake.
+        ("string[] extends { a?: string } ? 1 : 0", [0]),
+        ("object extends { a?: string } ? 1 : 0", [1]),
+        ("(() => void) extends { a?: string } ? 1 : 0", [0]),
+        # Index signatures.
+        ("string[] extends { (): void } ? 1 : 0", [0]),
+        ("string[] extends { [k: string]: any } ? 1 : 0", [1]),
+        ("P & { z: 1 } extends { [k: string]: unknown } ? 1 : 0", [0]),
+        # Functions.
+        ("(() => void) extends () => undefined ? 1 : 0", [0]),
+        ("{ (): void } extends () => void ? 1 : 0", [1]),
+        ("((a: string, b: number) => void) extends (a: string, b?: number) => void ? 1 : 0", [0]),
+        ("{ m(x: string): void } extends { m(x: string | number): void } ? 1 : 0", [1]),
+        ("{ m: (x: string) => void } extends { m: (x: string | number) => void } ? 1 : 0", [0]),
+        # Unions and intersections as TypeScript reduces them.
+        ('D<string | "a", "a">', [0]),
+        ("R & S extends string ? 1 : 0", [1]),
+        ("[1] & [1, 2] extends string ? 1 : 0", [1]),
+    ],
+)
+def test_which_type_extends_which(type_: str, values: list[Any]) -> None:
+    """Conditional types take the branch that TypeScript's own checker takes."""
+    schema: Any = schema_from_typescript(f"{DECIDED}export type T = {type_};", "T")
+    body = schema["$defs"]["T"] if "$ref" in schema else schema
+    while "$ref" in body:
+        body = schema["$defs"][body["$ref"].removeprefix("#/$defs/")]
+    assert body.get("enum", [body.get("const")]) == values
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        # Nobody knows what these parts are, so nothing is said of them, not even that they are the same.
+        "(string & { brand: 1 }) extends (number & { brand: 1 }) ? 1 : 0",
+        "Uppercase<string> extends Lowercase<string> ? 1 : 0",
+        "((string & { brand: 1 }) | 1) extends 1 ? 1 : 0",
+        "typeof twice extends (a: string) => void ? 1 : 0",
+    ],
+)
+def test_relations_that_are_not_worked_out(type_: str) -> None:
+    """A conditional type that cannot be decided is refused, with its line and column, and not guessed."""
+    with pytest.raises(UnsupportedSchemaError) as caught:
+        schema_from_typescript(f"{DECIDED}export type T = {type_};", "T")
+    assert caught.value.place.line is not None
+    assert caught.value.place.column is not None
