@@ -299,6 +299,11 @@ def union(members: Iterable[Type]) -> Type:
     return Union(tuple(found)) if len(found) > 1 else next(iter(found))
 
 
+def element_type(element: Element) -> Type:
+    """The type of a tuple's place, with ``undefined`` if it may be missing."""
+    return union([element.type, UNDEFINED]) if element.optional else element.type
+
+
 def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
     """A type with what a comment says of it, if it says anything."""
     if doc is None or at is None or not (doc.constrains or doc.description):

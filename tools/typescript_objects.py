@@ -21,7 +21,6 @@ from .typescript_model import (
     Array,
     At,
     Documented,
-    Element,
     Function,
     Index,
     Literal,
@@ -33,6 +32,7 @@ from .typescript_model import (
     Tuple,
     Type,
     documented,
+    element_type,
     key_of,
     text_of,
     union,
@@ -442,11 +442,11 @@ class ObjectTypes:
             if key == NUMBER or position is not None:
                 return owner.item
         elif key == NUMBER:
-            return union([_element(one) for one in owner.elements])
+            return union([element_type(one) for one in owner.elements])
         elif position is not None:
             for at, one in enumerate(owner.elements):
                 if one.rest or at == position:
-                    return _element(one)
+                    return element_type(one)
         raise index.source.wrong(index.node, "there is no such item", "use a position of the tuple, or number")
 
     def value(self, shape: Object, name: str) -> Type | None:
@@ -544,10 +544,6 @@ def _override(base: Object, own: Object) -> Object:
     properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
     indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
     return Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)
-
-
-def _element(element: Element) -> Type:
-    return union([element.type, UNDEFINED]) if element.optional else element.type
 
 
 def _text(key: Type) -> str:

@@ -1,4 +1,4 @@
-"""Conditional types of TypeScript: which type extends which, and what ``infer`` finds.
+"""Conditional types of TypeScript: which type extends which.
 
 The rules are those of TypeScript's assignability under ``strict``. Where they are not worked out here (overloaded
 functions, templates against templates), the conditional type is refused rather than guessed.
@@ -7,7 +7,7 @@ functions, templates against templates), the conditional type is refused rather 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import SchemaError
 from .typescript_model import (
@@ -24,13 +24,11 @@ from .typescript_model import (
     AllOf,
     Array,
     At,
-    Documented,
     Element,
     Function,
     Index,
     Keyword,
     Literal,
-    Named,
     Object,
     Refused,
     Scope,
@@ -39,6 +37,7 @@ from .typescript_model import (
     Type,
     Union,
     Variable,
+    element_type,
     text_of,
     union,
 )
@@ -108,7 +107,7 @@ class Relations:
         target = reader.type(right, scope.with_types({name: Variable(name) for name in wanted}))
         if wanted:
             found: dict[str, list[Type]] = {name: [] for name in wanted}
-            self._infer(check, target, found)
+            self.reader.inference.match(check, target, found)
             inner = scope.with_types({name: union(types) if types else UNKNOWN for name, types in found.items()})
             target = reader.type(right, inner)
         bare = reader.bare(check, at)
@@ -290,7 +289,7 @@ class Relations:
             return False
         own = (Element(mine.item, rest=True),) if isinstance(mine, Array) else mine.elements
         if isinstance(theirs, Array):
-            return self.assignable(union([_value(one) for one in own]), theirs.item)
+            return self.assignable(union([element_type(one) for one in own]), theirs.item)
         return self._places(own, theirs.elements)
 
     def _places(self, mine: tuple[Element, ...], theirs: tuple[Element, ...]) -> bool:
@@ -311,7 +310,7 @@ class Relations:
             needed = not other.optional and not other.rest
             if needed and (one.optional or one.rest):
                 return False
-            if not self.assignable(_value(one), _value(other)):
+            if not self.assignable(element_type(one), element_type(other)):
                 return False
         return True
 
@@ -407,12 +406,12 @@ class Relations:
             raise self._undecided()
         if sum(not one.optional for one in mine_parameters) > len(their_parameters):
             return False
-        pairs = zip(mine_parameters, their_parameters, strict=False)
         lenient = theirs.node.type in ("method_signature", "method_definition", "abstract_method_signature")
-        return all(
-            self.assignable(_value(other), _value(one)) or (lenient and self.assignable(_value(one), _value(other)))
-            for one, other in pairs
-        )
+        for own, wanted_one in zip(mine_parameters, their_parameters, strict=False):
+            one, other = element_type(own), element_type(wanted_one)
+            if not (self.assignable(other, one) or (lenient and self.assignable(one, other))):
+                return False
+        return True
 
     def _length(self, array: Array | Tuple) -> Type:
         assert self._at is not None
@@ -454,144 +453,6 @@ class Relations:
             pieces.append(f"(?:{'|'.join(choices)})")
         return "".join(pieces)
 
-    # -- infer -------------------------------------------------------------------------------------------------
-
-    def _infer(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:
-        """Find what the variables of a target stand for, if a source is to be one of its values."""
-        if isinstance(target, Variable):
-            if target.name in found:
-                found[target.name].append(source)
-            return
-        if isinstance(target, Documented):
-            return self._infer(source, target.type, found)
-        if isinstance(target, Named) and isinstance(source, Named) and target.declaration is source.declaration:
-            for one, other in zip(source.arguments, target.arguments, strict=True):
-                self._infer(one, other, found)
-            return None
-        if isinstance(target, Named) and not _mentions(target):
-            return None
-        mine, theirs = self.reader.bare(source), self.reader.bare(target)
-        if isinstance(theirs, Variable):
-            self._infer(source, theirs, found)
-        elif isinstance(theirs, Union):
-            variables = [one for one in theirs.members if isinstance(one, Variable)]
-            others = [one for one in theirs.members if not isinstance(one, Variable)]
-            left = []
-            for member in self.reader.members(source):
-                for other in others:
-                    self._infer(member, other, found)
-                if not any(self.assignable(member, other) for other in others):
-                    left.append(member)
-            for variable in variables:
-                if left:
-                    found[variable.name].append(union(left))
-        elif isinstance(mine, Union):
-            for member in mine.members:
-                self._infer(member, target, found)
-        elif isinstance(theirs, AllOf):
-            for member in theirs.members:
-                self._infer(source, member, found)
-        elif isinstance(theirs, Array) and isinstance(mine, (Array, Tuple)):
-            items = [mine.item] if isinstance(mine, Array) else [_value(one) for one in mine.elements]
-            self._infer(union(items), theirs.item, found)
-        elif isinstance(theirs, Tuple) and isinstance(mine, (Array, Tuple)):
-            self._infer_places(mine, theirs, found)
-        elif isinstance(theirs, Object) and isinstance(mine, Object):
-            for wanted in theirs.properties:
-                known = mine.get(wanted.name)
-                if known is not None:
-                    self._infer(self.reader.settled(known.type), self.reader.settled(wanted.type), found)
-            for index in theirs.indexes:
-                own = [*(one.type for one in mine.properties), *(one.type for one in mine.indexes)]
-                values = [self.reader.settled(one) for one in own]
-                self._infer(union(values), self.reader.settled(index.type), found)
-        elif isinstance(theirs, Function):
-            call = mine.call if isinstance(mine, Object) else mine
-            if isinstance(call, Function) and call.construct == theirs.construct:
-                functions = self.reader.values
-                self._infer(functions.parameters(call), functions.parameters(theirs), found)
-                self._infer(functions.result(call), functions.result(theirs), found)
-        elif isinstance(theirs, Refused) and isinstance(mine, Refused):
-            if mine.name == theirs.name or (mine.name, theirs.name) == ("Promise", "PromiseLike"):
-                for one, other in zip(mine.arguments, theirs.arguments, strict=False):
-                    self._infer(one, other, found)
-        elif isinstance(theirs, Template) and isinstance(mine, Literal) and mine.kind == "string":
-            self._infer_text(mine.value, theirs, found)
-        elif isinstance(theirs, Template) and isinstance(mine, (Template, Keyword)) and mine != NULL:
-            raise self._refused_template(theirs)
-        return None
-
-    def _refused_template(self, template: Template) -> SchemaError:
-        return template.at.source.refuse(
-            template.at.node, "`infer` in a template is worked out for literals only", "write out the result"
-        )
-
-    def _infer_places(self, mine: Array | Tuple, theirs: Tuple, found: dict[str, list[Type]]) -> None:
-        if isinstance(mine, Array):
-            for other in theirs.elements:
-                if not other.rest:
-                    return
-                self._infer(mine if isinstance(other.type, Variable) else mine.item, other.type, found)
-            return
-        elements = list(mine.elements)
-        wanted = list(theirs.elements)
-        while wanted and not wanted[0].rest and elements and not elements[0].rest:
-            self._infer(_value(elements.pop(0)), wanted.pop(0).type, found)
-        while wanted and not wanted[-1].rest and elements and not elements[-1].rest:
-            self._infer(_value(elements.pop()), wanted.pop().type, found)
-        if len(wanted) == 1 and wanted[0].rest:
-            inner = wanted[0].type
-            if isinstance(inner, Variable):
-                only = elements[0] if len(elements) == 1 and elements[0].rest else None
-                self._infer(Array(only.type) if only is not None else Tuple(tuple(elements)), inner, found)
-            else:
-                self._infer(union([_value(one) for one in elements]), inner, found)
-
-    def _infer_text(self, text: str, template: Template, found: dict[str, list[Type]]) -> None:
-        """As TypeScript: each placeholder takes the least text, one character before another placeholder."""
-        at = 0
-        pieces = template.parts
-        for index, part in enumerate(pieces):
-            if isinstance(part, str):
-                if not text.startswith(part, at):
-                    return
-                at += len(part)
-                continue
-            after = pieces[index + 1] if index + 1 < len(pieces) else None
-            if after is None:
-                end = len(text)
-            elif isinstance(after, str):
-                end = text.rfind(after, at) if index + 2 == len(pieces) else text.find(after, at)
-                if end < 0:
-                    return
-            else:
-                end = at + 1
-            if isinstance(part, Variable) and part.name in found:
-                found[part.name].append(Literal.of(text[at:end]))
-            at = end
-
-
-def _mentions(type_: Type) -> bool:
-    """Whether a named type has a variable among its arguments."""
-    waiting: list[Any] = [type_]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Variable):
-            return True
-        if isinstance(part, (Named, Refused)):
-            waiting += part.arguments
-        elif isinstance(part, (Array,)):
-            waiting.append(part.item)
-        elif isinstance(part, Documented):
-            waiting.append(part.type)
-        elif isinstance(part, (Union, AllOf)):
-            waiting += part.members
-        elif isinstance(part, Tuple):
-            waiting += [one.type for one in part.elements]
-        elif isinstance(part, (Object, Function, Template)) or type(part).__name__ in ("Deferred", "Both"):
-            return True
-    return False
-
 
 def _least(elements: tuple[Element, ...]) -> int:
     """How many items a tuple has at least."""
@@ -601,7 +462,3 @@ def _least(elements: tuple[Element, ...]) -> int:
 def _speaks(known: Type, key: Type) -> bool:
     """Whether an index signature of the keys ``known`` speaks of the keys ``key``."""
     return known == key or (known == STRING and (key == NUMBER or isinstance(key, Template)))
-
-
-def _value(element: Element) -> Type:
-    return union([element.type, UNDEFINED]) if element.optional else element.type

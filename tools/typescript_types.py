@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import LimitError, SchemaError
 from . import jsdoc
+from .typescript_inference import Inference
 from .typescript_intersections import Intersections
 from .typescript_model import (
     ANY,
@@ -117,6 +118,7 @@ class TypeReader:
         self.objects = ObjectTypes(self)
         self.intersections = Intersections(self)
         self.relations = Relations(self)
+        self.inference = Inference(self)
         self.values = Values(self)
         self.utilities = Utilities(self)
         self.read: set[Declaration] = set()  # declarations that something asked for

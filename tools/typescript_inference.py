@@ -1,0 +1,176 @@
+"""Type inference in conditional types: what ``infer`` finds in the type that is checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import SchemaError
+from .typescript_model import (
+    NULL,
+    AllOf,
+    Array,
+    Documented,
+    Function,
+    Keyword,
+    Literal,
+    Named,
+    Object,
+    Refused,
+    Template,
+    Tuple,
+    Type,
+    Union,
+    Variable,
+    element_type,
+    union,
+)
+
+if TYPE_CHECKING:
+    from .typescript_types import TypeReader
+
+
+class Inference:
+    """Inference among the types of one program.
+
+    Args:
+        reader: what evaluates them.
+    """
+
+    def __init__(self, reader: TypeReader) -> None:
+        self.reader = reader
+
+    def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:
+        """Find what the variables of a target stand for, if a source is to be one of its values."""
+        if isinstance(target, Variable):
+            if target.name in found:
+                found[target.name].append(source)
+            return
+        if isinstance(target, Documented):
+            return self.match(source, target.type, found)
+        if isinstance(target, Named) and isinstance(source, Named) and target.declaration is source.declaration:
+            for one, other in zip(source.arguments, target.arguments, strict=True):
+                self.match(one, other, found)
+            return None
+        if isinstance(target, Named) and not _mentions(target):
+            return None
+        mine, theirs = self.reader.bare(source), self.reader.bare(target)
+        if isinstance(theirs, Variable):
+            self.match(source, theirs, found)
+        elif isinstance(theirs, Union):
+            variables = [one for one in theirs.members if isinstance(one, Variable)]
+            others = [one for one in theirs.members if not isinstance(one, Variable)]
+            left = []
+            for member in self.reader.members(source):
+                for other in others:
+                    self.match(member, other, found)
+                if not any(self.reader.relations.assignable(member, other) for other in others):
+                    left.append(member)
+            for variable in variables:
+                if left:
+                    found[variable.name].append(union(left))
+        elif isinstance(mine, Union):
+            for member in mine.members:
+                self.match(member, target, found)
+        elif isinstance(theirs, AllOf):
+            for member in theirs.members:
+                self.match(source, member, found)
+        elif isinstance(theirs, Array) and isinstance(mine, (Array, Tuple)):
+            items = [mine.item] if isinstance(mine, Array) else [element_type(one) for one in mine.elements]
+            self.match(union(items), theirs.item, found)
+        elif isinstance(theirs, Tuple) and isinstance(mine, (Array, Tuple)):
+            self._infer_places(mine, theirs, found)
+        elif isinstance(theirs, Object) and isinstance(mine, Object):
+            for wanted in theirs.properties:
+                known = mine.get(wanted.name)
+                if known is not None:
+                    self.match(self.reader.settled(known.type), self.reader.settled(wanted.type), found)
+            for index in theirs.indexes:
+                own = [*(one.type for one in mine.properties), *(one.type for one in mine.indexes)]
+                values = [self.reader.settled(one) for one in own]
+                self.match(union(values), self.reader.settled(index.type), found)
+        elif isinstance(theirs, Function):
+            call = mine.call if isinstance(mine, Object) else mine
+            if isinstance(call, Function) and call.construct == theirs.construct:
+                functions = self.reader.values
+                self.match(functions.parameters(call), functions.parameters(theirs), found)
+                self.match(functions.result(call), functions.result(theirs), found)
+        elif isinstance(theirs, Refused) and isinstance(mine, Refused):
+            if mine.name == theirs.name or (mine.name, theirs.name) == ("Promise", "PromiseLike"):
+                for one, other in zip(mine.arguments, theirs.arguments, strict=False):
+                    self.match(one, other, found)
+        elif isinstance(theirs, Template) and isinstance(mine, Literal) and mine.kind == "string":
+            self._infer_text(mine.value, theirs, found)
+        elif isinstance(theirs, Template) and isinstance(mine, (Template, Keyword)) and mine != NULL:
+            raise self._refused_template(theirs)
+        return None
+
+    def _refused_template(self, template: Template) -> SchemaError:
+        return template.at.source.refuse(
+            template.at.node, "`infer` in a template is worked out for literals only", "write out the result"
+        )
+
+    def _infer_places(self, mine: Array | Tuple, theirs: Tuple, found: dict[str, list[Type]]) -> None:
+        if isinstance(mine, Array):
+            for other in theirs.elements:
+                if not other.rest:
+                    return
+                self.match(mine if isinstance(other.type, Variable) else mine.item, other.type, found)
+            return
+        elements = list(mine.elements)
+        wanted = list(theirs.elements)
+        while wanted and not wanted[0].rest and elements and not elements[0].rest:
+            self.match(element_type(elements.pop(0)), wanted.pop(0).type, found)
+        while wanted and not wanted[-1].rest and elements and not elements[-1].rest:
+            self.match(element_type(elements.pop()), wanted.pop().type, found)
+        if len(wanted) == 1 and wanted[0].rest:
+            inner = wanted[0].type
+            if isinstance(inner, Variable):
+                only = elements[0] if len(elements) == 1 and elements[0].rest else None
+                self.match(Array(only.type) if only is not None else Tuple(tuple(elements)), inner, found)
+            else:
+                self.match(union([element_type(one) for one in elements]), inner, found)
+
+    def _infer_text(self, text: str, template: Template, found: dict[str, list[Type]]) -> None:
+        """As TypeScript: each placeholder takes the least text, one character before another placeholder."""
+        at = 0
+        pieces = template.parts
+        for index, part in enumerate(pieces):
+            if isinstance(part, str):
+                if not text.startswith(part, at):
+                    return
+                at += len(part)
+                continue
+            after = pieces[index + 1] if index + 1 < len(pieces) else None
+            if after is None:
+                end = len(text)
+            elif isinstance(after, str):
+                end = text.rfind(after, at) if index + 2 == len(pieces) else text.find(after, at)
+                if end < 0:
+                    return
+            else:
+                end = at + 1
+            if isinstance(part, Variable) and part.name in found:
+                found[part.name].append(Literal.of(text[at:end]))
+            at = end
+
+
+def _mentions(type_: Type) -> bool:
+    """Whether a named type has a variable among its arguments."""
+    waiting: list[Any] = [type_]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Variable):
+            return True
+        if isinstance(part, (Named, Refused)):
+            waiting += part.arguments
+        elif isinstance(part, (Array,)):
+            waiting.append(part.item)
+        elif isinstance(part, Documented):
+            waiting.append(part.type)
+        elif isinstance(part, (Union, AllOf)):
+            waiting += part.members
+        elif isinstance(part, Tuple):
+            waiting += [one.type for one in part.elements]
+        elif isinstance(part, (Object, Function, Template)) or type(part).__name__ in ("Deferred", "Both"):
+            return True
+    return False
