@@ -237,8 +237,6 @@ class ObjectTypes:
                 made.append(Index(self.key(one), value, doc, scope.at(node)))
             elif bare != SYMBOL:  # JSON has no such names
                 raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
-        if not made:
-            raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
         return made
 
     # -- mapped types ------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from .typescript_model import (
     Union,
     Variable,
 )
+from .typescript_source import in_generic
 from .typescript_types import TypeReader
 
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
@@ -356,6 +357,8 @@ class SchemaWriter:
         for keyword, value in doc.keywords.items():
             about = jsdoc.CONSTRAINTS.get(keyword)
             if about is not None and not kinds.intersection(about):
+                if in_generic(node):  # the tag is for other type arguments
+                    continue
                 raise source.wrong(
                     node,
                     f"@{keyword} speaks of {about[0]}s, and here is {' or '.join(sorted(kinds)) or 'nothing'}",

@@ -248,6 +248,17 @@ def has_word(node: Node, *words: str) -> bool:
     return any(child.type in words for child in node.children)
 
 
+def in_generic(node: Node) -> bool:
+    """Return whether a node is a declaration with type parameters, or a part of one."""
+    inside: Node | None = node
+    while inside is not None:
+        for part in (inside, inside.child_by_field_name("declaration")):
+            if part is not None and part.child_by_field_name("type_parameters") is not None:
+                return True
+        inside = inside.parent
+    return False
+
+
 def unescape(text: str) -> str:
     """What a JavaScript string's inner text means."""
 

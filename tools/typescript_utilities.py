@@ -108,9 +108,7 @@ class Utilities:
         for key in self.reader.objects.keys(keys, scope.at(given[0])):
             if isinstance(key, Literal):
                 properties.append(Property(text_of(key) or "", value, key=key_of(key), at=at))
-            elif key == SYMBOL:
-                raise scope.source.refuse(given[0], "a key is a string", "use string, or a union of string literals")
-            else:
+            elif key != SYMBOL:  # JSON has no such names
                 indexes.append(Index(key, value, at=at))
         return Object(tuple(properties), tuple(indexes))
 
