@@ -18,33 +18,14 @@ from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.build_ext import build_ext
 
 HOUSE = ("core", "tools", "adapters")
-COMPILED = (
-    "core/arrays.py",
-    "core/automaton/trie.py",
-    "core/automaton/atoms.py",
-    "core/automaton/states.py",
-    "core/automaton/table.py",
-    "core/automaton/loops.py",
-    "core/automaton/survey.py",
-    "core/automaton/walk.py",
-    "core/automaton/tables.py",
-    "core/automaton/masks.py",
-    "core/automaton/rowtable.py",
-    "core/automaton/forbid.py",
-    "core/automaton/matcher.py",
-    "core/language/lookback.py",
-    "core/schema/sound.py",
-    "core/language/nodes.py",
-    "core/language/termpool.py",
-    "core/language/termtable.py",
-    "core/language/nodetable.py",
-)
+MODULES = runpy.run_path("core/compiled/modules.py")
+COMPILED = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["COMPILED"])
 
 #: Modules of numbers that compiled ones have as constants of C.
-CONSTANTS = ("core/automaton/layout.py", "core/language/kinds.py", "core/language/termkinds.py")
+CONSTANTS = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["CONSTANTS"])
 
 #: What Cython writes for every module that has arrays: written and compiled once for all of them.
-SHARED = "toolgrammar.core._cython"
+SHARED = "toolgrammar.core.compiled._cython"
 
 #: Nobody steps through generated C: symbols for a debugger take a quarter of the time and most of the space.
 LEAN = [] if sys.platform == "win32" else ["-g0"]
@@ -121,7 +102,7 @@ def extensions() -> list[Any]:
         Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=LEAN)
         for path in sources
     ]
-    modules.append(Extension(SHARED, ["core/_cython.c"], extra_compile_args=LEAN))
+    modules.append(Extension(SHARED, ["core/compiled/_cython.c"], extra_compile_args=LEAN))
     return list(
         cythonize(
             modules,

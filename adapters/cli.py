@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from rich.console import Console
 from rich.text import Text
 
-from ..core import (
+from toolgrammar.core import (
     CallEnd,
     Finish,
     GenerateParams,
@@ -25,8 +25,8 @@ from ..core import (
     UnsatisfiableSchemaError,
     load_model,
 )
-from ..core.events import TokenWritten
-from ..tools import ToolSet
+from toolgrammar.core.conversation import TokenWritten
+from toolgrammar.tools import ToolSet
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Exact constrained generation of tool calls.")
 
@@ -164,7 +164,7 @@ def check(
 
     Exit code: 0 it can, 1 it cannot, 2 there is no schema to read.
     """
-    from ..core.schema import check as find_problems
+    from toolgrammar.core.schema import check as find_problems
 
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from engines import LLGuidance, Ours, XGrammar
 from peers import tekken
 from results_io import keep, table
 
-from toolgrammar.core.automaton.batch import MaskTable, apply_mask, fill_masks
+from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 APPLIED_ROWS = 32
 

@@ -40,7 +40,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
-from toolgrammar.core.decoding import Sampler
+from toolgrammar.core.generation.sampler import Sampler
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet
 

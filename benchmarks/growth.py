@@ -44,7 +44,7 @@ from report import draw_growth, growth_table
 from results_io import keep, percentile
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closing import close_objects
 

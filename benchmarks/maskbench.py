@@ -41,7 +41,7 @@ from rich.progress import track
 from rich.table import Table
 
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 CLOCKS = {"wall": time.perf_counter, "cpu": time.thread_time}

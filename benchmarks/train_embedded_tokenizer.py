@@ -27,8 +27,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from toolgrammar.core.models.bpe import DATA, split_pieces
-from toolgrammar.core.token_bytes import byte_alphabet
+from toolgrammar.core.models.embedded.bpe import DATA, split_pieces
+from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 
 SIZE = 4096
 EOS = ("<|im_end|>", "<|endoftext|>")

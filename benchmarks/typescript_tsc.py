@@ -2,8 +2,8 @@
 
     python benchmarks/typescript_tsc.py [--typescript 5.9.3] [--tsc path/to/tsc] [--bfcl path/to/bfcl-dev.jsonl.gz]
 
-For every type of the corpus in ``tests/tools/typescript_corpus.txt``, JSON values are made up around its schema: valid
-ones, and ones with a property missing, added, or of another type. Each becomes a constant of the declared type in a
+For every type of ``typescript_corpus.txt`` (of the tests), JSON values are made up around its schema: valid ones, and
+ones with a property missing, added, or of another type. Each becomes a constant of the declared type in a
 TypeScript file, and the verdict of ``tsc --strict`` is compared with that of the ``jsonschema`` library under our
 schema, read closed as tool calls are. Tags are left out on both sides: the compiler does not read them. Where JSON and
 TypeScript differ on purpose, the reason is one of `EXPECTED`; any other difference makes the exit code 1.
@@ -40,7 +40,7 @@ from toolgrammar.tools import (
     tools_to_typescript,
 )
 
-CORPUS = Path(__file__).resolve().parent.parent / "tests" / "tools" / "typescript_corpus.txt"
+CORPUS = Path(__file__).resolve().parent.parent / "tests" / "tools" / "typescript" / "typescript_corpus.txt"
 STRANGE: list[Any] = [None, True, 0, -1.5, "", "zzz", [], ["zzz"], {}, {"zzz": 1}]
 COUNT = 40
 

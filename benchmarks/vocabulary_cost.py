@@ -25,7 +25,7 @@ from pathlib import Path
 import mistral_common
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / "tekken_240911.json")
 vocabulary = Vocabulary.from_mistral(tokenizer)
 Grammar.json().bind(Vocabulary([b"1", None], eos=[1])).matcher().allowed_tokens()  # imports and first calls

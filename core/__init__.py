@@ -18,9 +18,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .compiled import interpreted as _interpreted
+
+if _interpreted.INTERPRETED:
+    _interpreted.use_sources()
+
 if TYPE_CHECKING:
-    from .automaton import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .constraint_cache import CacheStatistics, ConstraintCache
+    from .conversation.events import (
+        ArgumentsDelta,
+        CallEnd,
+        CallStart,
+        Event,
+        Finish,
+        FinishReason,
+        Generation,
+        ReasoningDelta,
+        TextDelta,
+        TokenWritten,
+        Usage,
+    )
+    from .conversation.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
     from .errors import (
         AuthenticationError,
         BudgetError,
@@ -55,24 +73,12 @@ if TYPE_CHECKING:
         UnsupportedSchemaError,
         VocabularyError,
     )
-    from .events import (
-        ArgumentsDelta,
-        CallEnd,
-        CallStart,
-        Event,
-        Finish,
-        FinishReason,
-        Generation,
-        ReasoningDelta,
-        TextDelta,
-        TokenWritten,
-        Usage,
-    )
+    from .generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
     from .grammar import Grammar
-    from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+    from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
-    from .params import GenerateParams, JsonMode, OnUnsupported, OutputParser, PropertyOrder, ToolInterface, Whitespace
-    from .vocabulary import Vocabulary
+    from .options import OnUnsupported, PropertyOrder, Whitespace
+    from .vocabulary.vocabulary import Vocabulary
 
 __all__ = [
     "ArgumentsDelta",
@@ -145,7 +151,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "automaton": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
+    "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "errors": (
         "AuthenticationError",
@@ -181,7 +187,7 @@ _HOME = {
         "UnsupportedSchemaError",
         "VocabularyError",
     ),
-    "events": (
+    "conversation.events": (
         "ArgumentsDelta",
         "CallEnd",
         "CallStart",
@@ -195,17 +201,10 @@ _HOME = {
         "Usage",
     ),
     "grammar": ("Grammar",),
-    "messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
+    "conversation.messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
-    "params": (
-        "GenerateParams",
-        "JsonMode",
-        "OnUnsupported",
-        "OutputParser",
-        "PropertyOrder",
-        "ToolInterface",
-        "Whitespace",
-    ),
+    "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),
+    "options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -11,15 +11,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .automaton.program import SHARED
+from .automaton.lazy_dfa import SHARED
 from .errors import GrammarError
 from .grammar import Grammar
 from .logs import logger_of
 
 if TYPE_CHECKING:
-    from .automaton.constraint import Constraint
     from .language.nodes import Nodes
-    from .vocabulary import Vocabulary
+    from .masks.constraint import Constraint
+    from .vocabulary.vocabulary import Vocabulary
 
 _LOG = logger_of("grammars")
 
@@ -127,7 +127,7 @@ class ConstraintCache:
             ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
         """
         from .schema import SchemaOptions
-        from .schema.identity import canonical
+        from .schema.read.canonical import canonical
 
         digest = None
         if isinstance(schema, (dict, bool)):

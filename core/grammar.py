@@ -8,22 +8,22 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from .automaton.constraint import Constraint
-from .automaton.program import SHARED, Program, Store
-from .automaton.seed import Seed
+from .automaton.lazy_dfa import SHARED, Program, Store
+from .automaton.shared_terms import Seed
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.lookback import Written
 from .language.nodes import Nodes
-from .params import OnUnsupported, PropertyOrder, Whitespace
+from .masks.constraint import Constraint
+from .options import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
-    from .vocabulary import Vocabulary
+    from .vocabulary.vocabulary import Vocabulary
 
 
 @cache
 def _seed() -> Seed:
     """What all stores of this process begin with."""
-    from .schema.common import common_languages
+    from .schema.scalars.whitespace import common_languages
 
     return Seed(common_languages)
 
@@ -128,7 +128,7 @@ class Grammar:
         from .schema import SchemaOptions, compile_schema
 
         if hasattr(schema, "model_json_schema"):
-            from .schema.pydantic_schema import json_schema_of
+            from .schema.pydantic.schema import json_schema_of
 
             schema, plain_integers = json_schema_of(schema), True
         compiled = compile_schema(
@@ -165,7 +165,7 @@ class Grammar:
         Raises:
             PatternError: malformed, or not regular (back-references).
         """
-        from .language.regex import regex_term
+        from .regex.compile import regex_term
 
         regex_term(Nodes().terms, pattern, whole=True)  # errors now, not at first use
         return cls(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=True)), ("regex", pattern))

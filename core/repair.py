@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from .errors import MissingDependencyError, ParseError
-from .language.jsontext import read_json, read_json_prefix
+from .language.json_text import read_json, read_json_prefix
 
 _TOKENS = re.compile(r"""[{}\[\]"']""")
 

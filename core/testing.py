@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
+from .conversation.messages import Message
 from .errors import ModelError
-from .messages import Message
 from .models.model import Model
-from .vocabulary import Vocabulary
+from .vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -27,10 +27,10 @@ from jsonschema.validators import validator_for
 
 from .errors import InvalidSchemaError, LimitError, PatternError, Place
 from .grammar import Grammar
-from .language.regex import regex_term
 from .language.terms import Terms
-from .schema.numbers import NumberRange, exact
-from .schema.values import canonical
+from .regex.compile import regex_term
+from .schema.lower.values import canonical
+from .schema.scalars.numbers import NumberRange, exact
 
 #: How many seconds the validation of one value may take, and the match of a pattern that is not regular.
 MAX_SECONDS, PATTERN_SECONDS = 10, 2

@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, JsonMode
-from toolgrammar.core.language import ecma
-from toolgrammar.core.schema import check, formats
+from toolgrammar.core.regex import parser as ecma
+from toolgrammar.core.schema import check
+from toolgrammar.core.schema.scalars import formats
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -167,44 +168,44 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("core.schema.normalise", "MAX_BRANCHES"),
-        ("core.schema.normalise", "MAX_COMPOUNDS"),
-        ("core.schema.normalise", "MAX_STEPS"),
-        ("core.schema.normalise", "MAX_TOTAL"),
-        ("core.schema.unevaluated", "MAX_SUBSETS"),
-        ("core.schema.numbers", "MAX_RESIDUES"),
-        ("core.schema.scan", "MAX_LEAST_LENGTH"),
-        ("core.schema.scan", "MAX_LEAST_ITEMS"),
-        ("core.schema.scan", "MAX_LEAST_PROPERTIES"),
-        ("core.schema.scan", "MAX_LOOSE"),
-        ("core.schema.negation", "MAX_DIFFERENT"),
-        ("core.automaton.program", "MAX_TEXT"),
-        ("core.schema.shapes", "MAX_REGIONS"),
-        ("core.schema.common", "MAX_SPACES"),
-        ("core.schema.numbers", "MAX_DIGITS"),
-        ("core.language.termkinds", "MAX_TERMS"),
+        ("core.schema.normal.normalise", "MAX_BRANCHES"),
+        ("core.schema.normal.normalise", "MAX_COMPOUNDS"),
+        ("core.schema.normal.normalise", "MAX_STEPS"),
+        ("core.schema.normal.normalise", "MAX_TOTAL"),
+        ("core.schema.normal.unevaluated", "MAX_SUBSETS"),
+        ("core.schema.scalars.numbers", "MAX_RESIDUES"),
+        ("core.schema.check.exact", "MAX_LEAST_LENGTH"),
+        ("core.schema.check.exact", "MAX_LEAST_ITEMS"),
+        ("core.schema.check.exact", "MAX_LEAST_PROPERTIES"),
+        ("core.schema.check.exact", "MAX_LOOSE"),
+        ("core.schema.normal.negation", "MAX_DIFFERENT"),
+        ("core.automaton.lazy_dfa", "MAX_TEXT"),
+        ("core.schema.lower.merged_objects", "MAX_REGIONS"),
+        ("core.schema.scalars.whitespace", "MAX_SPACES"),
+        ("core.schema.scalars.numbers", "MAX_DIGITS"),
+        ("core.language.term_kinds", "MAX_TERMS"),
         ("core.language.shortest", "MAX_SEARCHED"),
-        ("core.language.kinds", "MAX_NODES"),
-        ("core.language.kinds", "SHARED_ROOM"),
+        ("core.language.node_kinds", "MAX_NODES"),
+        ("core.language.node_kinds", "SHARED_ROOM"),
         ("core.automaton.states", "MAX_THREADS"),
-        ("core.language.anchors", "_MAX_BRANCHES"),
-        ("core.decoding.loop", "DEFAULT_BUDGET"),
-        ("core.models.gguf", "DEFAULT_WINDOW"),
+        ("core.regex.assertions", "_MAX_BRANCHES"),
+        ("core.generation.loop", "DEFAULT_BUDGET"),
+        ("core.models.llama_cpp.backend", "DEFAULT_WINDOW"),
         ("core.models.remote.model", "DEFAULT_WINDOW"),
         ("core.models.remote.transport", "MAX_BODY"),
-        ("core.disk_cache", "MAX_FILES"),
+        ("core.vocabulary.disk_cache", "MAX_FILES"),
         ("core.validation", "MAX_SECONDS"),
         ("core.validation", "PATTERN_SECONDS"),
-        ("core.schema.arrays", "MAX_SPECIAL"),
-        ("core.schema.scan", "MAX_DEPTH"),
-        ("core.schema.values", "MAX_STEPS"),
-        ("core.vocabulary", "MAX_TOKEN_BYTES"),
-        ("tools.dialects", "MAX_DEPTH"),
+        ("core.schema.lower.arrays", "MAX_SPECIAL"),
+        ("core.schema.check.exact", "MAX_DEPTH"),
+        ("core.schema.lower.values", "MAX_STEPS"),
+        ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
+        ("tools.sources.dialects", "MAX_DEPTH"),
         ("tools.parts", "MAX_PARTS"),
-        ("tools.typescript_source", "MAX_SECONDS"),
-        ("tools.typescript_types", "MAX_TYPE_DEPTH"),
-        ("tools.typescript_intersections", "MAX_TYPE_ALTERNATIVES"),
-        ("tools.typescript_types", "MAX_TYPE_INSTANCES"),
+        ("tools.typescript.source", "MAX_SECONDS"),
+        ("tools.typescript.types", "MAX_TYPE_DEPTH"),
+        ("tools.typescript.intersections", "MAX_TYPE_ALTERNATIVES"),
+        ("tools.typescript.types", "MAX_TYPE_INSTANCES"),
         ("tools.toolset", "MAX_CALLS"),
         ("tools.tool", "MAX_NAME_LENGTH"),
     ],
@@ -220,7 +221,7 @@ def test_limits_are_the_constants_of_the_library(module: str, name: str) -> None
 def test_limits_of_patterns_are_the_parser_s() -> None:
     """``docs/limits.md`` gives the three limits on the size of a pattern."""
     page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-    rows = "\n".join(line for line in page.splitlines() if "`core/language/ecma.py`" in line)
+    rows = "\n".join(line for line in page.splitlines() if "`core/regex/parser.py`" in line)
     for name in ("max_nesting", "max_repeat", "max_size"):
         assert f"| {inspect.signature(ecma.parse).parameters[name].default:,} |" in rows
 

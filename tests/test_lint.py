@@ -51,7 +51,7 @@ def test_modules_stay_small() -> None:
         for path in modules("core", "tools", "adapters")
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 600
     }
-    assert set(long) <= {"core/language/unicode_data.py"}
+    assert set(long) <= {"core/unicode/data.py"}
 
 
 def test_optional_packages_are_imported_inside_functions() -> None:

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from toolgrammar.core.compiled.modules import COMPILED
+
 # Whichever test comes first builds the wheel: some twenty extensions, minutes on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 
 ROOT = Path(__file__).resolve().parent.parent
 HOUSE = ("core", "tools", "adapters")
-KERNEL = "toolgrammar/core/automaton/masks"
+KERNEL = "toolgrammar/core/masks/masks"
 
 # Work that goes through the whole engine, run in a process that sees the unpacked wheel and not this tree.
 PROGRAM = """
@@ -27,7 +29,7 @@ sys.path.insert(0, sys.argv[1])
 import toolgrammar.core
 assert toolgrammar.core.__file__.startswith(sys.argv[1]), toolgrammar.core.__file__
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 vocabulary = Vocabulary([b"{", b"}", b'"n": ', b"1", b"23", b"x", None], eos=[6])
 schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
@@ -78,10 +80,9 @@ def test_wheel_holds_the_tree(built_wheel: Any) -> None:
     names = {name for name in built_wheel.names if ".dist-info/" not in name}
     compiled = {name for name in names if name.endswith((".so", ".pyd"))}
     assert names - compiled == expected_files()
-    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    wanted = {"toolgrammar/" + path for path in re.findall(r'"(core/[\w/]+)\.py"', setup)}
+    wanted = {f"toolgrammar/core/{name.replace('.', '/')}" for name in COMPILED}
     assert KERNEL in wanted
-    shared = {"toolgrammar/core/_cython"} if compiled else set()
+    shared = {"toolgrammar/core/compiled/_cython"} if compiled else set()
     assert {re.sub(r"\..*", "", name) for name in compiled} <= wanted | shared
 
 

@@ -23,14 +23,14 @@ from __future__ import annotations
 
 from .calling import ToolResult
 from .closing import close_objects
-from .dialects import to_json_schema
 from .formats import Turn, WireFormat, get_format
-from .openapi import tools_from_openapi
+from .sources.dialects import to_json_schema
+from .sources.openapi import tools_from_openapi
 from .tool import Tool
 from .toolset import ToolSet
-from .typescript import schema_from_typescript, tools_from_typescript
-from .typescript_harmony import tools_to_harmony
-from .typescript_printer import schema_to_typescript, tools_to_typescript
+from .typescript.harmony import tools_to_harmony
+from .typescript.printer import schema_to_typescript, tools_to_typescript
+from .typescript.reader import schema_from_typescript, tools_from_typescript
 
 __all__ = [
     "Tool",

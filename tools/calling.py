@@ -19,11 +19,12 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ..core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
-from ..core.messages import ImagePart, Message, TextPart, ToolCall
+from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
+from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
+
 from .formats import new_call_id
 from .formats.base import decode_object
-from .functions import arguments_error
+from .sources.python import arguments_error
 from .tool import Tool
 
 #: Most characters of a failure that a model is told.
@@ -341,7 +342,7 @@ def _build(tool: Tool, model: type[Any], call: ToolCall) -> Any:
         if issubclass(model, BaseModel):
             return model.model_validate_json(text)
         if dataclasses.is_dataclass(model) or issubclass(model, dict):
-            from .typed_dicts import readable
+            from .sources.typed_dicts import readable
 
             return TypeAdapter(readable(model)).validate_json(text)
         return model.parse_raw(text)  # a model of Pydantic version 1

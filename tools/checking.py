@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import InvalidArgumentsError, LimitError, Place
-from ..core.validation import Validator
+from toolgrammar.core.errors import InvalidArgumentsError, LimitError, Place
+from toolgrammar.core.validation import Validator
+
 from .closing import close_objects
 from .tool import Tool
 

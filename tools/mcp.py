@@ -19,11 +19,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
-from ..core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
-from ..core.messages import ImagePart, Part, TextPart
-from ..core.validation import Validator
+from toolgrammar.core.conversation import ImagePart, Part, TextPart
+from toolgrammar.core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
+from toolgrammar.core.validation import Validator
+
 from .calling import ToolResult, describe_failure, result_text
-from .signatures import tool_from_any
+from .sources.any_source import tool_from_any
 from .tool import Tool
 from .toolset import ToolSet
 

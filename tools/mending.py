@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..core.errors import MissingDependencyError, ParseError
-from ..core.language.jsontext import read_json
-from ..core.messages import ToolCall
-from ..core.repair import extract_json
+from toolgrammar.core.conversation import ToolCall
+from toolgrammar.core.errors import MissingDependencyError, ParseError
+from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.repair import extract_json
+
 from .formats.base import MALFORMED
 
 _WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from weakref import WeakValueDictionary
 
-from ..core.grammar import Grammar
+from toolgrammar.core.grammar import Grammar
 
 #: How many grammars of single tools are kept that no grammar of a tool set holds any more, the ones used last.
 MAX_PARTS = 4_096

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
-from ..core.schema.assertions import CHECK_LATER
-from .dialects import to_json_schema
+from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.schema.normal.assertions import CHECK_LATER
+
+from .sources.dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from ..core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
-from ..core.events import CallEnd, Event, ReasoningDelta, TextDelta
-from ..core.grammar import Grammar
-from ..core.logs import logger_of
-from ..core.messages import Message, ToolCall
-from ..core.params import OutputParser, Whitespace, require_word
-from ..core.schema.pydantic_schema import json_schema_of
+from toolgrammar.core.conversation import CallEnd, Event, Message, ReasoningDelta, TextDelta, ToolCall
+from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
+from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.logs import logger_of
+from toolgrammar.core.options import Whitespace, require_word
+from toolgrammar.core.schema.pydantic.schema import json_schema_of
+
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
 from .closing import close_objects
-from .dialects import to_json_schema
 from .formats import (
     MALFORMED,
     Reasoning,
@@ -29,11 +29,12 @@ from .formats import (
     get_format,
     new_call_id,
 )
-from .formats.arguments import kinds_of_arguments
+from .formats.literal.arguments import kinds_of_arguments
 from .mending import mended
-from .signatures import tools_from_any
+from .sources.any_source import tools_from_any
+from .sources.dialects import to_json_schema
 from .tool import Tool
-from .typescript import tools_from_typescript
+from .typescript.reader import tools_from_typescript
 
 _LOG = logger_of("tools")
 
@@ -42,7 +43,7 @@ CHOICES = ("auto", "required", "none")
 
 
 class ToolSet:
-    """An immutable, ordered set of tools with different names; satisfies ``toolgrammar.core.params.ToolInterface``.
+    """An immutable, ordered set of tools with different names; satisfies ``toolgrammar.core.ToolInterface``.
 
     Equal tools under one name count once; unequal ones are an error. Equality looks at what may be called (names and
     schemas without annotations), so two sets that allow the same calls are equal and hash alike.

@@ -7,10 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
-from ...core.events import ArgumentsDelta, CallEnd, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
-from ...core.messages import Message, ToolCall
-from ...core.models.remote import RemoteFinish, RemoteGeneration
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    Event,
+    Finish,
+    Generation,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
+from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
 
 def problem(call: ToolCall) -> str | None:

@@ -13,24 +13,25 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ...core.errors import InvalidArgumentsError
-from ...core.events import (
+from toolgrammar.core.conversation import (
     ArgumentsDelta,
     CallEnd,
     CallStart,
     Event,
     Finish,
     Generation,
+    Message,
     ReasoningDelta,
     TextDelta,
     Usage,
 )
-from ...core.messages import Message
-from ...core.models import Model
-from ...core.models.json_answers import summed
-from ...core.models.model import MAX_RETRIES
-from ...core.models.remote import RemoteFinish, RemoteGeneration
-from ...core.params import GenerateParams
+from toolgrammar.core.errors import InvalidArgumentsError
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation.json_output import summed
+from toolgrammar.core.models import Model
+from toolgrammar.core.models.model import MAX_RETRIES
+from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
+
 from .answers import arguments_text, problem
 
 

@@ -12,13 +12,13 @@ from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
-from ...core.errors import ModelError
-from ...core.messages import Message
-from ...core.models import Model, load_model
-from ...core.models.reasoning import find_markers
-from ...core.params import GenerateParams
-from ...tools import ToolSet
-from ...tools.formats import choose_format
+from toolgrammar.core.conversation import Message
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.models import Model, load_model
+from toolgrammar.core.models.reasoning import find_markers
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import choose_format
 
 #: Maximum number of tool sets that an engine keeps.
 MAX_TOOL_SETS = 64

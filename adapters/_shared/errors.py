@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import MissingDependencyError, ToolGrammarError
+from toolgrammar.core.errors import MissingDependencyError, ToolGrammarError
 
 
 def missing(package: str, extra: str) -> MissingDependencyError:

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.errors import ModelError
-from ...core.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
-from ...core.schema.pydantic_schema import json_schema_of
-from ...tools import ToolSet, close_objects, to_json_schema
+from toolgrammar.core.conversation import ImagePart, Message, Part, Role, TextPart, ToolCall
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.schema.pydantic.schema import json_schema_of
+from toolgrammar.tools import ToolSet, close_objects, to_json_schema
 
 _ROLES: Mapping[str, Role] = {
     "system": "system",

@@ -7,10 +7,10 @@ from dataclasses import fields
 from types import NoneType
 from typing import Any
 
-from ...core.errors import ModelError, ToolGrammarError, UnknownToolError
-from ...core.models.planner import resolve_params
-from ...core.params import GenerateParams
-from ...tools.formats import get_format
+from toolgrammar.core.errors import ModelError, ToolGrammarError, UnknownToolError
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation.plan import resolve_params
+from toolgrammar.tools.formats import get_format
 
 #: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.
 CONNECTION = ("api_key", "base_url", "max_retries")

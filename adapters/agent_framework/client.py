@@ -19,12 +19,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ..core.events import CallStart, Generation
-from ..core.messages import Message
-from ..core.models import Model
-from ..core.params import GenerateParams, JsonMode
-from . import _shared
-from .agent_framework_messages import (
+from toolgrammar.core.conversation import CallStart, Generation, Message
+from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.models import Model
+
+from .. import _shared
+from .messages import (
     REASONS,
     contents_of,
     delta_of,

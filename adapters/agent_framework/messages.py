@@ -6,7 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..core.errors import (
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    FinishReason,
+    Generation,
+    Message,
+    Part,
+    ReasoningDelta,
+    TextDelta,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from toolgrammar.core.errors import (
     AuthenticationError,
     BudgetError,
     ContentFilterError,
@@ -26,20 +41,9 @@ from ..core.errors import (
     ToolGrammarError,
     UnknownToolError,
 )
-from ..core.events import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    FinishReason,
-    Generation,
-    ReasoningDelta,
-    TextDelta,
-    Usage,
-)
-from ..core.messages import Message, Part, TextPart, ToolCall
-from ..core.params import GenerateParams
-from . import _shared
+from toolgrammar.core.generation import GenerateParams
+
+from .. import _shared
 
 try:
     from agent_framework import Content, FunctionTool, UsageDetails

@@ -27,15 +27,15 @@ from typing import Any, Literal, Union
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
-from ..core.errors import ModelError
-from ..core.events import Generation, TextDelta
-from ..core.grammar import Grammar
-from ..core.messages import Message
-from ..core.models import Model
-from ..core.params import GenerateParams, JsonMode
-from ..tools import ToolSet
-from . import _shared
-from .autogen_messages import (
+from toolgrammar.core.conversation import Generation, Message, TextDelta
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.models import Model
+from toolgrammar.tools import ToolSet
+
+from .. import _shared
+from .messages import (
     REASONS,
     SELECT,
     errors,

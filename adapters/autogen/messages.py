@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.errors import CancelledError, GenerationTimeoutError, ModelError
-from ..core.events import FinishReason
-from ..core.messages import Message, Part, TextPart, ToolCall
-from ..core.params import GenerateParams
-from . import _shared
+from toolgrammar.core.conversation import FinishReason, Message, Part, TextPart, ToolCall
+from toolgrammar.core.errors import CancelledError, GenerationTimeoutError, ModelError
+from toolgrammar.core.generation import GenerateParams
+
+from .. import _shared
 
 try:
     from autogen_core import FunctionCall, Image

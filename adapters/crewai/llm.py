@@ -24,13 +24,21 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, PrivateAttr
 
-from ..core.errors import ModelError
-from ..core.events import ArgumentsDelta, CallStart, Event, Generation, ReasoningDelta, TextDelta
-from ..core.messages import Message
-from ..core.models import Model
-from ..core.params import GenerateParams, JsonMode
-from . import _shared
-from .crewai_messages import (
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallStart,
+    Event,
+    Generation,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+)
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.models import Model
+
+from .. import _shared
+from .messages import (
     answer_model,
     called_tools,
     errors,
@@ -41,7 +49,7 @@ from .crewai_messages import (
     text_tools,
     usage_dict,
 )
-from .crewai_react import React, spelled
+from .react import React, spelled
 
 try:
     from crewai.events.types.llm_events import LLMCallType

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..core.errors import ContextOverflowError
-from ..core.events import Usage
-from ..core.messages import Message, ToolCall
-from . import _shared
-from .crewai_react import INPUT, OBSERVATION
+from toolgrammar.core.conversation import Message, ToolCall, Usage
+from toolgrammar.core.errors import ContextOverflowError
+
+from .. import _shared
+from .react import INPUT, OBSERVATION
 
 try:
     from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool

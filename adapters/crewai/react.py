@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from ..core.grammar import Grammar
-from ..core.messages import Message, ToolCall
-from ..tools.formats import MALFORMED, Turn, WireFormat, dump_json
-from ..tools.tool import Tool
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.tools.formats import MALFORMED, Turn, WireFormat, dump_json
+from toolgrammar.tools.tool import Tool
 
 ACTION, INPUT, FINAL = "Action: ", "\nAction Input: ", "Final Answer:"
 OBSERVATION = "Observation:"
@@ -114,7 +113,7 @@ class React(WireFormat):
 
 
 class _Parser:
-    """Reads a turn in pieces; satisfies ``toolgrammar.core.params.OutputParser``."""
+    """Reads a turn in pieces; satisfies ``toolgrammar.core.OutputParser``."""
 
     def __init__(self, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
         self._finish = finish

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import MissingDependencyError
+from toolgrammar.core.errors import MissingDependencyError
 
 try:
     from langchain.agents.structured_output import ProviderStrategy
 except ImportError as error:
     raise MissingDependencyError(
-        "toolgrammar.adapters.langchain_agents needs langchain, which is not installed or too old",
+        "toolgrammar.adapters.langchain.agents needs langchain, which is not installed or too old",
         hint="pip install langchain",
     ) from error
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import _shared
-from . import langchain_structured as structured
+from .. import _shared
+from . import structured as structured
 
 try:
     from langchain_core.language_models import LanguageModelInput

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from ..core.errors import ModelError
-from ..core.events import Event, Finish, Generation
-from ..core.messages import Message
-from ..core.models import Model
-from ..core.params import GenerateParams, JsonMode
-from . import _shared
+from toolgrammar.core.conversation import Event, Finish, Generation, Message
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.models import Model
+
+from .. import _shared
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -40,9 +40,9 @@ try:
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
-from . import langchain_messages as table
-from . import langchain_structured as structured
-from .langchain_bound import BoundChat
+from . import messages as table
+from . import structured as structured
+from .bound import BoundChat
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile

@@ -12,7 +12,19 @@ from typing import Any
 
 from typing_extensions import is_typeddict
 
-from ..core.errors import (
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from toolgrammar.core.errors import (
     AuthenticationError,
     BudgetError,
     ContentFilterError,
@@ -31,19 +43,8 @@ from ..core.errors import (
     ToolGrammarError,
     UnknownToolError,
 )
-from ..core.events import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    Finish,
-    Generation,
-    ReasoningDelta,
-    TextDelta,
-    Usage,
-)
-from ..core.messages import Message
-from . import _shared
+
+from .. import _shared
 
 try:
     from langchain_core import exceptions

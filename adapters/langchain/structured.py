@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from ..core.errors import ModelError
-from . import _shared
-from . import langchain_messages as table
+from toolgrammar.core.errors import ModelError
+
+from .. import _shared
+from . import messages as table
 
 try:
     from langchain_core import exceptions

@@ -1,10 +1,10 @@
 # `blocks` in C.
 
 cimport cython
-from . cimport layout
+from . cimport encoding
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
 @cython.initializedcheck(False)
 cdef inline int row_item(long long[::1] blocks, int at) noexcept:
-    return (<int*> <size_t> blocks[at >> layout.BLOCK])[at & layout.IN_BLOCK]
+    return (<int*> <size_t> blocks[at >> encoding.BLOCK])[at & encoding.IN_BLOCK]

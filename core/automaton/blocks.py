@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from .layout import BLOCK, IN_BLOCK
+from .encoding import BLOCK, IN_BLOCK
 
 
 def row_item(blocks: Sequence[array[int]], at: int) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 from ..language.shortest import preference
 from ..language.terms import Terms
-from .layout import DEAD, DONE, OPEN, QUOTED, RAW
-from .rowtable import RowTable
-from .spelling import spell_quoted, spell_raw
+from .encoding import DEAD, DONE, OPEN, QUOTED, RAW
+from .escapes import spell_quoted, spell_raw
+from .row_table import RowTable
 
 #: Of how many characters one class must have for nearly all: of printable ASCII, and of all.
 _WIDE_ASCII, _WIDE = 90, 0x100000

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
 
-from ..language.kinds import (
+from ..language.node_kinds import (
     ALT,
     COUNTED,
     DYNAMIC,

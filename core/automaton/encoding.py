@@ -8,7 +8,7 @@ from __future__ import annotations
 #: The position of an atom is one integer of 64 bits; the bits from here on say what it is.
 TAG = 60
 
-#: The tags: a state of `toolgrammar.core.automaton.rows.Rows`; an offset into the pool of literals (they are laid down
+#: The tags: a state of `Rows` in ``byte_rows.py``; an offset into the pool of literals (they are laid down
 #: whole, not as states), where what is no byte ends one; a JSON string with a count of characters that is computed, not
 #: unrolled; a control token; and a place where what follows depends on the text so far (see `Automaton.resolve`).
 ROW, LITERAL, COUNTED, SPECIAL, DYNAMIC = range(5)

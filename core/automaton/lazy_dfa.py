@@ -15,7 +15,8 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from ..errors import LimitError
-from ..language.kinds import (
+from ..language.lookback import Written
+from ..language.node_kinds import (
     CONTROL,
     COUNTED,
     DYNAMIC,
@@ -23,15 +24,14 @@ from ..language.kinds import (
     SPECIAL,
     TEXT,
 )
-from ..language.lookback import Written
 from ..language.nodes import Nodes
 from ..language.shortest import preference
 from ..language.terms import Terms
-from .layout import DEAD, DONE, LOCAL_DONE
+from .byte_rows import Rows
+from .completion import ShortestTexts
+from .encoding import DEAD, DONE, LOCAL_DONE
 from .rope import NO_TEXT, Rope, joined
-from .rows import Rows
-from .seed import Seed
-from .shortest import ShortestTexts
+from .shared_terms import Seed
 from .states import Automaton
 
 #: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes

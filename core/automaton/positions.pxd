@@ -1,7 +1,7 @@
 # What other compiled modules see of `atoms` in C.
 
-from ..arrays cimport grown
-from . cimport layout
+from ..compiled.arrays cimport grown
+from . cimport encoding
 from .blocks cimport row_item
 
 cdef class Atoms:

@@ -12,11 +12,11 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from . import layout
+    from ..compiled.arrays import grown
+    from . import encoding
     from .blocks import row_item
 
 
@@ -24,7 +24,7 @@ if not cython.compiled:  # else they are declared
 @cython.inline
 @cython.exceptval(check=False)
 def _position(tag: cython.longlong, at: cython.longlong) -> cython.longlong:
-    return (tag << layout.TAG) | at
+    return (tag << encoding.TAG) | at
 
 
 @cython.cclass
@@ -32,7 +32,7 @@ class Atoms:
     """The positions in atomic languages, and where a byte leads from each; base of `Automaton`.
 
     Args:
-        given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
+        given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
 
@@ -70,9 +70,9 @@ class Atoms:
         i: cython.int
         for i in range(size):
             self.pool[at + i] = data[i]
-        self.pool[at + size] = layout.POOL_END
+        self.pool[at + size] = encoding.POOL_END
         self.pool_used = at + size + 1
-        return _position(layout.LITERAL, at)
+        return _position(encoding.LITERAL, at)
 
     def count(self, least: int, most: int) -> int:
         """Register a JSON string of so many characters (``most`` -1: no bound); returns its atom position."""
@@ -81,9 +81,9 @@ class Atoms:
             self.least = grown(self.least, "q", 2 * number)
             self.most = grown(self.most, "q", 2 * number)
         self.least[number] = least
-        self.most[number] = layout.UNBOUNDED if most < 0 else most
+        self.most[number] = encoding.UNBOUNDED if most < 0 else most
         self.counted_used = number + 1
-        return _position(layout.COUNTED, cython.cast(cython.longlong, number) << 40)
+        return _position(encoding.COUNTED, cython.cast(cython.longlong, number) << 40)
 
     @cython.cfunc
     def _row_fault(self, state: cython.int) -> object:
@@ -97,45 +97,45 @@ class Atoms:
     @cython.exceptval(-9, check=False)
     def after(self, atom: cython.longlong, byte: cython.int) -> cython.longlong:
         """The atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
-        tag: cython.longlong = atom >> layout.TAG
-        if tag == layout.ROW:
+        tag: cython.longlong = atom >> encoding.TAG
+        if tag == encoding.ROW:
             state: cython.int = cython.cast(cython.int, atom)
             if state < self.base_count:
                 return self.base_rows[state * 256 + byte]
-            if state >= self.row_room or self.facts[layout.FACTS * state + layout.ROW_AT] < 0:
+            if state >= self.row_room or self.facts[encoding.FACTS * state + encoding.ROW_AT] < 0:
                 self._row_fault(state)
-            return row_item(self.rows, self.facts[layout.FACTS * state + layout.ROW_AT] + byte)
-        if tag == layout.LITERAL:
+            return row_item(self.rows, self.facts[encoding.FACTS * state + encoding.ROW_AT] + byte)
+        if tag == encoding.LITERAL:
             at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
             if self.pool[at] != byte:
-                return layout.DEAD
-            return layout.DONE if self.pool[at + 1] == layout.POOL_END else atom + 1
-        if tag == layout.COUNTED:
+                return encoding.DEAD
+            return encoding.DONE if self.pool[at + 1] == encoding.POOL_END else atom + 1
+        if tag == encoding.COUNTED:
             here: cython.int = cython.cast(cython.int, atom & 0xFF)
             then: cython.int = self.local[here * 256 + byte]
             if then == -1:
-                return layout.DEAD
+                return encoding.DEAD
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-            written: cython.longlong = (atom >> 8) & layout.UNBOUNDED
-            if then == layout.LOCAL_DONE:
-                return layout.DONE if written >= self.least[number] else layout.DEAD
-            if here == layout.LOCAL_BODY:  # a character begins
+            written: cython.longlong = (atom >> 8) & encoding.UNBOUNDED
+            if then == encoding.LOCAL_DONE:
+                return encoding.DONE if written >= self.least[number] else encoding.DEAD
+            if here == encoding.LOCAL_BODY:  # a character begins
                 if written >= self.most[number]:
-                    return layout.DEAD
-            if then == layout.LOCAL_BODY and here != 0:  # a character is complete
+                    return encoding.DEAD
+            if then == encoding.LOCAL_BODY and here != 0:  # a character is complete
                 # Past the minimum of an unbounded string the count says nothing more: keep states few.
-                if self.most[number] != layout.UNBOUNDED or written < self.least[number]:
+                if self.most[number] != encoding.UNBOUNDED or written < self.least[number]:
                     written += 1
-            return _position(layout.COUNTED, (cython.cast(cython.longlong, number) << 40) | (written << 8) | then)
-        return layout.DEAD
+            return _position(encoding.COUNTED, (cython.cast(cython.longlong, number) << 40) | (written << 8) | then)
+        return encoding.DEAD
 
     @cython.cfunc
     @cython.inline
     @cython.exceptval(check=False)
     def may_end(self, atom: cython.longlong) -> cython.bint:
         """Whether the atom may end at this position."""
-        return (atom >> layout.TAG) == layout.ROW and (
-            atom == layout.DONE or self.facts[layout.FACTS * cython.cast(cython.int, atom) + layout.MAY_END] != 0
+        return (atom >> encoding.TAG) == encoding.ROW and (
+            atom == encoding.DONE or self.facts[encoding.FACTS * cython.cast(cython.int, atom) + encoding.MAY_END] != 0
         )
 
     @cython.cfunc
@@ -154,17 +154,17 @@ class Atoms:
     def unpack(self, atom: cython.longlong) -> tuple:
         """An atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
         characters written, least)``, ``("special", number)`` or ``("dynamic", number)``."""
-        tag: cython.longlong = atom >> layout.TAG
+        tag: cython.longlong = atom >> encoding.TAG
         at: cython.int
-        if tag == layout.ROW:
+        if tag == encoding.ROW:
             return ("row", atom)
-        if tag == layout.LITERAL:
+        if tag == encoding.LITERAL:
             at = cython.cast(cython.int, atom & 0x7FFFFFFF)
             end: cython.int = at
-            while self.pool[end] != layout.POOL_END:
+            while self.pool[end] != encoding.POOL_END:
                 end += 1
             return ("literal", bytes([self.pool[i] for i in range(at, end)]))
-        if tag == layout.COUNTED:
+        if tag == encoding.COUNTED:
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
             return ("counted", atom & 0xFF, (atom >> 8) & 0xFFFFFFFF, self.least[number])
-        return ("dynamic" if tag == layout.DYNAMIC else "special", atom & 0xFFFFFFFF)
+        return ("dynamic" if tag == encoding.DYNAMIC else "special", atom & 0xFFFFFFFF)

@@ -15,18 +15,18 @@ from __future__ import annotations
 from array import array
 
 from ..language.terms import END
-from .layout import DEAD, FACTS, QUOTED, RAW
-from .spelling import SHORT_ESCAPES
+from .encoding import DEAD, FACTS, QUOTED, RAW
+from .escapes import SHORT_ESCAPES
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from ..hashing import BASIS, mix
-    from . import layout
+    from ..compiled.arrays import grown
+    from ..compiled.hashing import BASIS, mix
+    from . import encoding
     from .blocks import row_item
 
 _DEAD = cython.declare(cython.int, DEAD)
@@ -169,7 +169,7 @@ class RowTable:
 
     def byte_count(self) -> int:
         """Bytes that the store takes beyond what it shares."""
-        size: cython.int = (len(self.blocks) << layout.BLOCK) + len(self.cut_array) + self.bound_room
+        size: cython.int = (len(self.blocks) << encoding.BLOCK) + len(self.cut_array) + self.bound_room
         if self.room > self.base_count:
             size += _FACTS * self.room + self.mask + 1
         return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
@@ -240,11 +240,11 @@ class RowTable:
         at: cython.int = _FACTS * state
         self.facts[at + _KIND] = kind
         self.facts[at + _ABOUT] = about
-        self.facts[at + layout.ROW_AT] = -1
-        self.facts[at + layout.MAY_END] = null
-        self.facts[at + layout.CLASS] = number
-        self.facts[at + layout.LEAST] = least
-        self.facts[at + layout.MOST] = most
+        self.facts[at + encoding.ROW_AT] = -1
+        self.facts[at + encoding.MAY_END] = null
+        self.facts[at + encoding.CLASS] = number
+        self.facts[at + encoding.LEAST] = least
+        self.facts[at + encoding.MOST] = most
         self.facts[at + _LIKE] = -1
         slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
         while self.slots[slot]:
@@ -263,7 +263,7 @@ class RowTable:
 
     def state(self, kind: cython.int, about: cython.int) -> int:
         """The number of the state of a kind between two characters, or before the opening quote, and a term."""
-        if kind < layout.OPEN or kind > _QUOTED:
+        if kind < encoding.OPEN or kind > _QUOTED:
             raise ValueError("no such kind of row states")
         return self._state(kind, about)
 
@@ -274,7 +274,7 @@ class RowTable:
 
     def nullable(self, state: cython.int) -> bool:
         """Whether the text may end in this state."""
-        return self.facts[_FACTS * self._own(state) + layout.MAY_END] != 0
+        return self.facts[_FACTS * self._own(state) + encoding.MAY_END] != 0
 
     def class_number(self, chars: cython.int) -> int:
         """The number of a class of characters here."""
@@ -349,11 +349,11 @@ class RowTable:
         Returns:
             The version of `arrays`; another than before if there are new ones.
         """
-        if self._own(state) >= self.base_count and self.facts[_FACTS * state + layout.ROW_AT] < 0:
-            if self.used >> layout.BLOCK == len(self.blocks):
+        if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
+            if self.used >> encoding.BLOCK == len(self.blocks):
                 self._add_block()
-            self._derive(state, self.block, self.used & layout.IN_BLOCK)
-            self.facts[_FACTS * state + layout.ROW_AT] = self.used
+            self._derive(state, self.block, self.used & encoding.IN_BLOCK)
+            self.facts[_FACTS * state + encoding.ROW_AT] = self.used
             self.used += 256
         return self.version
 
@@ -365,7 +365,7 @@ class RowTable:
             self.address_array = grown(self.address_array, "q", 2 * count)
             self.rows = self.address_array if cython.compiled else self.blocks
             self.version += 1
-        found = _ZERO * (layout.IN_BLOCK + 1)
+        found = _ZERO * (encoding.IN_BLOCK + 1)
         self.block = found
         self.address_array[count] = found.buffer_info()[0]
         self.blocks.append(found)
@@ -388,7 +388,7 @@ class RowTable:
         i: cython.int
         for i in range(at, at + 256):
             row[i] = _DEAD
-        if kind == layout.OPEN:
+        if kind == encoding.OPEN:
             row[at + 0x22] = self._state(_QUOTED, about)
         elif kind == _RAW or kind == _QUOTED:
             self._derive_body(state, row, at)
@@ -455,7 +455,7 @@ class RowTable:
             if target == self.nothing or target == dead:
                 state = _DEAD
             elif kind == _RAW and target == self.epsilon:
-                state = layout.DONE
+                state = encoding.DONE
             else:
                 state = self._find(kind, target)
                 if state < 0:
@@ -489,7 +489,7 @@ class RowTable:
         elif self.bound[2 * i + 1] != _DEAD:  # all characters beyond ASCII lead to the same state, as so often
             target = self.bound[2 * i + 1]
             like: cython.int = self.facts[_FACTS * target + _LIKE]
-            if like < 0 or self.facts[_FACTS * like + layout.ROW_AT] < 0:
+            if like < 0 or self.facts[_FACTS * like + encoding.ROW_AT] < 0:
                 self._derive_leads(i, row, at)
                 if self.room > self.base_count:  # else the keys are not this store's own
                     self.facts[_FACTS * target + _LIKE] = state
@@ -497,13 +497,13 @@ class RowTable:
                 for j in range(0x80, 0x100):
                     row[at + j] = self.base[256 * like + j]
             else:
-                stop = self.facts[_FACTS * like + layout.ROW_AT]
+                stop = self.facts[_FACTS * like + encoding.ROW_AT]
                 for j in range(0x80, 0x100):
                     row[at + j] = row_item(self.rows, stop + j)
         if kind == _QUOTED:
             for i in range(at, at + 0x20):
                 row[i] = _DEAD
-            row[at + 0x22] = layout.DONE if self.store.nullable(term) else _DEAD
+            row[at + 0x22] = encoding.DONE if self.store.nullable(term) else _DEAD
             row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
 
     @cython.cfunc

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..language.terms import Terms
-from .rows import Rows
+from .byte_rows import Rows
 
 
 class Seed:

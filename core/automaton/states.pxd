@@ -1,9 +1,9 @@
 # What other compiled modules see of `states` in C.
 
-from ..arrays cimport grown
-from ..hashing cimport BASIS, mix
-from . cimport layout
-from .atoms cimport Atoms
+from ..compiled.arrays cimport grown
+from ..compiled.hashing cimport BASIS, mix
+from . cimport encoding
+from .positions cimport Atoms
 
 cdef class Automaton(Atoms):
     cdef object source

@@ -11,13 +11,13 @@ from ..errors import LimitError
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from ..hashing import BASIS, mix
-    from . import layout
-    from .atoms import Atoms
+    from ..compiled.arrays import grown
+    from ..compiled.hashing import BASIS, mix
+    from . import encoding
+    from .positions import Atoms
 
 #: How many threads a state may have; a power of two.
 MAX_THREADS = 2_048
@@ -30,7 +30,7 @@ class Automaton(Atoms):
     Args:
         source: derives what is not known yet. ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives
             the position at which an atomic node begins.
-        given: the row states (see `toolgrammar.core.automaton.rows`); their rows are derived as they are asked for.
+        given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
 
@@ -111,7 +111,7 @@ class Automaton(Atoms):
         is_open: cython.bint = False
         for i in range(size):
             atom = self._atom_of(self.found[at + 1 + 2 * i])
-            is_open |= (atom >> layout.TAG) == layout.DYNAMIC
+            is_open |= (atom >> encoding.TAG) == encoding.DYNAMIC
             self.head_atom[start + i] = atom
             self.head_rest[start + i] = self.found[at + 2 + 2 * i]
         self.head_at[node] = start
@@ -135,7 +135,7 @@ class Automaton(Atoms):
         """Add a thread to the next set, once."""
         i: cython.int
         n: cython.int = self.next_count
-        if (atom >> layout.TAG) == layout.DYNAMIC:
+        if (atom >> encoding.TAG) == encoding.DYNAMIC:
             self.is_open = True
         if n <= 16:
             for i in range(n):
@@ -316,7 +316,7 @@ class Automaton(Atoms):
             atom = self.after(self.now_atom[i], byte)
             if atom < 0:
                 continue
-            if atom != layout.DONE:
+            if atom != encoding.DONE:
                 self._push(atom, self.now_rest[i])
             if self.may_end(atom):
                 self._enter_node(self.now_rest[i])
@@ -370,7 +370,7 @@ class Automaton(Atoms):
         self.next_count = 0
         self.next_accepts = self.state_accepts[state] != 0
         for i in range(self.now_count):
-            if (self.now_atom[i] >> layout.TAG) == layout.DYNAMIC:
+            if (self.now_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
                 self._enter_node(replaced[self.now_atom[i], self.now_rest[i]])
             else:
                 self._push(self.now_atom[i], self.now_rest[i])
@@ -382,7 +382,7 @@ class Automaton(Atoms):
         i: cython.int
         found = []
         for i in range(at, at + self.state_count[state]):
-            if (self.thread_atom[i] >> layout.TAG) == layout.DYNAMIC:
+            if (self.thread_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
                 found.append((self.thread_atom[i], self.thread_rest[i]))
         return found
 
@@ -400,7 +400,7 @@ class Automaton(Atoms):
     def advance_special(self, state: cython.int, number: cython.int) -> int:
         """The state after control token ``number``, or -1."""
         i: cython.int
-        wanted: cython.longlong = (cython.cast(cython.longlong, layout.SPECIAL) << layout.TAG) | number
+        wanted: cython.longlong = (cython.cast(cython.longlong, encoding.SPECIAL) << encoding.TAG) | number
         self._load(state)
         self.next_count = 0
         self.next_accepts = False
@@ -437,9 +437,9 @@ class Automaton(Atoms):
             choice = -1
             for i in range(self.now_count):
                 atom = self.now_atom[i]
-                if (atom >> layout.TAG) == layout.LITERAL:
+                if (atom >> encoding.TAG) == encoding.LITERAL:
                     byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
-                elif (atom >> layout.TAG) == layout.SPECIAL or (atom >> layout.TAG) == layout.DYNAMIC:
+                elif (atom >> encoding.TAG) == encoding.SPECIAL or (atom >> encoding.TAG) == encoding.DYNAMIC:
                     byte = -2
                 else:
                     byte = self._only_byte(atom)

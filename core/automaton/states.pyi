@@ -3,8 +3,8 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from .atoms import Atoms
-from .rowtable import RowTable
+from .positions import Atoms
+from .row_table import RowTable
 
 MAX_THREADS: int
 

@@ -8,7 +8,7 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from . import cython_standin as cython  # type: ignore[no-redef]
+    from . import standin as cython  # type: ignore[no-redef]
 
 #: To be repeated, which is the quickest way to an array of zeros.
 _ZERO = {code: array(code, [0]) for code in "BHIQhiq"}

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..messages import Message
-    from ..vocabulary import Vocabulary
+    from ..conversation.messages import Message
+    from ..vocabulary.vocabulary import Vocabulary
 
 
 class Session(Protocol):

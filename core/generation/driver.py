@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Union
 
-from ..decoding import Forward
+from ..conversation.events import Event
 from ..errors import ModelError
-from ..events import Event
-from .protocol import BatchSession, Session
+from .backend import BatchSession, Session
+from .loop import Forward
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ..conversation.events import Generation, Usage
+from ..conversation.messages import Message, TextPart
 from ..errors import BudgetError, InvalidArgumentsError, ParseError
-from ..events import Generation, Usage
-from ..messages import Message, TextPart
-from ..params import JsonMode
 from ..repair import extract_json, may_go_on
 from ..validation import violations
+from .params import JsonMode
 
 
 def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:

@@ -43,10 +43,10 @@ from .sampler import Sampler
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..automaton import Matcher
-    from ..events import FinishReason
-    from ..models.protocol import Backend
-    from ..params import GenerateParams
+    from ..conversation.events import FinishReason
+    from ..masks import Matcher
+    from .backend import Backend
+    from .params import GenerateParams
 
 #: Longest forced run that is taken in one jump, in bytes.
 MAX_JUMP = 2048

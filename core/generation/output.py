@@ -8,14 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..events import ArgumentsDelta, CallEnd, CallStart, Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
-from ..messages import Message, ToolCall
-from ..params import OutputParser
-from .cut import cut_pointers
+from ..conversation.events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+from ..conversation.messages import Message, ToolCall
 from .loop import Decoding, Step
+from .params import OutputParser
+from .truncation import cut_pointers
 
 if TYPE_CHECKING:
-    from ..vocabulary import Vocabulary
+    from ..vocabulary.vocabulary import Vocabulary
 
 
 class Output:

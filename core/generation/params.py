@@ -8,38 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from .errors import GrammarError
+from ..options import Whitespace
 
 if TYPE_CHECKING:
-    from .events import Event
-    from .grammar import Grammar
-    from .messages import Message, ToolCall
-
-Whitespace = Literal["compact", "single", "flexible"]
-
-#: In which order the members of an object are written: as the schema names them, or in any.
-PropertyOrder = Literal["schema", "any"]
-
-#: What becomes of keywords that cannot be enforced exactly: an error, or a check after generation.
-OnUnsupported = Literal["error", "validate"]
-
-
-def require_word(option: str, value: Any, words: Any) -> None:
-    """Check an option that takes one of a few words.
-
-    Args:
-        option: its name, for the error.
-        value: what was given.
-        words: the ``Literal`` type of the option.
-
-    Raises:
-        GrammarError: it is none of them; lists them.
-    """
-    allowed = get_args(words)
-    if not isinstance(value, str) or value not in allowed:
-        raise GrammarError(f"{option} is {value!r}", hint=f"give one of {', '.join(map(repr, allowed))}")
+    from ..grammar import Grammar
+    from .conversation.events import Event
+    from .conversation.messages import Message, ToolCall
 
 
 class OutputParser(Protocol):

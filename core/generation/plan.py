@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any, Union
 
+from ..conversation.messages import Message
 from ..errors import ModelError
 from ..grammar import Grammar
-from ..messages import Message
-from ..params import GenerateParams, JsonMode, OutputParser, ToolInterface, Whitespace
-from .cache import LeastRecentlyUsed
+from ..options import Whitespace
+from .lru import LeastRecentlyUsed
+from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 
 Prompt = Union[str, Message, Sequence[Message]]
@@ -237,7 +238,7 @@ def schema_of(schema: Any) -> Any:
         return True
     if not hasattr(schema, "model_json_schema"):
         return schema
-    from ..schema.pydantic_schema import json_schema_of
+    from ..schema.pydantic.schema import json_schema_of
 
     return json_schema_of(schema)
 

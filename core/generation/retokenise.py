@@ -21,9 +21,9 @@ from ..errors import DecodingError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..automaton import Matcher
-    from ..models.protocol import Backend
-    from ..vocabulary import Vocabulary
+    from ..masks import Matcher
+    from ..vocabulary.vocabulary import Vocabulary
+    from .backend import Backend
 
 #: Number of tokens before a text that are spelled together with it, so that it is spelled as in their company.
 CONTEXT_TOKENS = 12

@@ -27,7 +27,7 @@ from ..errors import DecodingError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..params import GenerateParams
+    from .params import GenerateParams
 
 #: So few positions are sorted; more are told apart by ranges of weight first.
 FEW = 256

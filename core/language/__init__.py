@@ -10,13 +10,7 @@ tokens or vocabularies: that is ``toolgrammar.core.automaton``.
 
 from __future__ import annotations
 
-from .. import cython_standin as _standin
-
-if _standin.INTERPRETED:
-    _standin.load_interpreted("toolgrammar.core", "arrays")
-    _standin.load_interpreted(__name__, "termpool", "termtable", "nodetable", "nodes", "lookback")
-
-from .charset import CharSet
+from ..unicode.charset import CharSet
 from .nodes import Head, Nodes
 from .terms import Terms
 

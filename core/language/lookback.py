@@ -16,12 +16,12 @@ import json
 import re
 from functools import lru_cache
 
-from .jsontext import json_bytes
+from .json_text import json_bytes
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 #: A JSON string as far as its characters are complete.
 _WHOLE = re.compile(

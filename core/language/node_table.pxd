@@ -1,8 +1,8 @@
 # What `nodes` sees of `nodetable` in C.
 
-from ..arrays cimport grown
-from ..hashing cimport BASIS, mix
-from . cimport kinds
+from ..compiled.arrays cimport grown
+from ..compiled.hashing cimport BASIS, mix
+from . cimport node_kinds
 
 cdef class NodeTable:
     cdef readonly object terms

@@ -14,12 +14,12 @@ from .terms import Terms
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from ..hashing import BASIS, mix
-    from . import kinds
+    from ..compiled.arrays import grown
+    from ..compiled.hashing import BASIS, mix
+    from . import node_kinds
 
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -41,7 +41,7 @@ def _folded(mixed: cython.ulonglong) -> cython.int:
 @cython.inline
 @cython.exceptval(check=False)
 def _cell(table: NodeTable, node: cython.int, column: cython.int) -> cython.int:
-    return table._cells[node * kinds.WIDTH + column]
+    return table._cells[node * node_kinds.WIDTH + column]
 
 
 @cython.cclass
@@ -51,12 +51,12 @@ class NodeTable:
     def __init__(self, terms, shared):
         self.terms = Terms() if terms is None else terms
         self.is_shared = shared
-        self._room = kinds.MAX_NODES + (kinds.SHARED_ROOM if shared else 0)
-        self.terms.room += kinds.SHARED_ROOM if shared else 0
+        self._room = node_kinds.MAX_NODES + (node_kinds.SHARED_ROOM if shared else 0)
+        self.terms.room += node_kinds.SHARED_ROOM if shared else 0
         self.known = {}
         self.builders = {}
         self.weight = 0
-        self._cells_array = grown(None, "i", kinds.WIDTH * 128)
+        self._cells_array = grown(None, "i", node_kinds.WIDTH * 128)
         self._cells = self._cells_array
         self._table = grown(None, "i", 256)
         self._things = []
@@ -74,10 +74,10 @@ class NodeTable:
         self._stack_array = grown(None, "i", 64)
         self._stack = self._stack_array
         self._count = self._parts_used = self._top = self._slot = 0
-        self.EMPTY = self._new(kinds.EMPTY_KIND, 0, 0, 0, 0)
-        self.EPSILON = self._new(kinds.EPSILON_KIND, 0, 0, 0, 0)
-        self._learn(kinds.EMPTY, kinds.NO, kinds.NO)
-        self._learn(kinds.EPSILON, kinds.YES, kinds.YES)
+        self.EMPTY = self._new(node_kinds.EMPTY_KIND, 0, 0, 0, 0)
+        self.EPSILON = self._new(node_kinds.EPSILON_KIND, 0, 0, 0, 0)
+        self._learn(node_kinds.EMPTY, node_kinds.NO, node_kinds.NO)
+        self._learn(node_kinds.EPSILON, node_kinds.YES, node_kinds.YES)
 
     def __len__(self):
         return self._count
@@ -104,8 +104,8 @@ class NodeTable:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _learn(self, node: cython.int, has_text: cython.int, nullable: cython.int) -> cython.void:
-        self._cells[node * kinds.WIDTH + kinds.HAS_TEXT] = has_text
-        self._cells[node * kinds.WIDTH + kinds.NULLABLE] = nullable
+        self._cells[node * node_kinds.WIDTH + node_kinds.HAS_TEXT] = has_text
+        self._cells[node * node_kinds.WIDTH + node_kinds.NULLABLE] = nullable
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -123,21 +123,21 @@ class NodeTable:
         """A new node."""
         node: cython.int = self._count
         if node >= self._room:
-            raise LimitError(f"the grammar needs more than {kinds.MAX_NODES:,} states", hint="split the schema")
-        at: cython.int = node * kinds.WIDTH
-        if at + kinds.WIDTH > len(self._cells):
+            raise LimitError(f"the grammar needs more than {node_kinds.MAX_NODES:,} states", hint="split the schema")
+        at: cython.int = node * node_kinds.WIDTH
+        if at + node_kinds.WIDTH > len(self._cells):
             self._cells_array = grown(self._cells_array, "i", 2 * len(self._cells))
             self._cells = self._cells_array
-        self._cells[at + kinds.KIND] = kind
-        self._cells[at + kinds.A] = a
-        self._cells[at + kinds.B] = b
-        self._cells[at + kinds.C] = c
-        self._cells[at + kinds.HASH] = mixed
-        if kind <= kinds.SPECIAL:
-            self._cells[at + kinds.HAS_TEXT] = kinds.YES
-        if kind <= kinds.DYNAMIC and kind != kinds.TEXT:
+        self._cells[at + node_kinds.KIND] = kind
+        self._cells[at + node_kinds.A] = a
+        self._cells[at + node_kinds.B] = b
+        self._cells[at + node_kinds.C] = c
+        self._cells[at + node_kinds.HASH] = mixed
+        if kind <= node_kinds.SPECIAL:
+            self._cells[at + node_kinds.HAS_TEXT] = node_kinds.YES
+        if kind <= node_kinds.DYNAMIC and kind != node_kinds.TEXT:
             # A DYNAMIC place is never skipped: the text decides when it gets there.
-            self._cells[at + kinds.NULLABLE] = kinds.NO
+            self._cells[at + node_kinds.NULLABLE] = node_kinds.NO
         self._count = node + 1
         return node
 
@@ -153,7 +153,7 @@ class NodeTable:
             self._table = grown(None, "i", 2 * size)
             size *= 2
             for node in range(self._count):
-                mixed = _cell(self, node, kinds.HASH)
+                mixed = _cell(self, node, node_kinds.HASH)
                 if mixed:  # only these are looked for here
                     slot = mixed & (size - 1)
                     while self._table[slot]:
@@ -178,15 +178,15 @@ class NodeTable:
             if node < 0:
                 self._slot = slot
                 return -1
-            at = node * kinds.WIDTH
-            if self._cells[at + kinds.HASH] == mixed and self._cells[at + kinds.KIND] == kind:
-                one = self._cells[at + kinds.A]
-                two = self._cells[at + kinds.B]
-                three = self._cells[at + kinds.C]
-                if kind == kinds.ALT:
+            at = node * node_kinds.WIDTH
+            if self._cells[at + node_kinds.HASH] == mixed and self._cells[at + node_kinds.KIND] == kind:
+                one = self._cells[at + node_kinds.A]
+                two = self._cells[at + node_kinds.B]
+                three = self._cells[at + node_kinds.C]
+                if kind == node_kinds.ALT:
                     if self._same_parts(one, two, a, b):
                         return node
-                elif kind == kinds.WORDS:
+                elif kind == node_kinds.WORDS:
                     if three == c and self._same_words(one, two, a, b):
                         return node
                 elif one == a and two == b and three == c:
@@ -238,41 +238,41 @@ class NodeTable:
         if found is not None:
             return found
         if not data:
-            return kinds.EPSILON
-        node: cython.int = self._new(kinds.LITERAL, len(self._things), 0, 0, 0)
+            return node_kinds.EPSILON
+        node: cython.int = self._new(node_kinds.LITERAL, len(self._things), 0, 0, 0)
         self._things.append(data)
         self._literals[data] = node
         return node
 
     @cython.cfunc
     def _bytes(self, node: cython.int) -> bytes:
-        return self._things[_cell(self, node, kinds.A)]
+        return self._things[_cell(self, node, node_kinds.A)]
 
     def text(self, term: int):
         """The strings of ``term``, written as UTF-8."""
         if self.terms.is_empty(term):
-            return kinds.EMPTY
-        return kinds.EPSILON if term == self.terms.EPSILON else self._make(kinds.TEXT, term, 0, 0)
+            return node_kinds.EMPTY
+        return node_kinds.EPSILON if term == self.terms.EPSILON else self._make(node_kinds.TEXT, term, 0, 0)
 
     def json_string(self, term: int):
         """JSON strings (quotes included, any escapes) whose decoded value is in ``term``."""
         bounds = self.terms.length_bounds(term)
         if bounds is not None and bounds != (0, None):
             return self.counted(*bounds)
-        return kinds.EMPTY if self.terms.is_empty(term) else self._make(kinds.TEXT, term, 1, 0)
+        return node_kinds.EMPTY if self.terms.is_empty(term) else self._make(node_kinds.TEXT, term, 1, 0)
 
     def counted(self, least, most):
         """JSON strings of between ``least`` and ``most`` characters."""
         if most is not None and least > most:
-            return kinds.EMPTY
-        endless = most is None or most > kinds.ENDLESS
-        return self._make(kinds.COUNTED, 0, min(least, kinds.ENDLESS), -1 if endless else most)
+            return node_kinds.EMPTY
+        endless = most is None or most > node_kinds.ENDLESS
+        return self._make(node_kinds.COUNTED, 0, min(least, node_kinds.ENDLESS), -1 if endless else most)
 
     def special(self, name: str):
         """The control token called ``name``."""
         found = self._specials.get(name)
         if found is None:
-            found = self._specials[name] = self._new(kinds.SPECIAL, len(self._things), 0, 0, 0)
+            found = self._specials[name] = self._new(node_kinds.SPECIAL, len(self._things), 0, 0, 0)
             self._things.append(name)
         return found
 
@@ -285,17 +285,17 @@ class NodeTable:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
-        if left == kinds.EMPTY or right == kinds.EMPTY:
-            return kinds.EMPTY
-        if left == kinds.EPSILON:
+        if left == node_kinds.EMPTY or right == node_kinds.EMPTY:
+            return node_kinds.EMPTY
+        if left == node_kinds.EPSILON:
             return right
-        if right == kinds.EPSILON:
+        if right == node_kinds.EPSILON:
             return left
         start: cython.int = self._top
         # Nested to the right, whatever the order in which parts come together.
-        while _cell(self, left, kinds.KIND) == kinds.SEQ:
-            self._push(_cell(self, left, kinds.A))
-            left = _cell(self, left, kinds.B)
+        while _cell(self, left, node_kinds.KIND) == node_kinds.SEQ:
+            self._push(_cell(self, left, node_kinds.A))
+            left = _cell(self, left, node_kinds.B)
         try:
             right = self._pair(left, right)
             while self._top > start:
@@ -310,25 +310,25 @@ class NodeTable:
     def _pair(self, left: cython.int, right: cython.int) -> cython.int:
         """Concatenation of two nodes that are more than the empty text, the first of them no SEQ."""
         joined: cython.int
-        if _cell(self, left, kinds.KIND) == kinds.LITERAL:
-            is_seq: cython.bint = _cell(self, right, kinds.KIND) == kinds.SEQ
-            joined = self._joined(self._bytes(left), _cell(self, right, kinds.A) if is_seq else right)
+        if _cell(self, left, node_kinds.KIND) == node_kinds.LITERAL:
+            is_seq: cython.bint = _cell(self, right, node_kinds.KIND) == node_kinds.SEQ
+            joined = self._joined(self._bytes(left), _cell(self, right, node_kinds.A) if is_seq else right)
             if joined >= 0:
-                return self._make(kinds.SEQ, joined, _cell(self, right, kinds.B), 0) if is_seq else joined
-        return self._make(kinds.SEQ, left, right, 0)
+                return self._make(node_kinds.SEQ, joined, _cell(self, right, node_kinds.B), 0) if is_seq else joined
+        return self._make(node_kinds.SEQ, left, right, 0)
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _joined(self, data: bytes, follows: cython.int) -> cython.int:
         """ "ab" "cd" as "abcd", unless that grows without end (the closing brackets of deep nesting); else -1."""
-        if _cell(self, follows, kinds.KIND) != kinds.LITERAL:
+        if _cell(self, follows, node_kinds.KIND) != node_kinds.LITERAL:
             return -1
         more: bytes = self._bytes(follows)
-        return self._literal(data + more) if len(data) + len(more) <= kinds.MAX_JOINED else -1
+        return self._literal(data + more) if len(data) + len(more) <= node_kinds.MAX_JOINED else -1
 
     def sequence(self, parts):
         """Concatenation of many nodes."""
-        result: cython.int = kinds.EPSILON
+        result: cython.int = node_kinds.EPSILON
         part: cython.int
         for part in reversed(parts):
             self._check(part)
@@ -343,10 +343,10 @@ class NodeTable:
         try:
             for part in parts:
                 self._check(part)
-                if _cell(self, part, kinds.KIND) == kinds.ALT:
-                    for i in range(_cell(self, part, kinds.B)):
-                        self._push(self._parts[_cell(self, part, kinds.A) + i])
-                elif part != kinds.EMPTY:
+                if _cell(self, part, node_kinds.KIND) == node_kinds.ALT:
+                    for i in range(_cell(self, part, node_kinds.B)):
+                        self._push(self._parts[_cell(self, part, node_kinds.A) + i])
+                elif part != node_kinds.EMPTY:
                     self._push(part)
             self._distinct(start, 1)
             return self._alt(start)
@@ -360,20 +360,20 @@ class NodeTable:
         count: cython.int = self._top - start
         i: cython.int
         if count == 0:
-            return kinds.EMPTY
+            return node_kinds.EMPTY
         if count == 1:
             return self._stack[start]
-        hashed: cython.ulonglong = mix(BASIS, kinds.ALT)
+        hashed: cython.ulonglong = mix(BASIS, node_kinds.ALT)
         for i in range(count):
             hashed = mix(hashed, self._stack[start + i])
         mixed: cython.int = _folded(hashed)
-        node: cython.int = self._find(kinds.ALT, start, count, 0, mixed)
+        node: cython.int = self._find(node_kinds.ALT, start, count, 0, mixed)
         if node >= 0:
             return node
         if self._parts_used + count > len(self._parts):
             self._parts_array = grown(self._parts_array, "i", 2 * self._parts_used + count)
             self._parts = self._parts_array
-        node = self._enter(kinds.ALT, self._parts_used, count, 0, mixed)
+        node = self._enter(node_kinds.ALT, self._parts_used, count, 0, mixed)
         for i in range(count):
             self._parts[self._parts_used + i] = self._stack[start + i]
         self._parts_used += count
@@ -415,18 +415,18 @@ class NodeTable:
         """Between ``least`` and ``most`` copies (None: no upper bound)."""
         self._check(part)
         if most is not None and most < least:
-            return kinds.EMPTY
-        endless = most is None or most > kinds.ENDLESS
-        return self._repeat(part, min(least, kinds.ENDLESS), -1 if endless else most)
+            return node_kinds.EMPTY
+        endless = most is None or most > node_kinds.ENDLESS
+        return self._repeat(part, min(least, node_kinds.ENDLESS), -1 if endless else most)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _repeat(self, part: cython.int, least: cython.int, most: cython.int) -> cython.int:
-        if most == 0 or part == kinds.EPSILON:
-            return kinds.EPSILON
-        if part == kinds.EMPTY:
-            return kinds.EPSILON if least == 0 else kinds.EMPTY
-        return part if least == 1 and most == 1 else self._make(kinds.REPEAT, part, least, most)
+        if most == 0 or part == node_kinds.EPSILON:
+            return node_kinds.EPSILON
+        if part == node_kinds.EMPTY:
+            return node_kinds.EPSILON if least == 0 else node_kinds.EMPTY
+        return part if least == 1 and most == 1 else self._make(node_kinds.REPEAT, part, least, most)
 
     def words(self, entries):
         """Each ``data`` followed by its own node; ``data`` must be distinct."""
@@ -444,13 +444,13 @@ class NodeTable:
         for name in names:
             node = known[name]
             self._check(node)
-            if node != kinds.EMPTY:
+            if node != node_kinds.EMPTY:
                 self._words.append(name)
                 self._follows[end] = node
                 self._sums[end + 1] = self._sums[end] + _folded(mix(mix(BASIS, hash(name)), node))
                 end += 1
         if end == first:
-            return kinds.EMPTY
+            return node_kinds.EMPTY
         if end == first + 1:
             return self._seq(self._literal(self._words.pop()), self._follows[first])
         before: cython.int = self._count
@@ -463,10 +463,10 @@ class NodeTable:
     @cython.exceptval(-1, check=False)
     def _list(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
         """The WORDS node of some neighbouring words, without their first bytes."""
-        hashed: cython.ulonglong = mix(mix(BASIS, kinds.WORDS), depth)
+        hashed: cython.ulonglong = mix(mix(BASIS, node_kinds.WORDS), depth)
         mixed: cython.int = _folded(mix(hashed, self._sums[end] - self._sums[first]))
-        node: cython.int = self._find(kinds.WORDS, first, end, depth, mixed)
-        return node if node >= 0 else self._enter(kinds.WORDS, first, end, depth, mixed)
+        node: cython.int = self._find(node_kinds.WORDS, first, end, depth, mixed)
+        return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, mixed)
 
     def lazy(self, key, expand, *, as_empty_as=None):
         """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
@@ -479,7 +479,7 @@ class NodeTable:
             if as_empty_as is not None:
                 instead = as_empty_as
                 self._check(instead)
-            found = self._rules[key] = self._new(kinds.LAZY, len(self._things), instead, 0, 0)
+            found = self._rules[key] = self._new(node_kinds.LAZY, len(self._things), instead, 0, 0)
             self._things.append(expand)
         return found
 
@@ -495,7 +495,7 @@ class NodeTable:
         self._check(static)
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = self._new(kinds.DYNAMIC, len(self._things), static, kind, 0)
+            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, kind, 0)
             self._things.append(resolve)
         return found
 
@@ -504,28 +504,28 @@ class NodeTable:
     def kind(self, node: cython.int):
         """The kind of a node."""
         self._check(node)
-        return _cell(self, node, kinds.KIND)
+        return _cell(self, node, node_kinds.KIND)
 
     def args(self, node: cython.int):
         """What a node was made of: the arguments of the method of its kind, but for keys; of WORDS the sorted pairs and
         how many bytes of each word are left out, of DYNAMIC ``(static, resolve, kind)``."""
         self._check(node)
-        kind: cython.int = _cell(self, node, kinds.KIND)
-        a: cython.int = _cell(self, node, kinds.A)
-        b: cython.int = _cell(self, node, kinds.B)
-        c: cython.int = _cell(self, node, kinds.C)
-        if kind == kinds.LITERAL or kind == kinds.SPECIAL:
+        kind: cython.int = _cell(self, node, node_kinds.KIND)
+        a: cython.int = _cell(self, node, node_kinds.A)
+        b: cython.int = _cell(self, node, node_kinds.B)
+        c: cython.int = _cell(self, node, node_kinds.C)
+        if kind == node_kinds.LITERAL or kind == node_kinds.SPECIAL:
             return (self._things[a],)
-        if kind == kinds.TEXT:
+        if kind == node_kinds.TEXT:
             return (a, b == 1)
-        if kind == kinds.COUNTED:
+        if kind == node_kinds.COUNTED:
             return (b, None if c < 0 else c)
-        if kind == kinds.SEQ:
+        if kind == node_kinds.SEQ:
             return (a, b)
-        if kind == kinds.ALT:
+        if kind == node_kinds.ALT:
             return tuple([self._parts[a + i] for i in range(b)])
-        if kind == kinds.REPEAT:
+        if kind == node_kinds.REPEAT:
             return (a, b, None if c < 0 else c)
-        if kind == kinds.WORDS:
+        if kind == node_kinds.WORDS:
             return tuple([(self._words[i], self._follows[i]) for i in range(a, b)]), c
-        return (b, self._things[a], c) if kind == kinds.DYNAMIC else ()
+        return (b, self._things[a], c) if kind == node_kinds.DYNAMIC else ()

@@ -18,16 +18,16 @@ from ..errors import GrammarError
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
-    from cython.cimports.toolgrammar.core.arrays import grown
-    from cython.cimports.toolgrammar.core.language import kinds
-    from cython.cimports.toolgrammar.core.language.nodetable import NodeTable
+    from cython.cimports.toolgrammar.core.compiled.arrays import grown
+    from cython.cimports.toolgrammar.core.language import node_kinds
+    from cython.cimports.toolgrammar.core.language.node_table import NodeTable
 else:
-    from ..arrays import grown
-    from . import kinds
-    from .nodetable import NodeTable
+    from ..compiled.arrays import grown
+    from . import node_kinds
+    from .node_table import NodeTable
 
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -44,7 +44,7 @@ def _left_recursion() -> GrammarError:
 @cython.inline
 @cython.exceptval(check=False)
 def _cell(nodes: Nodes, node: cython.int, column: cython.int) -> cython.int:
-    return nodes._cells[node * kinds.WIDTH + column]
+    return nodes._cells[node * node_kinds.WIDTH + column]
 
 
 @cython.cclass
@@ -80,8 +80,8 @@ class Nodes(NodeTable):
         self.head_pool = grown(None, "i", 256)
         self._heads = self.head_pool
         self._heads_used = 1  # no heads: the same for all that have none
-        for node in (kinds.EMPTY, kinds.EPSILON):
-            self._cells[node * kinds.WIDTH + kinds.HEADS] = 1
+        for node in (node_kinds.EMPTY, node_kinds.EPSILON):
+            self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class Nodes(NodeTable):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _expand(self, node: cython.int) -> cython.int:
-        current: cython.int = _cell(self, node, kinds.C) - 1
+        current: cython.int = _cell(self, node, node_kinds.C) - 1
         if current >= 0:
             return current
         if node in self._opening:
@@ -106,27 +106,27 @@ class Nodes(NodeTable):
         current = node
         self._opening.add(node)
         try:
-            while _cell(self, current, kinds.KIND) == kinds.LAZY:
-                if _cell(self, current, kinds.C):
-                    current = _cell(self, current, kinds.C) - 1
+            while _cell(self, current, node_kinds.KIND) == node_kinds.LAZY:
+                if _cell(self, current, node_kinds.C):
+                    current = _cell(self, current, node_kinds.C) - 1
                     break
                 if current in chain:
                     raise _left_recursion()
                 chain.append(current)
-                current = self._things[_cell(self, current, kinds.A)]()
+                current = self._things[_cell(self, current, node_kinds.A)]()
                 self._check(current)
         finally:
             self._opening.discard(node)
         for each in chain:
             node = each
-            self._cells[node * kinds.WIDTH + kinds.C] = current + 1
-            self._things[_cell(self, node, kinds.A)] = None  # free what the closure holds
+            self._cells[node * node_kinds.WIDTH + node_kinds.C] = current + 1
+            self._things[_cell(self, node, node_kinds.A)] = None  # free what the closure holds
         return current
 
     def nullable(self, node: cython.int):
         """Whether the empty text is in the language."""
         self._check(node)
-        return self._answer(node, kinds.NULLABLE) == kinds.YES
+        return self._answer(node, node_kinds.NULLABLE) == node_kinds.YES
 
     def is_empty(self, node: cython.int):
         """Whether the language has no text at all.
@@ -135,7 +135,7 @@ class Nodes(NodeTable):
         decides. Recursion is the least fixpoint (a rule that can only finish through itself is empty).
         """
         self._check(node)
-        return self._answer(node, kinds.HAS_TEXT) == kinds.NO
+        return self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -144,16 +144,19 @@ class Nodes(NodeTable):
         known: cython.int = _cell(self, node, question)
         if known:
             return known
-        if question == kinds.HAS_TEXT:  # known of its parts?
-            part: cython.int = _cell(self, node, kinds.B)
-            if _cell(self, node, kinds.KIND) == kinds.LAZY:
-                known = 0 if part < 0 else _cell(self, part, kinds.HAS_TEXT)
-            elif _cell(self, node, kinds.KIND) == kinds.SEQ:
-                known = _cell(self, part, kinds.HAS_TEXT)
-                part = _cell(self, _cell(self, node, kinds.A), kinds.HAS_TEXT)
-                known = kinds.NO if known == kinds.NO or part == kinds.NO else kinds.YES if known and part else 0
+        if question == node_kinds.HAS_TEXT:  # known of its parts?
+            part: cython.int = _cell(self, node, node_kinds.B)
+            if _cell(self, node, node_kinds.KIND) == node_kinds.LAZY:
+                known = 0 if part < 0 else _cell(self, part, node_kinds.HAS_TEXT)
+            elif _cell(self, node, node_kinds.KIND) == node_kinds.SEQ:
+                known = _cell(self, part, node_kinds.HAS_TEXT)
+                part = _cell(self, _cell(self, node, node_kinds.A), node_kinds.HAS_TEXT)
+                if known == node_kinds.NO or part == node_kinds.NO:
+                    known = node_kinds.NO
+                else:
+                    known = node_kinds.YES if known and part else 0
             if known:
-                self._cells[node * kinds.WIDTH + question] = known
+                self._cells[node * node_kinds.WIDTH + question] = known
                 return known
         start: cython.int = self._top
         try:
@@ -167,7 +170,7 @@ class Nodes(NodeTable):
     def _leave(self) -> cython.void:
         """Take the last node in progress from the stack."""
         self._top -= 4
-        self._cells[self._stack[self._top] * kinds.WIDTH + kinds.MARK] = self._stack[self._top + 3]
+        self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.MARK] = self._stack[self._top + 3]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -178,8 +181,8 @@ class Nodes(NodeTable):
         self._push(node)
         self._push(0)
         self._push(at)
-        self._push(_cell(self, node, kinds.MARK))
-        self._cells[node * kinds.WIDTH + kinds.MARK] = at + 1
+        self._push(_cell(self, node, node_kinds.MARK))
+        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = at + 1
         return 0
 
     @cython.cfunc
@@ -200,7 +203,7 @@ class Nodes(NodeTable):
             node = self._stack[at]
             verdict = 0
             while not verdict:
-                if answer and answer == (kinds.YES if self._is_any(node) else kinds.NO):
+                if answer and answer == (node_kinds.YES if self._is_any(node) else node_kinds.NO):
                     verdict = answer
                     break
                 answer = 0
@@ -211,11 +214,11 @@ class Nodes(NodeTable):
                 self._stack[at + 1] += 1
                 answer = _cell(self, child, question)
                 if not answer:
-                    mark = _cell(self, child, kinds.MARK) - 1
+                    mark = _cell(self, child, node_kinds.MARK) - 1
                     if mark < start:
                         self._meet(child)
                         break
-                    answer = kinds.NO
+                    answer = node_kinds.NO
                     if mark < self._stack[at + 2]:
                         self._stack[at + 2] = mark
             if not verdict:
@@ -223,11 +226,11 @@ class Nodes(NodeTable):
             answer = verdict
             lowest = self._stack[at + 2]
             self._leave()
-            if verdict == kinds.YES or lowest >= at:
-                self._cells[node * kinds.WIDTH + question] = verdict
+            if verdict == node_kinds.YES or lowest >= at:
+                self._cells[node * node_kinds.WIDTH + question] = verdict
             if at == start:
                 return verdict
-            if verdict == kinds.NO and lowest < self._stack[at - 2]:
+            if verdict == node_kinds.NO and lowest < self._stack[at - 2]:
                 self._stack[at - 2] = lowest
 
     @cython.cfunc
@@ -235,30 +238,33 @@ class Nodes(NodeTable):
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
         """Whether one child that says yes decides; else one that says no does."""
-        return _cell(self, node, kinds.KIND) == kinds.ALT or _cell(self, node, kinds.KIND) == kinds.WORDS
+        return (
+            _cell(self, node, node_kinds.KIND) == node_kinds.ALT
+            or _cell(self, node, node_kinds.KIND) == node_kinds.WORDS
+        )
 
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
         """The child that is to be asked, or the answer without one: -1 for "no", -2 for "yes"."""
-        kind: cython.int = _cell(self, node, kinds.KIND)
-        a: cython.int = _cell(self, node, kinds.A)
-        b: cython.int = _cell(self, node, kinds.B)
-        if kind == kinds.SEQ:
+        kind: cython.int = _cell(self, node, node_kinds.KIND)
+        a: cython.int = _cell(self, node, node_kinds.A)
+        b: cython.int = _cell(self, node, node_kinds.B)
+        if kind == node_kinds.SEQ:
             return a if number == 0 else b if number == 1 else -2
-        if kind == kinds.ALT:
+        if kind == node_kinds.ALT:
             return self._parts[a + number] if number < b else -1
-        if kind == kinds.WORDS:
-            if question == kinds.NULLABLE:
-                return self._follows[a] if number == 0 and self._is_whole(a, _cell(self, node, kinds.C)) else -1
+        if kind == node_kinds.WORDS:
+            if question == node_kinds.NULLABLE:
+                return self._follows[a] if number == 0 and self._is_whole(a, _cell(self, node, node_kinds.C)) else -1
             return self._follows[a + number] if a + number < b else -1
         if number:
             return -2
-        if kind == kinds.REPEAT:
+        if kind == node_kinds.REPEAT:
             return -2 if b == 0 else a
-        if kind == kinds.LAZY:
-            return self._expand(node) if question == kinds.NULLABLE or b < 0 else b
-        if kind == kinds.DYNAMIC:
+        if kind == node_kinds.LAZY:
+            return self._expand(node) if question == node_kinds.NULLABLE or b < 0 else b
+        if kind == node_kinds.DYNAMIC:
             return b
         return -2 if b == 0 and self.terms.nullable(a) else -1  # TEXT
 
@@ -275,7 +281,7 @@ class Nodes(NodeTable):
         the heads, and the empty text if `nullable`; no head leads to an empty language."""
         self._check(node)
         self._need_heads(node)
-        at: cython.int = _cell(self, node, kinds.HEADS)
+        at: cython.int = _cell(self, node, node_kinds.HEADS)
         count: cython.int = self._heads[at - 1]
         return tuple([(self._heads[at + 2 * i], self._heads[at + 2 * i + 1]) for i in range(count)])
 
@@ -283,7 +289,7 @@ class Nodes(NodeTable):
         """Where in `head_pool` the heads of ``node`` are: their number, then for each its atom and what remains."""
         self._check(node)
         self._need_heads(node)
-        return _cell(self, node, kinds.HEADS) - 1
+        return _cell(self, node, node_kinds.HEADS) - 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -292,7 +298,7 @@ class Nodes(NodeTable):
         start: cython.int = self._top
         at: cython.int = start
         child: cython.int
-        if _cell(self, node, kinds.HEADS) > 0:
+        if _cell(self, node, node_kinds.HEADS) > 0:
             return 0
         try:
             self._begin(node)
@@ -310,93 +316,93 @@ class Nodes(NodeTable):
                 self._top = at + 2
             while self._top > start:  # left by an error
                 self._top -= 2
-                if _cell(self, self._stack[self._top], kinds.HEADS) < 0:
-                    self._cells[self._stack[self._top] * kinds.WIDTH + kinds.HEADS] = 0
+                if _cell(self, self._stack[self._top], node_kinds.HEADS) < 0:
+                    self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.HEADS] = 0
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _begin(self, node: cython.int) -> cython.int:
-        if _cell(self, node, kinds.HEADS) < 0:
+        if _cell(self, node, node_kinds.HEADS) < 0:
             raise _left_recursion()
         self._push(node)
         self._push(0)
-        self._cells[node * kinds.WIDTH + kinds.HEADS] = -1
+        self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = -1
         return 0
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _first(self, node: cython.int, at: cython.int) -> cython.int:
         """The next of the nodes with which ``node`` may begin whose heads are not known yet, or -1."""
-        kind: cython.int = _cell(self, node, kinds.KIND)
-        a: cython.int = _cell(self, node, kinds.A)
-        b: cython.int = _cell(self, node, kinds.B)
+        kind: cython.int = _cell(self, node, node_kinds.KIND)
+        a: cython.int = _cell(self, node, node_kinds.A)
+        b: cython.int = _cell(self, node, node_kinds.B)
         child: cython.int
         number: cython.int
         while True:
             number = self._stack[at + 1]
             self._stack[at + 1] = number + 1
-            if kind == kinds.ALT:
+            if kind == node_kinds.ALT:
                 if number == b:
                     return -1
                 child = self._parts[a + number]
-            elif kind == kinds.SEQ:
-                if number == 2 or self._answer(b, kinds.HAS_TEXT) == kinds.NO:
+            elif kind == node_kinds.SEQ:
+                if number == 2 or self._answer(b, node_kinds.HAS_TEXT) == node_kinds.NO:
                     return -1
-                if number == 1 and self._answer(a, kinds.NULLABLE) == kinds.NO:
+                if number == 1 and self._answer(a, node_kinds.NULLABLE) == node_kinds.NO:
                     return -1
                 child = b if number else a
-            elif number or kind <= kinds.DYNAMIC:
+            elif number or kind <= node_kinds.DYNAMIC:
                 return -1
-            elif kind == kinds.REPEAT:
+            elif kind == node_kinds.REPEAT:
                 child = a
-            elif kind == kinds.LAZY:
+            elif kind == node_kinds.LAZY:
                 child = self._expand(node)
-            elif self._is_whole(a, _cell(self, node, kinds.C)):
+            elif self._is_whole(a, _cell(self, node, node_kinds.C)):
                 child = self._follows[a]
             else:
                 return -1
-            if _cell(self, child, kinds.KIND) > kinds.DYNAMIC and _cell(self, child, kinds.HEADS) <= 0:
-                if kind == kinds.LAZY or self._answer(child, kinds.HAS_TEXT) == kinds.YES:
+            if _cell(self, child, node_kinds.KIND) > node_kinds.DYNAMIC and _cell(self, child, node_kinds.HEADS) <= 0:
+                if kind == node_kinds.LAZY or self._answer(child, node_kinds.HAS_TEXT) == node_kinds.YES:
                     return child
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _gather(self, node: cython.int) -> cython.int:
         """Lay the heads of a node, once those of what it begins with are known."""
-        kind: cython.int = _cell(self, node, kinds.KIND)
-        a: cython.int = _cell(self, node, kinds.A)
-        b: cython.int = _cell(self, node, kinds.B)
+        kind: cython.int = _cell(self, node, node_kinds.KIND)
+        a: cython.int = _cell(self, node, node_kinds.A)
+        b: cython.int = _cell(self, node, node_kinds.B)
         start: cython.int = self._top
         i: cython.int
-        if kind == kinds.LAZY:
+        if kind == node_kinds.LAZY:
             a = self._expand(node)
-            if _cell(self, a, kinds.KIND) > kinds.DYNAMIC:
-                self._cells[node * kinds.WIDTH + kinds.HEADS] = _cell(self, a, kinds.HEADS)
+            if _cell(self, a, node_kinds.KIND) > node_kinds.DYNAMIC:
+                self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = _cell(self, a, node_kinds.HEADS)
                 return 0
-            self._add(a, kinds.EPSILON)
-        elif kind == kinds.SEQ:
-            if self._answer(b, kinds.HAS_TEXT) == kinds.YES:
+            self._add(a, node_kinds.EPSILON)
+        elif kind == node_kinds.SEQ:
+            if self._answer(b, node_kinds.HAS_TEXT) == node_kinds.YES:
                 self._add(a, b)
-                if self._answer(a, kinds.NULLABLE) == kinds.YES:
-                    self._add(b, kinds.EPSILON)
+                if self._answer(a, node_kinds.NULLABLE) == node_kinds.YES:
+                    self._add(b, node_kinds.EPSILON)
                     self._distinct(start, 2)
-        elif kind == kinds.ALT:
+        elif kind == node_kinds.ALT:
             for i in range(a, a + b):
-                self._add(self._parts[i], kinds.EPSILON)
+                self._add(self._parts[i], node_kinds.EPSILON)
             self._distinct(start, 2)
-        elif kind == kinds.REPEAT:
-            i = _cell(self, node, kinds.C)
+        elif kind == node_kinds.REPEAT:
+            i = _cell(self, node, node_kinds.C)
             self._add(a, self._repeat(a, b - 1 if b else 0, -1 if i < 0 else i - 1))
-        elif kind == kinds.WORDS:
-            self._add_words(a, b, _cell(self, node, kinds.C))
+        elif kind == node_kinds.WORDS:
+            self._add_words(a, b, _cell(self, node, node_kinds.C))
         else:
             self._push(node)
-            self._push(kinds.EPSILON)
+            self._push(node_kinds.EPSILON)
         size: cython.int = self._top - start
         at: cython.int = self._heads_used
         if size == 0:
-            self._cells[node * kinds.WIDTH + kinds.HEADS] = 1
+            self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
             return 0
         if at + size + 1 > len(self._heads):
             self.head_pool = grown(self.head_pool, "i", 2 * at + size)
@@ -404,7 +410,7 @@ class Nodes(NodeTable):
         self._heads[at] = size // 2
         for i in range(size):
             self._heads[at + 1 + i] = self._stack[start + i]
-        self._cells[node * kinds.WIDTH + kinds.HEADS] = at + 1
+        self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = at + 1
         self._heads_used = at + 1 + size
         self._top = start
         return 0
@@ -414,13 +420,13 @@ class Nodes(NodeTable):
     def _add(self, node: cython.int, right: cython.int) -> cython.int:
         """Push the heads of a node, if it has a text, followed by what is not empty."""
         i: cython.int
-        if self._answer(node, kinds.HAS_TEXT) == kinds.NO:
+        if self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO:
             return 0
-        if _cell(self, node, kinds.KIND) <= kinds.DYNAMIC:
+        if _cell(self, node, node_kinds.KIND) <= node_kinds.DYNAMIC:
             self._push(node)
             self._push(right)
             return 0
-        at: cython.int = _cell(self, node, kinds.HEADS)
+        at: cython.int = _cell(self, node, node_kinds.HEADS)
         for i in range(at, at + 2 * self._heads[at - 1], 2):
             self._push(self._heads[i])
             self._push(self._seq(self._heads[i + 1], right))
@@ -440,7 +446,7 @@ class Nodes(NodeTable):
         word: bytes
         other: bytes
         if self._is_whole(first, depth):
-            self._add(self._follows[first], kinds.EPSILON)
+            self._add(self._follows[first], node_kinds.EPSILON)
             first += 1
         while first < end:
             word = self._words[first]
@@ -463,13 +469,13 @@ class Nodes(NodeTable):
                     byte += 1
                 common = byte
                 rest = self._list(first, low, common)
-            if self._answer(rest, kinds.HAS_TEXT) == kinds.YES:
+            if self._answer(rest, node_kinds.HAS_TEXT) == node_kinds.YES:
                 if common == len(word) and low == first + 1:  # a single word: it joins what follows, as in `seq`
-                    is_seq: cython.bint = _cell(self, rest, kinds.KIND) == kinds.SEQ
-                    joined = self._joined(word[depth:], _cell(self, rest, kinds.A) if is_seq else rest)
+                    is_seq: cython.bint = _cell(self, rest, node_kinds.KIND) == node_kinds.SEQ
+                    joined = self._joined(word[depth:], _cell(self, rest, node_kinds.A) if is_seq else rest)
                     if joined >= 0:
                         self._push(joined)
-                        self._push(_cell(self, rest, kinds.B) if is_seq else kinds.EPSILON)
+                        self._push(_cell(self, rest, node_kinds.B) if is_seq else node_kinds.EPSILON)
                         first = low
                         continue
                 self._push(self._literal(word[depth:common]))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ..errors import LimitError
-from .termkinds import CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
-from .termtable import TermTable
+from .term_kinds import CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
+from .term_table import TermTable
 
 #: How many states the search for a shortest string may visit.
 MAX_SEARCHED = 20_000

@@ -1,8 +1,8 @@
 # What compiled modules see of `termpool` in C.
 
-from ..arrays cimport copied, grown
-from ..hashing cimport BASIS, mix
-from . cimport termkinds
+from ..compiled.arrays cimport copied, grown
+from ..compiled.hashing cimport BASIS, mix
+from . cimport term_kinds
 
 cdef class TermPool:
     cdef int limit

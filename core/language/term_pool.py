@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import LimitError
-from .charset import CharSet
+from ..unicode.charset import CharSet
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied, grown
-    from ..hashing import BASIS, mix
-    from . import termkinds
+    from ..compiled.arrays import copied, grown
+    from ..compiled.hashing import BASIS, mix
+    from . import term_kinds
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -65,9 +65,9 @@ class TermPool:
         self.has_multiple = False
         self.sets, self.ranges_of, self.lists, self.spelled = {}, {}, [], {}
         self._scratch()
-        self._make(termkinds.EMPTY_KIND, 0, 0, False, True)
-        self.traits[termkinds.EMPTY] = termkinds.REGULAR | termkinds.DEAD
-        self._make(termkinds.EPSILON_KIND, 0, 0, True, True)
+        self._make(term_kinds.EMPTY_KIND, 0, 0, False, True)
+        self.traits[term_kinds.EMPTY] = term_kinds.REGULAR | term_kinds.DEAD
+        self._make(term_kinds.EPSILON_KIND, 0, 0, True, True)
         self.chars(CharSet.full())
 
     @cython.cfunc
@@ -152,7 +152,7 @@ class TermPool:
         number: cython.int = self.count
         if number >= self.limit:
             raise LimitError(
-                f"a pattern or enumeration needs more than {termkinds.MAX_TERMS:,} automaton states",
+                f"a pattern or enumeration needs more than {term_kinds.MAX_TERMS:,} automaton states",
                 hint="simplify the pattern, or bound its repetitions",
             )
         if number == len(self.kind):
@@ -168,9 +168,9 @@ class TermPool:
             self.args = grown(self.args, "i", 2 * (self.arg_used + n))
         self.kind[number] = kind
         self.traits[number] = (
-            (termkinds.NULLABLE if nullable else 0)
-            | (termkinds.REGULAR if regular else 0)
-            | (termkinds.LIVE if nullable or regular else 0)
+            (term_kinds.NULLABLE if nullable else 0)
+            | (term_kinds.REGULAR if regular else 0)
+            | (term_kinds.LIVE if nullable or regular else 0)
         )
         self.arg_at[number] = self.arg_used
         self.arg_count[number] = n
@@ -293,11 +293,11 @@ class TermPool:
         """The characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
         i: cython.int
         if self.bound_count == 0:
-            return termkinds.EMPTY
+            return term_kinds.EMPTY
         self._want(at + self.bound_count)
         for i in range(self.bound_count):
             self.flat[at + i] = self.bounds[i]
-        return self._make(termkinds.CHARS, at, self.bound_count, False, True)
+        return self._make(term_kinds.CHARS, at, self.bound_count, False, True)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -330,7 +330,7 @@ class TermPool:
         """The code points of a class of characters."""
         found = self.ranges_of.get(chars)
         if found is None:
-            if self._own(chars) != termkinds.EMPTY and self.kind[chars] != termkinds.CHARS:
+            if self._own(chars) != term_kinds.EMPTY and self.kind[chars] != term_kinds.CHARS:
                 raise ValueError("not a class of characters")
             at: cython.int = self.arg_at[chars]
             pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
@@ -352,7 +352,7 @@ class TermPool:
         ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
         if found is None:
-            found = self.spelled[ordered] = self._list(ordered) if ordered else termkinds.EMPTY
+            found = self.spelled[ordered] = self._list(ordered) if ordered else term_kinds.EMPTY
         return found
 
     @cython.cfunc
@@ -376,11 +376,11 @@ class TermPool:
         n: cython.int = stop - first
         nullable: cython.bint = len(word) == depth
         if n == 1 and nullable:
-            return termkinds.EPSILON
+            return term_kinds.EPSILON
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = which, first, stop, depth
         if n > FEW:
-            return self._make(termkinds.WORDS, 0, 4, nullable, True)
-        mixed: cython.ulonglong = mix(BASIS, termkinds.WORDS)
+            return self._make(term_kinds.WORDS, 0, 4, nullable, True)
+        mixed: cython.ulonglong = mix(BASIS, term_kinds.WORDS)
         for i in range(first, stop):
             word = words[i]
             for k in range(depth, len(word)):
@@ -391,11 +391,11 @@ class TermPool:
         slot: cython.uint = short & (size - 1)
         found: cython.int = self.table[slot] - 1
         while found >= 0:
-            if self.hashes[found] == short and self.kind[found] == termkinds.WORDS and self._same_words(found):
+            if self.hashes[found] == short and self.kind[found] == term_kinds.WORDS and self._same_words(found):
                 return found
             slot = (slot + 1) & (size - 1)
             found = self.table[slot] - 1
-        return self._add(termkinds.WORDS, 0, 4, nullable, True, short)
+        return self._add(term_kinds.WORDS, 0, 4, nullable, True, short)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -433,9 +433,9 @@ class TermPool:
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
         n: cython.int = 0
-        if left == termkinds.EMPTY or right == termkinds.EMPTY:
-            return termkinds.EMPTY
-        while self.kind[left] == termkinds.SEQ:  # right-associated, so that equal languages meet
+        if left == term_kinds.EMPTY or right == term_kinds.EMPTY:
+            return term_kinds.EMPTY
+        while self.kind[left] == term_kinds.SEQ:  # right-associated, so that equal languages meet
             self._want(n + 4)
             self.flat[n] = self._arg(left, 0)
             left = self._arg(left, 1)
@@ -450,19 +450,19 @@ class TermPool:
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
         """Concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
-        if left == termkinds.EPSILON:
+        if left == term_kinds.EPSILON:
             return right
-        if right == termkinds.EPSILON:
+        if right == term_kinds.EPSILON:
             return left
-        if left == termkinds.ALL and right == termkinds.ALL:
-            return termkinds.ALL
+        if left == term_kinds.ALL and right == term_kinds.ALL:
+            return term_kinds.ALL
         self.flat[at], self.flat[at + 1] = left, right
         both: cython.int = self.traits[left] & self.traits[right]
-        return self._make(termkinds.SEQ, at, 2, (both & termkinds.NULLABLE) != 0, (both & termkinds.REGULAR) != 0)
+        return self._make(term_kinds.SEQ, at, 2, (both & term_kinds.NULLABLE) != 0, (both & term_kinds.REGULAR) != 0)
 
     def sequence(self, parts: Sequence[int]) -> int:
         """Concatenation of many."""
-        result: cython.int = termkinds.EPSILON
+        result: cython.int = term_kinds.EPSILON
         for part in reversed(parts):
             result = self._seq(self._own(part), result)
         return result
@@ -474,23 +474,23 @@ class TermPool:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _not(self, part: cython.int) -> cython.int:
-        if part == termkinds.EMPTY:
-            return termkinds.ALL
-        if part == termkinds.ALL:
-            return termkinds.EMPTY
-        if self.kind[part] == termkinds.NOT:
+        if part == term_kinds.EMPTY:
+            return term_kinds.ALL
+        if part == term_kinds.ALL:
+            return term_kinds.EMPTY
+        if self.kind[part] == term_kinds.NOT:
             return self._arg(part, 0)
         self.flat[0] = part
-        return self._make(termkinds.NOT, 0, 1, not self.traits[part] & termkinds.NULLABLE, False)
+        return self._make(term_kinds.NOT, 0, 1, not self.traits[part] & term_kinds.NULLABLE, False)
 
     def repeat(self, part: cython.int, least: int, most: int | None) -> int:
         """Between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
-            return termkinds.EMPTY
+            return term_kinds.EMPTY
         return self._copies(
             self._own(part),
-            min(least, termkinds.MANY),
-            termkinds.NONE if most is None or most > termkinds.MANY else most,
+            min(least, term_kinds.MANY),
+            term_kinds.NONE if most is None or most > term_kinds.MANY else most,
             0,
         )
 
@@ -498,26 +498,26 @@ class TermPool:
     @cython.exceptval(-1, check=False)
     def _copies(self, part: cython.int, least: cython.int, most: cython.int, at: cython.int) -> cython.int:
         """`repeat`; ``flat`` is free from ``at`` on."""
-        if most != termkinds.NONE and most < least:
-            return termkinds.EMPTY
+        if most != term_kinds.NONE and most < least:
+            return term_kinds.EMPTY
         if most == 0:
-            return termkinds.EPSILON
-        if part == termkinds.EMPTY:
-            return termkinds.EPSILON if least == 0 else termkinds.EMPTY
-        if part == termkinds.EPSILON:
-            return termkinds.EPSILON
-        if self.traits[part] & termkinds.NULLABLE:
+            return term_kinds.EPSILON
+        if part == term_kinds.EMPTY:
+            return term_kinds.EPSILON if least == 0 else term_kinds.EMPTY
+        if part == term_kinds.EPSILON:
+            return term_kinds.EPSILON
+        if self.traits[part] & term_kinds.NULLABLE:
             least = 0
         if least == 1 and most == 1:
             return part
-        if part == termkinds.ALL:
-            return termkinds.ALL
-        if self.kind[part] == termkinds.REPEAT and least <= 1 and most == termkinds.NONE:
-            if self._arg(part, 2) == termkinds.NONE and self._arg(part, 1) <= 1:
-                return self._copies(self._arg(part, 0), min(least, self._arg(part, 1)), termkinds.NONE, at)
+        if part == term_kinds.ALL:
+            return term_kinds.ALL
+        if self.kind[part] == term_kinds.REPEAT and least <= 1 and most == term_kinds.NONE:
+            if self._arg(part, 2) == term_kinds.NONE and self._arg(part, 1) <= 1:
+                return self._copies(self._arg(part, 0), min(least, self._arg(part, 1)), term_kinds.NONE, at)
         self._want(at + 4)
         self.flat[at], self.flat[at + 1], self.flat[at + 2] = part, least, most
-        return self._make(termkinds.REPEAT, at, 3, least == 0, (self.traits[part] & termkinds.REGULAR) != 0)
+        return self._make(term_kinds.REPEAT, at, 3, least == 0, (self.traits[part] & term_kinds.REGULAR) != 0)
 
     def multiples(self, of: int, places: int) -> int:
         """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
@@ -540,6 +540,6 @@ class TermPool:
             if power <= of:
                 power *= 10
         if behind >= 0 and shifted != 0 and of - shifted >= power:
-            return termkinds.EMPTY  # the digits that are left cannot make up for it
+            return term_kinds.EMPTY  # the digits that are left cannot make up for it
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, behind
-        return self._make(termkinds.MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)
+        return self._make(term_kinds.MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)

@@ -1,7 +1,7 @@
 # Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
 from collections.abc import Iterable, Sequence
 
-from .charset import CharSet
+from ..unicode.charset import CharSet
 
 COMPILED: bool
 

@@ -16,18 +16,18 @@ from ..errors import LimitError
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
-    from cython.cimports.toolgrammar.core.arrays import copied, grown
-    from cython.cimports.toolgrammar.core.language import termkinds
-    from cython.cimports.toolgrammar.core.language.termpool import TermPool
+    from cython.cimports.toolgrammar.core.compiled.arrays import copied, grown
+    from cython.cimports.toolgrammar.core.language import term_kinds
+    from cython.cimports.toolgrammar.core.language.term_pool import TermPool
 else:
-    from ..arrays import copied, grown
-    from . import termkinds
-    from .termpool import TermPool
+    from ..compiled.arrays import copied, grown
+    from . import term_kinds
+    from .term_pool import TermPool
 
-from .termpool import plain_text
+from .term_pool import plain_text
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -70,7 +70,7 @@ class TermTable(TermPool):
         self.row_used = 1
         self.keys, self.builders = {}, {}
         self._begin()
-        self._copies(termkinds.ANY, 0, termkinds.NONE, 0)
+        self._copies(term_kinds.ANY, 0, term_kinds.NONE, 0)
 
     @cython.cfunc
     def _begin(self) -> object:
@@ -98,14 +98,14 @@ class TermTable(TermPool):
         """Union."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(termkinds.ALT, self._own(part), n)
+            n = self._spread(term_kinds.ALT, self._own(part), n)
         return self._alt(n)
 
     def and_(self, parts: Iterable[int]) -> int:
         """Intersection."""
         n: cython.int = 0
         for part in list(parts):
-            n = self._spread(termkinds.AND, self._own(part), n)
+            n = self._spread(term_kinds.AND, self._own(part), n)
         return self._and(n)
 
     @cython.cfunc
@@ -115,7 +115,7 @@ class TermTable(TermPool):
         are then."""
         i: cython.int
         if self.kind[part] != kind:
-            if part == (termkinds.EMPTY if kind == termkinds.ALT else termkinds.ALL):
+            if part == (term_kinds.EMPTY if kind == term_kinds.ALT else term_kinds.ALL):
                 return n
             self._want(n + 4)
             self.flat[n] = part
@@ -139,18 +139,18 @@ class TermTable(TermPool):
         if n > 1:
             n = self._in_order(n)
         if n == 0:
-            return termkinds.EMPTY
+            return term_kinds.EMPTY
         if n == 1:
             return self.flat[0]
-        if self._flat_has(termkinds.ALL, n):
-            return termkinds.ALL
+        if self._flat_has(term_kinds.ALL, n):
+            return term_kinds.ALL
         for i in range(n):
-            if self.kind[self.flat[i]] == termkinds.CHARS:
+            if self.kind[self.flat[i]] == term_kinds.CHARS:
                 classes += 1
         if classes > 1:  # [a] | [b] is [ab]
             self.bound_count = 0
             for i in range(n):
-                if self.kind[self.flat[i]] == termkinds.CHARS:
+                if self.kind[self.flat[i]] == term_kinds.CHARS:
                     self._meet_class(self.flat[i], 1)
                 else:
                     self.flat[left] = self.flat[i]
@@ -158,17 +158,17 @@ class TermTable(TermPool):
             self.flat[left] = self._class(left + 1)
             n = self._in_order(left + 1)
         for i in range(n):
-            if self.traits[self.flat[i]] & termkinds.NULLABLE and self.flat[i] != termkinds.EPSILON:
+            if self.traits[self.flat[i]] & term_kinds.NULLABLE and self.flat[i] != term_kinds.EPSILON:
                 nullable = True
-            if not self.traits[self.flat[i]] & termkinds.REGULAR:
+            if not self.traits[self.flat[i]] & term_kinds.REGULAR:
                 regular = False
-        if self.flat[0] == termkinds.EPSILON:
+        if self.flat[0] == term_kinds.EPSILON:
             if nullable:
                 n -= 1
                 for i in range(n):
                     self.flat[i] = self.flat[i + 1]
             nullable = True
-        return self.flat[0] if n == 1 else self._make(termkinds.ALT, 0, n, nullable, regular)
+        return self.flat[0] if n == 1 else self._make(term_kinds.ALT, 0, n, nullable, regular)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -181,27 +181,27 @@ class TermTable(TermPool):
             if n > 1:
                 n = self._in_order(n)
             if n == 0:
-                return termkinds.ALL
-            if self.flat[0] == termkinds.EMPTY:
-                return termkinds.EMPTY
+                return term_kinds.ALL
+            if self.flat[0] == term_kinds.EMPTY:
+                return term_kinds.EMPTY
             if n == 1:
                 return self.flat[0]
             nullable = True
             for i in range(n):
-                if not self.traits[self.flat[i]] & termkinds.NULLABLE:
+                if not self.traits[self.flat[i]] & term_kinds.NULLABLE:
                     nullable = False
                     break
-            if self.flat[0] == termkinds.EPSILON:
-                return termkinds.EPSILON if nullable else termkinds.EMPTY
+            if self.flat[0] == term_kinds.EPSILON:
+                return term_kinds.EPSILON if nullable else term_kinds.EMPTY
             runs = 0
             for i in range(n):
-                if self.kind[self.flat[i]] == termkinds.NOT:
+                if self.kind[self.flat[i]] == term_kinds.NOT:
                     if self._flat_has(self._arg(self.flat[i], 0), n):
-                        return termkinds.EMPTY
+                        return term_kinds.EMPTY
                 elif self._is_run(self.flat[i]):
                     runs += 1
             if runs < 2:
-                return self._make(termkinds.AND, 0, n, nullable, False)
+                return self._make(term_kinds.AND, 0, n, nullable, False)
             n = self._common_run(n)  # [ab]{2,} and [bc]{0,9} is [b]{2,9}
 
     @cython.cfunc
@@ -209,8 +209,8 @@ class TermTable(TermPool):
     def _is_run(self, term: cython.int) -> cython.bint:
         """Whether a term is "so many characters of a class"."""
         kind: cython.int = self.kind[term]
-        return kind == termkinds.CHARS or (
-            kind == termkinds.REPEAT and self.kind[self._arg(term, 0)] == termkinds.CHARS
+        return kind == term_kinds.CHARS or (
+            kind == term_kinds.REPEAT and self.kind[self._arg(term, 0)] == term_kinds.CHARS
         )
 
     @cython.cfunc
@@ -222,11 +222,11 @@ class TermTable(TermPool):
         part: cython.int
         left: cython.int = 0
         least: cython.int = 0
-        most: cython.int = termkinds.NONE
+        most: cython.int = term_kinds.NONE
         low: cython.int
         high: cython.int
         self.bound_count = 0
-        self._meet_class(termkinds.ANY, 1)
+        self._meet_class(term_kinds.ANY, 1)
         for i in range(n):
             part = self.flat[i]
             if not self._is_run(part):
@@ -234,15 +234,15 @@ class TermTable(TermPool):
                 left += 1
                 continue
             low = high = 1
-            if self.kind[part] == termkinds.REPEAT:
+            if self.kind[part] == term_kinds.REPEAT:
                 low, high = self._arg(part, 1), self._arg(part, 2)
                 part = self._arg(part, 0)
             self._meet_class(part, 2)
             least = max(least, low)
-            if high != termkinds.NONE:
-                most = high if most == termkinds.NONE else min(most, high)
+            if high != term_kinds.NONE:
+                most = high if most == term_kinds.NONE else min(most, high)
         part = self._copies(self._class(left), least, most, left)
-        return self._spread(termkinds.AND, part, left)
+        return self._spread(term_kinds.AND, part, left)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
         """What ``build`` makes of this store once it is looked into: not empty, without the empty string, and without
@@ -250,11 +250,11 @@ class TermTable(TermPool):
         found = self.keys.get(key)
         if found is None:
             self.flat[0] = len(self.keys)
-            term: cython.int = self._make(termkinds.DEFERRED, 0, 1, False, True)
+            term: cython.int = self._make(term_kinds.DEFERRED, 0, 1, False, True)
             self.keys[key] = found = term
             self.builders[term] = build
             if loops:
-                self.traits[term] = self.traits[term] & ~termkinds.REGULAR
+                self.traits[term] = self.traits[term] & ~term_kinds.REGULAR
         return found
 
     # -- derivative rows ---------------------------------------------------------------------------------------
@@ -283,9 +283,9 @@ class TermTable(TermPool):
         self.depth = 0
         for i in range(len(plain)):
             term = self._next(self._own(term), ord(plain[i]))
-            if term == termkinds.EMPTY:
+            if term == term_kinds.EMPTY:
                 return False
-        return (self.traits[self._own(term)] & termkinds.NULLABLE) != 0
+        return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -332,7 +332,7 @@ class TermTable(TermPool):
         right: cython.int
         waiting: list = []
         # Of many parts that may be empty, one behind the other, the last comes first.
-        while self.kind[term] == termkinds.SEQ and self.traits[self._arg(term, 0)] & termkinds.NULLABLE:
+        while self.kind[term] == term_kinds.SEQ and self.traits[self._arg(term, 0)] & term_kinds.NULLABLE:
             right = self._arg(term, 1)
             if right < len(self.row_at) and self.row_at[right] != 0:
                 break
@@ -353,51 +353,51 @@ class TermTable(TermPool):
         source: cython.int = term
         i: cython.int
         stop: cython.int
-        rest: cython.int = termkinds.EMPTY
+        rest: cython.int = term_kinds.EMPTY
         # The rows of the parts come first: while this one is made, no other is.
-        if kind == termkinds.DEFERRED:
+        if kind == term_kinds.DEFERRED:
             source = self._own(self.builders[term](self))
             self._row(source)
-        elif kind == termkinds.SEQ or kind == termkinds.REPEAT or kind == termkinds.NOT:
+        elif kind == term_kinds.SEQ or kind == term_kinds.REPEAT or kind == term_kinds.NOT:
             source = self._arg(term, 0)
             self._row(source)
-            if kind == termkinds.SEQ:
+            if kind == term_kinds.SEQ:
                 rest = self._arg(term, 1)
-                if self.traits[source] & termkinds.NULLABLE:
+                if self.traits[source] & term_kinds.NULLABLE:
                     self._row(rest)
-            elif kind == termkinds.REPEAT:
+            elif kind == term_kinds.REPEAT:
                 i = self._arg(term, 2)
                 rest = self._copies(
-                    source, max(self._arg(term, 1) - 1, 0), i - 1 if i != termkinds.NONE else termkinds.NONE, 0
+                    source, max(self._arg(term, 1) - 1, 0), i - 1 if i != term_kinds.NONE else term_kinds.NONE, 0
                 )
-        elif kind == termkinds.ALT or kind == termkinds.AND:
+        elif kind == term_kinds.ALT or kind == term_kinds.AND:
             for i in range(first, first + n):
                 self._row(self.args[i])
         self.row_first = self.row_used
-        if kind == termkinds.CHARS:
-            self._put(0, termkinds.EMPTY)
+        if kind == term_kinds.CHARS:
+            self._put(0, term_kinds.EMPTY)
             for i in range(n):
-                if self.args[first + i] < termkinds.END:
-                    self._put(self.args[first + i], termkinds.EMPTY if i & 1 else termkinds.EPSILON)
-        elif kind == termkinds.WORDS:
+                if self.args[first + i] < term_kinds.END:
+                    self._put(self.args[first + i], term_kinds.EMPTY if i & 1 else term_kinds.EPSILON)
+        elif kind == term_kinds.WORDS:
             self._derive_words(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
-        elif kind == termkinds.MULTIPLE:
+        elif kind == term_kinds.MULTIPLE:
             self._derive_multiple(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
         elif (
-            kind == termkinds.ALT
-            or kind == termkinds.AND
-            or (kind == termkinds.SEQ and self.traits[source] & termkinds.NULLABLE)
+            kind == term_kinds.ALT
+            or kind == term_kinds.AND
+            or (kind == term_kinds.SEQ and self.traits[source] & term_kinds.NULLABLE)
         ):
             self._merge(kind, first, n)
         elif source == term:
-            self._put(0, termkinds.EMPTY)
+            self._put(0, term_kinds.EMPTY)
         else:
             i = self.row_at[source]
             stop = i + self.row_count[source]
             while i < stop:
-                if kind == termkinds.NOT:
+                if kind == term_kinds.NOT:
                     self._put(self.starts[i], self._not(self.targets[i]))
-                elif kind == termkinds.DEFERRED:
+                elif kind == term_kinds.DEFERRED:
                     self._put(self.starts[i], self.targets[i])
                 else:
                     self._put(self.starts[i], self._seq(self.targets[i], rest))
@@ -416,7 +416,7 @@ class TermTable(TermPool):
         word: str = words[first]
         code: cython.int
         begin: cython.int
-        self._put(0, termkinds.EMPTY)
+        self._put(0, term_kinds.EMPTY)
         if len(word) == depth:
             first += 1
         while first < stop:
@@ -430,8 +430,8 @@ class TermTable(TermPool):
                     break
                 first += 1
             self._put(code, self._words(which, begin, first, depth + 1))
-            if code + 1 < termkinds.END:
-                self._put(code + 1, termkinds.EMPTY)
+            if code + 1 < term_kinds.END:
+                self._put(code + 1, term_kinds.EMPTY)
         return 0
 
     @cython.cfunc
@@ -441,17 +441,17 @@ class TermTable(TermPool):
     ) -> cython.int:
         digit: cython.int
         target: cython.int
-        self._put(0, termkinds.EMPTY)
+        self._put(0, term_kinds.EMPTY)
         if behind == -2:
             self._put(0x2E, self._multiple(of, places, remainder, 0))
-            self._put(0x2F, termkinds.EMPTY)
+            self._put(0x2F, term_kinds.EMPTY)
         for digit in range(10):
             if behind == places:  # beyond the last place that counts: zeros
-                target = self._multiple(of, places, remainder, behind) if digit == 0 else termkinds.EMPTY
+                target = self._multiple(of, places, remainder, behind) if digit == 0 else term_kinds.EMPTY
             else:
                 target = self._multiple(of, places, (remainder * 10 + digit) % of, -2 if behind < 0 else behind + 1)
             self._put(0x30 + digit, target)
-        self._put(0x3A, termkinds.EMPTY)
+        self._put(0x3A, term_kinds.EMPTY)
         return 0
 
     @cython.cfunc
@@ -470,7 +470,7 @@ class TermTable(TermPool):
         for i in range(n):
             self.sweep[i] = at = self.row_at[self.args[first + i]]
             self.sweep[n + i] = at + self.row_count[self.args[first + i]]
-        while bound < termkinds.END:
+        while bound < term_kinds.END:
             value = -1
             at = 2 * n
             while at < 2 * n + known * (n + 1):
@@ -490,7 +490,7 @@ class TermTable(TermPool):
                 place = (place + 1) % REMEMBERED
                 known = min(known + 1, REMEMBERED)
             self._put(bound, value)
-            bound = termkinds.END
+            bound = term_kinds.END
             for i in range(n):
                 at = self.sweep[i] + 1
                 if at < self.sweep[n + i] and self.starts[at] < bound:
@@ -507,39 +507,39 @@ class TermTable(TermPool):
         """What the targets under the cursors make in the row of a term of a kind."""
         i: cython.int
         used: cython.int = 0
-        if kind == termkinds.SEQ:
+        if kind == term_kinds.SEQ:
             i = self._seq(self.targets[self.sweep[0]], self.args[first + 1])
-            used = self._spread(termkinds.ALT, i, used)
-            used = self._spread(termkinds.ALT, self.targets[self.sweep[1]], used)
+            used = self._spread(term_kinds.ALT, i, used)
+            used = self._spread(term_kinds.ALT, self.targets[self.sweep[1]], used)
             return self._alt(used)
         for i in range(n):
             used = self._spread(kind, self.targets[self.sweep[i]], used)
-        return self._alt(used) if kind == termkinds.ALT else self._and(used)
+        return self._alt(used) if kind == term_kinds.ALT else self._and(used)
 
     def nullable(self, term: cython.int) -> bool:
         """Whether the empty string is in the language."""
-        return (self.traits[self._own(term)] & termkinds.NULLABLE) != 0
+        return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
 
     def run_bounds(self, term: cython.int) -> object:
         """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
         as a term. Else None."""
-        if self.kind[self._own(term)] == termkinds.CHARS:
+        if self.kind[self._own(term)] == term_kinds.CHARS:
             return term, 1, 1
         if not self._is_run(term):
             return None
         most: cython.int = self._arg(term, 2)
-        return self._arg(term, 0), self._arg(term, 1), None if most == termkinds.NONE else most
+        return self._arg(term, 0), self._arg(term, 1), None if most == term_kinds.NONE else most
 
     def shape(self, term: cython.int) -> tuple:
         """The kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a deferred
         term what it stands for."""
         kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
-        if kind == termkinds.CHARS:
+        if kind == term_kinds.CHARS:
             return kind, self.ranges(term)
-        if kind == termkinds.DEFERRED:
+        if kind == term_kinds.DEFERRED:
             return kind, (self.builders[term](self),)
-        if kind == termkinds.WORDS:
+        if kind == term_kinds.WORDS:
             depth: cython.int = self.args[at + 3]
             words: tuple = self.lists[self.args[at]]
             return kind, tuple([words[i][depth:] for i in range(self.args[at + 1], self.args[at + 2])])
@@ -547,15 +547,15 @@ class TermTable(TermPool):
 
     def known(self, term: cython.int) -> int:
         """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
-        return self.traits[self._own(term)] & ~(termkinds.REGULAR if self.has_multiple else 0)
+        return self.traits[self._own(term)] & ~(term_kinds.REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
     def is_empty(self, term: cython.int) -> bool:
         """Whether no string is in the language. Exact, also under intersection and complement."""
-        known: cython.int = self.traits[self._own(term)] & (termkinds.LIVE | termkinds.DEAD)
+        known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
         self.depth = 0
-        return known == termkinds.DEAD if known else self._search_dead(term)
+        return known == term_kinds.DEAD if known else self._search_dead(term)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -574,17 +574,17 @@ class TermTable(TermPool):
             self._row(state)
             for i in range(self.row_at[state], self.row_at[state] + self.row_count[state]):
                 target = self.targets[i]
-                if self.traits[target] & termkinds.DEAD:
+                if self.traits[target] & term_kinds.DEAD:
                     continue
-                if self.traits[target] & termkinds.LIVE:
+                if self.traits[target] & term_kinds.LIVE:
                     step = state
                     while step != -1:
-                        self.traits[step] |= termkinds.LIVE
+                        self.traits[step] |= term_kinds.LIVE
                         step = parent[step]
                     return False
                 if target not in parent:
                     parent[target] = state
                     queue.append(target)
         for step in queue:
-            self.traits[step] |= termkinds.DEAD
+            self.traits[step] |= term_kinds.DEAD
         return True

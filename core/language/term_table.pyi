@@ -2,7 +2,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from .termpool import TermPool
+from .term_pool import TermPool
 
 COMPILED: bool
 

@@ -3,7 +3,7 @@
 A term is a small integer; equal terms are the same integer, so a derivative automaton closes by itself
 (Brzozowski 1964; Owens, Reppy, Turon 2009, "Regular-expression derivatives re-examined"). Intersection and
 complement are first-class. How a term is spelled in bytes (UTF-8, JSON escapes) is not decided here: see
-``toolgrammar.core.automaton.rows``.
+``toolgrammar.core.automaton.byte_rows``.
 
 A whole derivative row at once is a `Segments` value: a piecewise constant function from code points to terms.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from . import shortest, termkinds
-from .termkinds import ALT, AND, ANY, CHARS, END, MAX_TERMS, NOT, REPEAT, SEQ, WORDS
-from .termtable import TermTable
+from . import shortest, term_kinds
+from .term_kinds import ALT, AND, ANY, CHARS, END, MAX_TERMS, NOT, REPEAT, SEQ, WORDS
+from .term_table import TermTable
 
 __all__ = ["END", "MAX_TERMS", "SURROGATES", "Segments", "Terms"]
 
@@ -40,10 +40,10 @@ class Terms(TermTable):
         memo: terms that were made here before, by what they were made of; for those who make them.
     """
 
-    EMPTY = termkinds.EMPTY
-    EPSILON = termkinds.EPSILON
-    ANY = termkinds.ANY
-    ALL = termkinds.ALL
+    EMPTY = term_kinds.EMPTY
+    EPSILON = term_kinds.EPSILON
+    ANY = term_kinds.ANY
+    ALL = term_kinds.ALL
 
     def __init__(self) -> None:
         super().__init__(MAX_TERMS)
@@ -115,7 +115,7 @@ class Terms(TermTable):
                     return False
                 args = args[:1]
             elif kind not in (SEQ, ALT):
-                if kind not in (termkinds.EMPTY_KIND, termkinds.EPSILON_KIND, CHARS, WORDS):
+                if kind not in (term_kinds.EMPTY_KIND, term_kinds.EPSILON_KIND, CHARS, WORDS):
                     return False
                 continue
             waiting += [part for part in args if part not in seen]

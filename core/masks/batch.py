@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DecodingError
-from . import forbid
+from . import mask_logits
 
 if TYPE_CHECKING:
     from .matcher import Matcher
@@ -215,9 +215,9 @@ def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray
             pattern = _SINGLE if wide else _HALF if logits.dtype == torch.float16 else _BFLOAT
             bits = logits.detach().view(torch.int32 if wide else torch.int16).numpy()
             bits = bits.view(np.uint32 if wide else np.uint16)
-    if bits is not None and forbid.COMPILED:
+    if bits is not None and mask_logits.COMPILED:
         bits = bits.reshape(len(rows), -1)
-        forbid.forbid(bits, masks, rows, pattern)
+        mask_logits.forbid(bits, masks, rows, pattern)
         return
     forbidden = ~_allowed(masks, logits.shape[-1])[rows].reshape(tuple(logits.shape))
     if isinstance(logits, np.ndarray):

@@ -1,9 +1,9 @@
 # What other compiled modules see of `survey` in C.
 
-from ..arrays cimport copied, grown
-from . cimport layout
-from .atoms cimport Atoms
-from .loops cimport Loops
+from ..compiled.arrays cimport copied, grown
+from ..automaton cimport encoding
+from ..automaton.positions cimport Atoms
+from .self_loops cimport Loops
 from .trie cimport Trie
 
 cdef class Counts:

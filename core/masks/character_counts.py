@@ -11,13 +11,13 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied, grown
-    from . import layout
-    from .atoms import Atoms
-    from .loops import Loops
+    from ..automaton import encoding
+    from ..automaton.positions import Atoms
+    from ..compiled.arrays import copied, grown
+    from .self_loops import Loops
     from .trie import Trie
 
 #: For how many classes of characters one vocabulary keeps what was found.
@@ -146,7 +146,7 @@ class Survey:
         end_count: cython.int = 0
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
-        state[0] = layout.LOCAL_BODY
+        state[0] = encoding.LOCAL_BODY
         i: cython.int = 1
         depth: cython.int
         here: cython.int
@@ -159,10 +159,10 @@ class Survey:
             if then == -1:
                 i += trie.size[i]
                 continue
-            chars[depth] = chars[depth - 1] + (1 if here == layout.LOCAL_BODY and then != layout.LOCAL_DONE else 0)
+            chars[depth] = chars[depth - 1] + (1 if here == encoding.LOCAL_BODY and then != encoding.LOCAL_DONE else 0)
             if chars[depth] > counts.longest:
                 counts.longest = chars[depth]
-            if then == layout.LOCAL_DONE:
+            if then == encoding.LOCAL_DONE:
                 ends[end_count] = i
                 end_chars[end_count] = chars[depth]
                 end_count += 1
@@ -209,7 +209,7 @@ class Survey:
         """1 if from a row state on so many characters of one class follow, and its `Runs` are known, or worth to be
         taken: there is no other way to be quick, or the class was often met."""
         automaton: Atoms = self.automaton
-        number: cython.int = automaton.facts[layout.FACTS * state + layout.CLASS] - 1
+        number: cython.int = automaton.facts[encoding.FACTS * state + encoding.CLASS] - 1
         if number < 0:
             return 0
         if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
@@ -262,7 +262,7 @@ class Survey:
             if then < 0:
                 i += size[i]
                 continue
-            if then == layout.DONE:
+            if then == encoding.DONE:
                 if end_count + 1 == len(ends):  # one item more than there are, since a buffer may not be empty
                     ends = grown(ends, "i", 2 * len(ends))
                     end_chars = grown(end_chars, "i", 2 * len(end_chars))
@@ -300,9 +300,9 @@ class Survey:
         """1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them, since
         some are beyond ASCII."""
         automaton: Atoms = self.automaton
-        if state >= automaton.row_room or automaton.facts[layout.FACTS * state + layout.CLASS] == 0:
+        if state >= automaton.row_room or automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0:
             return 0
-        if automaton.facts[layout.FACTS * state + layout.MOST] < 0:
+        if automaton.facts[encoding.FACTS * state + encoding.MOST] < 0:
             return 0
         return 1 if automaton.after(state, 0xC3) > 0 or automaton.after(state, 0xE4) > 0 else 0
 
@@ -332,7 +332,7 @@ class Survey:
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
         wanted: cython.uchar[::1] = grown(None, "B", trie.nodes)
-        state[0] = layout.LOCAL_BODY
+        state[0] = encoding.LOCAL_BODY
         stack[0] = star
         local: cython.schar[::1] = automaton.local
         count: cython.int = 0

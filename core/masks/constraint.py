@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..automaton.lazy_dfa import Program, Store
 from ..errors import GrammarError
-from ..vocabulary import Vocabulary
+from ..vocabulary.vocabulary import Vocabulary
 from .masks import Masks
 from .matcher import Engine, Matcher
-from .prepared import prepared
-from .program import Program, Store
+from .vocabulary_index import prepared
 
 if TYPE_CHECKING:
     import numpy.typing as npt

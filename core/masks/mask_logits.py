@@ -12,7 +12,7 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)

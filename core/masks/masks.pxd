@@ -1,12 +1,12 @@
 # What other compiled modules see of `masks` in C.
 
-from ..arrays cimport grown
-from . cimport layout
-from .states cimport Automaton
-from .table cimport Table
-from .tables cimport Tables
+from ..compiled.arrays cimport grown
+from ..automaton cimport encoding
+from ..automaton.states cimport Automaton
+from .token_set cimport Table
+from .token_sets cimport Tables
 from .trie cimport Trie
-from .walk cimport Walk
+from .trie_walk cimport Walk
 
 cdef class Mask:
     cdef int first

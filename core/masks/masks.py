@@ -11,16 +11,16 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from . import layout
-    from .states import Automaton
-    from .table import Table
-    from .tables import Tables
+    from ..automaton import encoding
+    from ..automaton.states import Automaton
+    from ..compiled.arrays import grown
+    from .token_set import Table
+    from .token_sets import Tables
     from .trie import Trie
-    from .walk import Walk
+    from .trie_walk import Walk
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -116,11 +116,11 @@ class Masks:
         for i in range(automaton.state_count[state]):
             atom = automaton.thread_atom[automaton.state_at[state] + i]
             rest = automaton.thread_rest[automaton.state_at[state] + i]
-            if (atom >> layout.TAG) == layout.SPECIAL:
+            if (atom >> encoding.TAG) == encoding.SPECIAL:
                 token = self.specials.get(atom & 0xFFFFFFFF)
                 if token is not None:
                     walk.emit(token)
-            elif (atom >> layout.TAG) == layout.LITERAL:
+            elif (atom >> encoding.TAG) == encoding.LITERAL:
                 walk.walk(0, atom, rest)
             else:
                 table = self.tables.table(atom)

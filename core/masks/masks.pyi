@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .states import Automaton
+from ..automaton.states import Automaton
 from .trie import Trie
 
 COMPILED: bool

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ..language.kinds import CONTROL
+from ..automaton.lazy_dfa import Store
 from ..language.lookback import Written
-from ..vocabulary import Vocabulary
+from ..language.node_kinds import CONTROL
+from ..vocabulary.vocabulary import Vocabulary
 from .masks import COMPILED, Masks
-from .prepared import prepared
-from .program import Store
+from .vocabulary_index import prepared
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from threading import RLock

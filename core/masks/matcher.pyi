@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..vocabulary import Vocabulary
+from ..automaton.lazy_dfa import Store
+from ..vocabulary.vocabulary import Vocabulary
 from .constraint import Constraint
 from .masks import Masks
-from .program import Store
 
 class Engine:
     def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory: int) -> None: ...

@@ -1,8 +1,8 @@
 # What other compiled modules see of `loops` in C.
 
-from ..arrays cimport copied, grown
-from . cimport layout
-from .atoms cimport Atoms
+from ..compiled.arrays cimport copied, grown
+from ..automaton cimport encoding
+from ..automaton.positions cimport Atoms
 from .trie cimport Trie
 
 cdef class Loops:

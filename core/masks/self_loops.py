@@ -11,12 +11,12 @@ from .trie import GROUPS
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied, grown
-    from . import layout
-    from .atoms import Atoms
+    from ..automaton import encoding
+    from ..automaton.positions import Atoms
+    from ..compiled.arrays import copied, grown
     from .trie import Trie
 
 #: From how many trie nodes on a subtree is worth to find out in which groups of bytes a state stays where it is.
@@ -92,7 +92,7 @@ class Loops:
             if self.safe[state] == 0 and trie.size[node] >= SOME:
                 self._find_safe(state)
             return 1 if trie.height[node] < self.safe[state] else 0
-        if below & self.leaves[here] & ~(layout.HIGH | layout.SEPARATOR):
+        if below & self.leaves[here] & ~(encoding.HIGH | encoding.SEPARATOR):
             return 0
         if trie.size[node] < LARGE or self.is_wide[here]:
             return 0
@@ -185,7 +185,7 @@ class Loops:
     def _find_leaves(self, state: cython.int) -> object:
         """Note the row state that most bytes of ASCII lead to from a row state, and the groups of the others."""
         groups: cython.ulonglong[::1] = GROUPS
-        left: cython.ulonglong = layout.HIGH | layout.SEPARATOR | layout.OTHER
+        left: cython.ulonglong = encoding.HIGH | encoding.SEPARATOR | encoding.OTHER
         usual: cython.longlong = 0
         then: cython.longlong
         ahead: cython.int = 0  # the majority vote of Boyer and Moore (1981)
@@ -236,9 +236,9 @@ class Loops:
         if not self._leads(atoms.after(state, 0xF4), 0x80, 0x8F, three):
             return None
         most: cython.longlong = atoms.after(state, 0xE2)
-        left: cython.ulonglong = self.leaves[state] & ~layout.HIGH
+        left: cython.ulonglong = self.leaves[state] & ~encoding.HIGH
         if most == three:
-            left &= ~layout.SEPARATOR
+            left &= ~encoding.SEPARATOR
         else:
             if not self._leads(most, 0x81, 0xBF, two):
                 return None

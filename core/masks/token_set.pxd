@@ -1,6 +1,6 @@
 # What other compiled modules see of `table` in C.
 
-from ..arrays cimport copied
+from ..compiled.arrays cimport copied
 from .trie cimport Trie
 
 cdef class Table:

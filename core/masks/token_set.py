@@ -11,10 +11,10 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied
+    from ..compiled.arrays import copied
     from .trie import Trie
 
 

@@ -1,14 +1,14 @@
 # What other compiled modules see of `tables` in C.
 
-from ..arrays cimport copied, grown
-from . cimport layout
-from .atoms cimport Atoms
-from .blocks cimport row_item
-from .loops cimport Loops
-from .survey cimport Counts, Marks, Runs, Survey, first_from
-from .table cimport Table, copied_bits, new_table, set_parts
+from ..compiled.arrays cimport copied, grown
+from ..automaton cimport encoding
+from ..automaton.positions cimport Atoms
+from ..automaton.blocks cimport row_item
+from .self_loops cimport Loops
+from .character_counts cimport Counts, Marks, Runs, Survey, first_from
+from .token_set cimport Table, copied_bits, new_table, set_parts
 from .trie cimport Trie
-from .walk cimport Walk
+from .trie_walk cimport Walk
 
 cdef class Tables:
     cdef Atoms automaton

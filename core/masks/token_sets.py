@@ -11,18 +11,18 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied, grown
-    from . import layout
-    from .atoms import Atoms
-    from .blocks import row_item
-    from .loops import Loops
-    from .survey import Counts, Marks, Runs, Survey, first_from
-    from .table import Table, copied_bits, new_table, set_parts
+    from ..automaton import encoding
+    from ..automaton.blocks import row_item
+    from ..automaton.positions import Atoms
+    from ..compiled.arrays import copied, grown
+    from .character_counts import Counts, Marks, Runs, Survey, first_from
+    from .self_loops import Loops
+    from .token_set import Table, copied_bits, new_table, set_parts
     from .trie import Trie
-    from .walk import Walk
+    from .trie_walk import Walk
 
 #: From how many trie nodes on a subtree is worth an answer from `Runs`.
 LARGE = cython.declare(cython.int, 64)
@@ -80,17 +80,17 @@ class Tables:
         if found is not None:
             return found
         key = None
-        tag: cython.longlong = atom >> layout.TAG
+        tag: cython.longlong = atom >> encoding.TAG
         free = None
         open_class: cython.int = -1
-        if tag == layout.ROW:
+        if tag == encoding.ROW:
             key, free, open_class = self.automaton.given.shared(atom)
             if key is not None:
                 found = self.shared.get(key)
-        elif tag == layout.COUNTED and (atom & 0xFF) == layout.LOCAL_BODY:
+        elif tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
             found = self._counted_table(atom)
         if found is None:
-            if tag == layout.ROW:
+            if tag == encoding.ROW:
                 self.automaton.after(atom, 0)  # the row, and the class, are known from here on
                 if self.survey.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_table(atom)
@@ -130,7 +130,7 @@ class Tables:
         self.end_count = 0
         self.span_count = 0
         count: cython.int = 0
-        if (atom >> layout.TAG) == layout.ROW:
+        if (atom >> encoding.TAG) == encoding.ROW:
             self._walk_rows(cython.cast(cython.int, atom))
             for i in range(0, self.span_count, 2):
                 count += self.span[i + 1] - self.span[i]
@@ -141,8 +141,8 @@ class Tables:
             depth = trie.depth[i]
             stop = i + trie.size[i]
             then = automaton.after(self.stack[depth - 1], trie.byte[i])
-            if then < 0 or then == layout.DONE:
-                if then == layout.DONE:
+            if then < 0 or then == encoding.DONE:
+                if then == encoding.DONE:
                     self._end(i, True)
                 i = stop
                 continue
@@ -243,7 +243,7 @@ class Tables:
                 self._note_span(begin, until)
                 begin = first[i]
             until = first[i + 1]
-            is_end = automaton.facts[layout.FACTS * then + layout.MAY_END] != 0
+            is_end = automaton.facts[encoding.FACTS * then + encoding.MAY_END] != 0
             if is_end:
                 self._end(i, False)
             if stop > i + 1:
@@ -284,7 +284,7 @@ class Tables:
         if state < automaton.base_count:
             return -256 * (state + 1)
         automaton.after(state, 0)  # from here on its row is known
-        return automaton.facts[layout.FACTS * state + layout.ROW_AT]
+        return automaton.facts[encoding.FACTS * state + encoding.ROW_AT]
 
     @cython.cfunc
     def _end(self, node: cython.int, done: cython.bint) -> object:
@@ -331,18 +331,18 @@ class Tables:
         From row state ``state``, just reached, so many characters of one class follow.
         """
         automaton: Atoms = self.automaton
-        at_state: cython.int = layout.FACTS * state
-        if state >= automaton.row_room or automaton.facts[at_state + layout.CLASS] == 0:
+        at_state: cython.int = encoding.FACTS * state
+        if state >= automaton.row_room or automaton.facts[at_state + encoding.CLASS] == 0:
             return 0
-        runs: Runs = self.survey.runs(automaton.facts[at_state + layout.CLASS] - 1)
+        runs: Runs = self.survey.runs(automaton.facts[at_state + encoding.CLASS] - 1)
         begin: cython.int = runs.between[node]
         if begin < 0:
             return 0
         stop: cython.int = node + self.trie.size[node]
-        least: cython.int = begin + automaton.facts[at_state + layout.LEAST]
+        least: cython.int = begin + automaton.facts[at_state + encoding.LEAST]
         most: cython.int = runs.longest
-        if automaton.facts[at_state + layout.MOST] >= 0 and begin + automaton.facts[at_state + layout.MOST] < most:
-            most = begin + automaton.facts[at_state + layout.MOST]
+        if automaton.facts[at_state + encoding.MOST] >= 0 and begin + automaton.facts[at_state + encoding.MOST] < most:
+            most = begin + automaton.facts[at_state + encoding.MOST]
         at: cython.int = first_from(runs.token_node, runs.tokens, node + 1)
         while at < runs.tokens and runs.token_node[at] < stop:
             if runs.token_chars[at] <= most:
@@ -360,14 +360,14 @@ class Tables:
         """The table between two characters of a string of so many characters of one class: see `_counted_table`."""
         automaton: Atoms = self.automaton
         state: cython.int = cython.cast(cython.int, atom)
-        at_state: cython.int = layout.FACTS * state
-        runs: Runs = self.survey.runs(automaton.facts[at_state + layout.CLASS] - 1)
+        at_state: cython.int = encoding.FACTS * state
+        runs: Runs = self.survey.runs(automaton.facts[at_state + encoding.CLASS] - 1)
         left: cython.int = runs.longest
-        if 0 <= automaton.facts[at_state + layout.MOST] < left:
-            left = automaton.facts[at_state + layout.MOST]
+        if 0 <= automaton.facts[at_state + encoding.MOST] < left:
+            left = automaton.facts[at_state + encoding.MOST]
         table: Table = new_table()
         i: cython.int
-        key = ("inside", automaton.facts[at_state + layout.CLASS], left)
+        key = ("inside", automaton.facts[at_state + encoding.CLASS], left)
         inside = self.known.get(key)
         self.built += 1
         if inside is None:
@@ -384,7 +384,7 @@ class Tables:
         table.is_dense = True
         self.end_count = 0
         for i in range(runs.ends):
-            if automaton.facts[at_state + layout.LEAST] <= runs.end_chars[i] <= left:
+            if automaton.facts[at_state + encoding.LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
         self._set_ends(table, table)
         return table
@@ -413,8 +413,8 @@ class Tables:
             node = marks.node[i]
             depth = trie.depth[node]
             then = automaton.after(atom if depth == 1 else self.stack[depth - 1], trie.byte[node])
-            if then < 0 or then == layout.DONE:
-                if then == layout.DONE:
+            if then < 0 or then == encoding.DONE:
+                if then == encoding.DONE:
                     self._end(node, True)
                 i = marks.after[i]
                 continue
@@ -452,7 +452,9 @@ class Tables:
         automaton: Atoms = self.automaton
         base: Table = self.table(free)
         automaton.after(free, 0)
-        runs: Runs = self.survey.runs(automaton.facts[layout.FACTS * cython.cast(cython.int, free) + layout.CLASS] - 1)
+        runs: Runs = self.survey.runs(
+            automaton.facts[encoding.FACTS * cython.cast(cython.int, free) + encoding.CLASS] - 1
+        )
         table: Table = new_table()
         self.built += 1
         table.count = base.count
@@ -509,10 +511,10 @@ class Tables:
         counts: Counts = self.survey.counts()
         automaton: Atoms = self.automaton
         number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-        written: cython.longlong = (atom >> 8) & layout.UNBOUNDED
+        written: cython.longlong = (atom >> 8) & encoding.UNBOUNDED
         needed: cython.longlong = automaton.least[number] - written
         left: cython.longlong = counts.longest
-        if automaton.most[number] != layout.UNBOUNDED and automaton.most[number] - written < left:
+        if automaton.most[number] != encoding.UNBOUNDED and automaton.most[number] - written < left:
             left = automaton.most[number] - written
         if needed < 0:
             needed = 0

@@ -1,7 +1,7 @@
 # What other compiled modules see of `trie` in C.
 
-from ..arrays cimport copied, grown
-from . cimport layout
+from ..compiled.arrays cimport copied, grown
+from ..automaton cimport encoding
 
 cdef class Trie:
     cdef unsigned char[::1] byte

@@ -8,11 +8,11 @@ from array import array
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import copied, grown
-    from . import layout
+    from ..automaton import encoding
+    from ..compiled.arrays import copied, grown
 
 
 def _byte_groups() -> array:
@@ -21,7 +21,7 @@ def _byte_groups() -> array:
     members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
     members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]
     members.append(bytes(range(0x80, 256)))
-    groups = array("Q", [layout.OTHER]) * 256
+    groups = array("Q", [encoding.OTHER]) * 256
     for number, group in enumerate(members):
         for byte in group:
             groups[byte] = 1 << number
@@ -141,10 +141,10 @@ class Trie:
                 here -= 1
             self.parent[i] = path[here]
             lack[depth] = self._lacks(i, lack[here])
-            own[depth] = groups[self.byte[i]] if lack[depth] >= 0 else layout.OTHER
+            own[depth] = groups[self.byte[i]] if lack[depth] >= 0 else encoding.OTHER
             if depth > 2 and lack[depth] == 0 and (self.byte[i] == 0xA8 or self.byte[i] == 0xA9):
                 if self.byte[path[here]] == 0x80 and self.byte[path[here - 1]] == 0xE2:
-                    own[depth] |= layout.SEPARATOR
+                    own[depth] |= encoding.SEPARATOR
             path[depth] = i
             here = depth
             if depth == 1:

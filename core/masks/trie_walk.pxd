@@ -1,9 +1,9 @@
 # What other compiled modules see of `walk` in C.
 
-from ..arrays cimport grown
-from . cimport layout
-from .states cimport Automaton
-from .table cimport Table
+from ..compiled.arrays cimport grown
+from ..automaton cimport encoding
+from ..automaton.states cimport Automaton
+from .token_set cimport Table
 from .trie cimport Trie
 
 cdef class Walk:

@@ -9,13 +9,13 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..arrays import grown
-    from . import layout
-    from .states import Automaton
-    from .table import Table
+    from ..automaton import encoding
+    from ..automaton.states import Automaton
+    from ..compiled.arrays import grown
+    from .token_set import Table
     from .trie import Trie
 
 
@@ -202,7 +202,7 @@ class Walk:
                 self.emit(trie.token[i])
             if automaton.may_end(atom):
                 self._cross(i, rest)
-            if atom == layout.DONE:
+            if atom == encoding.DONE:
                 return None
             node = i
         return None
@@ -212,14 +212,14 @@ class Walk:
         """`walk` up to the end of the atom."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
-        tag: cython.longlong = atom >> layout.TAG
+        tag: cython.longlong = atom >> encoding.TAG
         i: cython.int = node + 1
         end: cython.int = node + trie.size[node]
-        if tag == layout.SPECIAL:
+        if tag == encoding.SPECIAL:
             return None
-        if tag == layout.DYNAMIC:
+        if tag == encoding.DYNAMIC:
             return self._walk_dynamic(node, atom, rest)
-        if tag == layout.LITERAL:
+        if tag == encoding.LITERAL:
             return self._read_literal(node, atom, rest)
         base: cython.int = trie.depth[node]
         depth: cython.int
@@ -235,7 +235,7 @@ class Walk:
                 self.emit(trie.token[i])
             if automaton.may_end(then):
                 self._cross(i, rest)
-                if then == layout.DONE:
+                if then == encoding.DONE:
                     i += trie.size[i]
                     continue
             self.stack[depth] = then
@@ -251,7 +251,7 @@ class Walk:
             self.emit(self.trie.token[node])
         if self.automaton.may_end(atom):
             self._cross(node, rest)
-        if atom != layout.DONE and self.trie.size[node] > 1:
+        if atom != encoding.DONE and self.trie.size[node] > 1:
             self._push(node, atom, rest)
         return None
 
@@ -275,12 +275,12 @@ class Walk:
         for h in range(start, start + automaton.head_count[rest]):
             atom = automaton.head_atom[h]
             only = -1
-            if (atom >> layout.TAG) == layout.SPECIAL:
+            if (atom >> encoding.TAG) == encoding.SPECIAL:
                 continue
-            if (atom >> layout.TAG) == layout.DYNAMIC:
+            if (atom >> encoding.TAG) == encoding.DYNAMIC:
                 self._cross_table_dynamic(table, atom, automaton.head_rest[h])
                 continue
-            if (atom >> layout.TAG) == layout.LITERAL:
+            if (atom >> encoding.TAG) == encoding.LITERAL:
                 only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
             for k in range(first, first + groups):
                 byte = table.parts[k]

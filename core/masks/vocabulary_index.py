@@ -1,6 +1,6 @@
 """What a vocabulary is prepared with once, for all grammars: its trie, and the tables of free strings.
 
-For a large vocabulary that takes a while, so it is kept on disk (`toolgrammar.core.disk_cache`), under a key that holds
+For a large vocabulary that takes a while, so it is kept on disk (``disk_cache.py``), under a key that holds
 the vocabulary's content, the library's version and the very code that computes it.
 """
 
@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..disk_cache import cache_folder, read_arrays, write_arrays
+from ..automaton.byte_rows import free_key
+from ..automaton.encoding import OPEN, QUOTED, RAW
+from ..automaton.lazy_dfa import Program
 from ..language.nodes import Nodes
-from ..vocabulary import Vocabulary
-from .layout import OPEN, QUOTED, RAW
+from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
+from ..vocabulary.vocabulary import Vocabulary
+from .character_counts import Counts, load_counts
 from .masks import Masks
-from .program import Program
-from .rows import free_key
-from .survey import Counts, load_counts
-from .table import Table, load_table
+from .token_set import Table, load_table
 from .trie import Trie
 
 #: The version of what is kept, and of how it is kept.
@@ -95,10 +95,10 @@ def _code() -> str:
     digest = hashlib.sha256()
     with suppress(importlib.metadata.PackageNotFoundError):  # run from a tree
         digest.update(importlib.metadata.version("toolgrammar").encode())
-    here = Path(__file__).parent
+    core = Path(__file__).parent.parent
     with suppress(OSError):
-        for folder in (here, here.parent / "language"):
-            for path in sorted(folder.glob("*.py")):  # none where compiled modules alone were shipped
+        for folder in ("unicode", "language", "automaton", "masks"):
+            for path in sorted((core / folder).glob("*.py")):  # none where compiled modules alone were shipped
                 digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ModelError
+from ..generation.ranges import Ranges, check_ranges, is_whole
 from .model import Model
-from .ranges import Ranges, check_ranges, is_whole
 
 
 def load_model(uri: str, **options: Any) -> Model:
@@ -30,19 +30,19 @@ def load_model(uri: str, **options: Any) -> Model:
         raise ModelError(f"a model's address is a string, not {type(uri).__name__}", hint="for example 'embedded'")
     scheme, separator, rest = uri.partition(":")
     if scheme == "embedded" and not rest:
-        from .embedded import EmbeddedBackend
+        from .embedded.model import EmbeddedBackend
 
         return Model(_make(EmbeddedBackend, (), options, uri))
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
-        from .hf import HFBackend
+        from .transformers.backend import HFBackend
 
         return Model(_make(HFBackend, (rest,), options, uri))
     if scheme == "gguf" and separator:
         if not rest:
             raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
-        from .gguf import GGUFBackend
+        from .llama_cpp.backend import GGUFBackend
 
         return Model(_make(GGUFBackend, (rest,), options, uri))
     if scheme in ("openai", "vllm", "llama.cpp", "ollama") and separator:

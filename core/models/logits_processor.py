@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..automaton import Matcher
-from ..automaton.batch import apply_mask, fill_masks
 from ..errors import DecodingError, ModelError
+from ..masks import Matcher
+from ..masks.batch import apply_mask, fill_masks
 
 if TYPE_CHECKING:
     import torch

@@ -12,26 +12,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..constraint_cache import ConstraintCache
-from ..decoding import Decoding, Forward, Output, Speller
-from ..decoding.loop import DEFAULT_BUDGET
+from ..conversation.events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
+from ..conversation.messages import Message
 from ..errors import CancelledError, InvalidArgumentsError, ModelError
-from ..events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
+from ..generation.backend import Backend, BatchBackend
+from ..generation.driver import Released, Turn, alone, together
+from ..generation.json_output import check_text, converted, judge, summed, with_instructions
+from ..generation.loop import DEFAULT_BUDGET, Decoding, Forward
+from ..generation.output import Output
+from ..generation.params import GenerateParams, JsonMode, ToolInterface
+from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
+from ..generation.retokenise import Speller
 from ..grammar import Grammar
 from ..logs import logger_of
-from ..messages import Message
-from ..params import GenerateParams, JsonMode, ToolInterface
-from .drive import Released, Turn, alone, together
-from .json_answers import check_text, converted, judge, summed, with_instructions
-from .planner import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
-from .protocol import Backend, BatchBackend
 from .reasoning import has_begun, markers_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..automaton import Constraint
-    from ..vocabulary import Vocabulary
-    from .drive import Logits, Work
+    from ..generation.driver import Logits, Work
+    from ..masks import Constraint
+    from ..vocabulary.vocabulary import Vocabulary
 
 #: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
 MAX_RETRIES = 2

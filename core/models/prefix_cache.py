@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from .protocol import Session
+from ..generation.backend import Session
 
 #: Bytes that kept sequences may take, unless another bound is asked for.
 PREFIX_BYTES = 512 * 2**20

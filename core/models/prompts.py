@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..conversation.messages import ImagePart, Message
 from ..errors import ModelError
-from ..messages import ImagePart, Message
-from ..vocabulary import Vocabulary
+from ..vocabulary.vocabulary import Vocabulary
 
 
 def refuse_images(messages: Sequence[Message]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..grammar import Grammar
 
 if TYPE_CHECKING:
-    from ..vocabulary import Vocabulary
+    from ..vocabulary.vocabulary import Vocabulary
 
 #: How much of the end of a prompt is looked at, in tokens.
 _TAIL = 64

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import Place, UnsupportedPatternError
-from .charset import CharSet
-from .ecma import WORD
+from ..unicode.charset import CharSet
+from .parser import WORD
 from .syntax import (
     ANY_CHARACTER,
     ANYTHING,

@@ -14,8 +14,8 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from ..language.terms import Terms
 from . import syntax
-from .terms import Terms
 
 _EMPTY: Final = 0
 _CHARS: Final = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..language.terms import Terms
 from . import syntax
-from .anchors import search_language
-from .ecma import parse
-from .recipe import cook, recipe
-from .terms import Terms
+from .assertions import search_language
+from .bytecode import cook, recipe
+from .parser import parse
 
 
 def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:

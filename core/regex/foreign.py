@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Literal
 
 from ..errors import PatternError
-from . import ecma, python_regex, rust_regex
-from .ecma_text import to_text
+from . import parser as ecma
+from . import python as python_regex
+from . import rust as rust_regex
+from .printer import to_text
 
 
 @lru_cache(maxsize=256)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
-from .casefold import fold
-from .charset import CharSet
-from .properties import UNICODE_VERSION, find_property
+from ..unicode.casefold import fold
+from ..unicode.charset import CharSet
+from ..unicode.properties import UNICODE_VERSION, find_property
 from .syntax import (
     ANY_CHARACTER,
     ANYTHING,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from .charset import CharSet
-from .ecma import DIGIT, LINE_TERMINATOR, WHITE_SPACE, WORD
-from .properties import find_property
+from ..unicode.charset import CharSet
+from ..unicode.properties import find_property
+from .parser import DIGIT, LINE_TERMINATOR, WHITE_SPACE, WORD
 from .syntax import Alt, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, WordBoundary, fold
 
 _META = frozenset(r"\^$.*+?()[]{}|/")

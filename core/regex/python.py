@@ -15,11 +15,11 @@ from functools import cache
 from typing import Any
 
 from ..errors import PatternError, Place, UnsupportedPatternError
-from .casefold import fold
-from .charset import CharSet
-from .ecma import DIGIT, WORD
-from .properties import find_property
-from .rust_regex import boundary, line_end, line_start, perl_class
+from ..unicode.casefold import fold
+from ..unicode.charset import CharSet
+from ..unicode.properties import find_property
+from .parser import DIGIT, WORD
+from .rust import boundary, line_end, line_start, perl_class
 from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
 
 try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
-from .casefold import fold
-from .charset import CharSet
-from .properties import loose_property
+from ..unicode.casefold import fold
+from ..unicode.charset import CharSet
+from ..unicode.properties import loose_property
 from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
 
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")

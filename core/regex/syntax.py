@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, Union
 
-from .charset import CharSet
+from ..unicode.charset import CharSet
 
 
 def _hash(node: Any) -> int:

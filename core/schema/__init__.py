@@ -8,12 +8,7 @@ Use `toolgrammar.core.Grammar.from_json_schema` unless you build a grammar layer
 exactly is an `UnsupportedSchemaError` that names the place; nothing is ignored in silence.
 """
 
-from .. import cython_standin as _standin
-
-if _standin.INTERPRETED:
-    _standin.load_interpreted(__name__, "sound")
-
 from .compile import CompiledSchema, check, compile_schema
-from .options import SchemaOptions
+from .read.options import SchemaOptions
 
 __all__ = ["CompiledSchema", "SchemaOptions", "check", "compile_schema"]

@@ -16,15 +16,15 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from ..language.nodes import Nodes
-from .explore import explore
-from .identity import canonical
-from .lower import Lowering
-from .normalise import Normaliser
-from .options import SchemaOptions
-from .resolve import Document, Located
-from .satisfiable import is_surely_satisfiable
-from .scan import DynamicReferences, problems
-from .sound import is_surely_sound
+from .check.exact import DynamicReferences, problems
+from .check.explore import explore
+from .check.fast import is_surely_sound
+from .lower.lowering import Lowering
+from .normal.inhabited import is_surely_satisfiable
+from .normal.normalise import Normaliser
+from .read.canonical import canonical
+from .read.options import SchemaOptions
+from .read.resolve import Document, Located
 
 #: What a document takes in a store (measured): who lowers it, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
@@ -68,7 +68,7 @@ class CompiledSchema:
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError:
         """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it."""
-        from .unsatisfiable import unsatisfiable
+        from .check.unsatisfiable import unsatisfiable
 
         nodes = Nodes()
         lowering = self._lowering(nodes)

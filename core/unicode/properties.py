@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from . import unicode_data
+from . import data as unicode_data
 from .charset import CharSet
 
 UNICODE_VERSION = unicode_data.VERSION

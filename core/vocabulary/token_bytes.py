@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import VocabularyError
+from ..errors import VocabularyError
 
 # A token on its way through a decoder: text, until a step turns it into bytes.
 _Piece = str | bytes

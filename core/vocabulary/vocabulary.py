@@ -18,8 +18,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ..errors import VocabularyError
 from .disk_cache import CacheDir
-from .errors import VocabularyError
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
 #: More than any tokenizer has. Each byte may open a bracket, whose end takes states of its own.

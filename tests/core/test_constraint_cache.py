@@ -22,7 +22,7 @@ from toolgrammar.core import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from toolgrammar.core.automaton import program as program_module
+from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
 

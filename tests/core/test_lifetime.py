@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Grammar, ToolGrammarError, Vocabulary
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet
 
 WORDS = [b'{"', b'": ', b'": "', b'", "', b'"}}', b"true", b"null", b"12", b"ab", b"abc", b"the ", "é".encode()]

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError, Vocabulary
-from toolgrammar.core.automaton import program as program_module
-from toolgrammar.core.automaton.program import SHARED, Program
+from toolgrammar.core.automaton import lazy_dfa as program_module
+from toolgrammar.core.automaton.lazy_dfa import SHARED, Program
 from toolgrammar.core.schema import CompiledSchema
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools import parts as parts_module

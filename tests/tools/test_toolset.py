@@ -22,7 +22,7 @@ from toolgrammar.core import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from toolgrammar.core.params import ToolInterface
+from toolgrammar.core.generation.params import ToolInterface
 from toolgrammar.tools import Tool, ToolSet, get_format
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -220,7 +220,7 @@ def test_a_tool_that_can_never_be_called_is_an_error(pointer: str, choice: str, 
     tools = ToolSet([*TOOLS, Tool("never", "", {"type": "object", **schema})])
     wire: Any = format
     if format == "react":
-        wire = pytest.importorskip("toolgrammar.adapters.crewai_react").React()
+        wire = pytest.importorskip("toolgrammar.adapters.crewai.react").React()
     with pytest.raises(UnsatisfiableSchemaError) as caught:
         tools.grammar(wire, tool_choice=choice)
     assert caught.value.place.tool == "never"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from toolgrammar.core import Grammar, ToolCall, ToolGrammarError, UnknownToolError, Vocabulary
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema.compile import CompiledSchema
-from toolgrammar.core.schema.lower import Lowering
+from toolgrammar.core.schema.lower.lowering import Lowering
 from toolgrammar.tools import Tool, ToolSet, get_format
 from toolgrammar.tools.formats import WireFormat
-from toolgrammar.tools.formats.json_calls import JsonCalls
+from toolgrammar.tools.formats.json.calls import JsonCalls
 
 FORMATS = ("hermes", "qwen3-coder", "pythonic", "mistral-v13", "json", "gemma-4")
 

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Collection as _Collection
 
-from ...core.errors import ToolGrammarError as _ToolGrammarError
+from toolgrammar.core.errors import ToolGrammarError as _ToolGrammarError
+
 from .base import MALFORMED, Reasoning, Strictness, Turn, WireFormat, dump_json, new_call_id
-from .functionary import FUNCTIONARY_V32 as _FUNCTIONARY_V32
-from .hermes import HERMES as _HERMES
-from .json_families import JSON_FAMILIES as _JSON_FAMILIES
-from .literal_families import LITERAL_FAMILIES as _LITERAL_FAMILIES
-from .thinking import Thinking, ThinkingParser
-from .xml_families import XML_FAMILIES as _XML_FAMILIES
+from .json.families import JSON_FAMILIES as _JSON_FAMILIES
+from .json.functionary import FUNCTIONARY_V32 as _FUNCTIONARY_V32
+from .json.hermes import HERMES as _HERMES
+from .literal.families import LITERAL_FAMILIES as _LITERAL_FAMILIES
+from .reasoning import Thinking, ThinkingParser
+from .xml.families import XML_FAMILIES as _XML_FAMILIES
 
 __all__ = [
     "MALFORMED",

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ...core.errors import ToolGrammarError, UnsatisfiableSchemaError
-from ...core.grammar import Grammar
-from ...core.language.jsontext import read_json
-from ...core.messages import Message, ToolCall
-from ...core.params import OutputParser, Whitespace
+from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
+from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.options import Whitespace
+
 from ..parts import PARTS
 from ..tool import Tool, not_enforced
-from .thinking import Thinking
+from .reasoning import Thinking
 
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
 #: forbid them, or only as some JSON object (what is wrong is then said of the finished call).

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from ...core.errors import ParseError
-from ...core.events import Event
+from toolgrammar.core.conversation import Event
+from toolgrammar.core.errors import ParseError
 
 #: White space of JSON (RFC 8259, section 2).
 SPACE = " \t\n\r"

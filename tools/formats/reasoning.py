@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.events import Event, ReasoningDelta
-from ...core.params import OutputParser
+from toolgrammar.core.conversation import Event, ReasoningDelta
+from toolgrammar.core.generation import OutputParser
+
 from .buffer import StreamParser, marks_of
 
 

@@ -11,14 +11,15 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..core.errors import SchemaError
+from toolgrammar.core.errors import SchemaError
+
+from ..tool import Tool
+from ..typescript.reader import tools_from_typescript
 from . import tool_objects
 from .classes import parameters_of, tool_from_class
-from .functions import tool_from_function
 from .openapi import tools_from_openapi
-from .tool import Tool
+from .python import tool_from_function
 from .tool_dicts import list_in, tools_from_dict
-from .typescript import tools_from_typescript
 
 
 def tools_from_any(source: Any) -> list[Tool]:

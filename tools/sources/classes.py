@@ -12,9 +12,10 @@ import typing_extensions
 from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from ..core.errors import Place, SchemaError
-from .functions import ArgumentsJsonSchema, annotated_with
-from .tool import Tool, with_tool
+from toolgrammar.core.errors import Place, SchemaError
+
+from ..tool import Tool, with_tool
+from .python import ArgumentsJsonSchema, annotated_with
 from .typed_dicts import readable
 
 _QUALIFIERS = (

@@ -25,8 +25,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import InvalidSchemaError, LimitError, Place
-from ..core.schema.discriminator import require_tags
+from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
+from toolgrammar.core.schema.pydantic.discriminator import require_tags
+
 from .type_names import is_optional_type, schema_of_type
 
 MAX_DEPTH = 150

@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from ..core.errors import LimitError, Place, SchemaError
+from toolgrammar.core.errors import LimitError, Place, SchemaError
+
+from ..tool import Tool
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
 from .swagger import as_openapi_3
-from .tool import Tool
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _PLACES = ("path", "query", "header", "cookie")

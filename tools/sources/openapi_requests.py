@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ..core.errors import InvalidArgumentsError, Place, ToolCallError
+from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError
 
 _MAX_ANSWER = 2_000
 _VARIABLE = re.compile(r"\{([^{}]+)\}")

@@ -31,10 +31,11 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaWarningKind
 
-from ..core.errors import InvalidArgumentsError, Place, SchemaError
-from ..core.schema.pydantic_schema import PydanticJsonSchema
+from toolgrammar.core.errors import InvalidArgumentsError, Place, SchemaError
+from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema
+
+from ..tool import Tool
 from .dialects import is_finite
-from .tool import Tool
 from .typed_dicts import readable
 
 _UNPACK = (typing_extensions.Unpack, getattr(typing, "Unpack", typing_extensions.Unpack))

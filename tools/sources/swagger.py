@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.errors import Place, SchemaError
+from toolgrammar.core.errors import Place, SchemaError
 
 _FORM = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"

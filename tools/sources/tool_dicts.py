@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..core.errors import Place, SchemaError
+from toolgrammar.core.errors import Place, SchemaError
+
+from ..tool import Tool
 from .dialects import is_type_name
-from .tool import Tool
 from .type_names import is_optional_type
 
 _logger = logging.getLogger("toolgrammar.tools")

@@ -15,9 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..core.errors import Place, SchemaError
+from toolgrammar.core.errors import Place, SchemaError
+
+from ..tool import Tool
 from .classes import parameters_of
-from .tool import Tool
 from .tool_dicts import about, list_in, parameter_map, tools_from_dict
 
 _ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}

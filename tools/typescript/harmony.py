@@ -2,7 +2,7 @@
 
 Comments are lines of ``//``, defaults stand behind the type, and there are no tags, so constraints beyond types and
 listed values are not in the prompt: the grammar enforces them all the same. For a notation that loses nothing, see
-`typescript_printer`.
+`printer`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .tool import Tool
+from ..tool import Tool
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 

@@ -6,8 +6,9 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.errors import LimitError
-from .typescript_model import (
+from toolgrammar.core.errors import LimitError
+
+from .model import (
     ANY,
     NEVER,
     NULL,
@@ -37,7 +38,7 @@ from .typescript_model import (
 )
 
 if TYPE_CHECKING:
-    from .typescript_types import TypeReader
+    from .types import TypeReader
 
 MAX_TYPE_ALTERNATIVES = 256
 NO_VALUES = "the intersection has no JSON values"

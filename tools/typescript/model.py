@@ -15,8 +15,8 @@ from .jsdoc import Doc
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .typescript_modules import Declaration, Space
-    from .typescript_source import Source
+    from .modules import Declaration, Space
+    from .source import Source
 
 
 @dataclass(frozen=True)

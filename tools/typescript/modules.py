@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .typescript_source import Source, child_of, has_word, parts
+from .source import Source, child_of, has_word, parts
 
 if TYPE_CHECKING:
     from tree_sitter import Node

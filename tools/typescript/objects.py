@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import jsdoc
-from .typescript_model import (
+from .model import (
     ANY,
     NEVER,
     NUMBER,
@@ -38,13 +38,13 @@ from .typescript_model import (
     union,
     unknown,
 )
-from .typescript_source import child_of, has_word, only_child, parts
+from .source import child_of, has_word, only_child, parts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .typescript_modules import Declaration
-    from .typescript_types import TypeReader
+    from .modules import Declaration
+    from .types import TypeReader
 
 
 _METHODS = ("method_signature", "method_definition", "abstract_method_signature")

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..tool import Tool
 from . import jsdoc
-from .tool import Tool
-from .typescript_model import NUMBER_NAME
+from .model import NUMBER_NAME
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 # Ninety words read better as text than as a list.

@@ -20,14 +20,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import LimitError, Place, SchemaError, ToolGrammarError
+from toolgrammar.core.errors import LimitError, Place, SchemaError, ToolGrammarError
+
+from ..tool import Tool, with_tool
 from . import jsdoc
-from .tool import Tool, with_tool
-from .typescript_model import UNKNOWN, At, Object, Property, Refused, Scope, Type
-from .typescript_modules import Declaration, Program
-from .typescript_schemas import ANNOTATIONS, SchemaWriter
-from .typescript_source import child_of, only_child, parts, walk
-from .typescript_types import TypeReader
+from .model import UNKNOWN, At, Object, Property, Refused, Scope, Type
+from .modules import Declaration, Program
+from .schemas import ANNOTATIONS, SchemaWriter
+from .source import child_of, only_child, parts, walk
+from .types import TypeReader
 
 if TYPE_CHECKING:
     from tree_sitter import Node

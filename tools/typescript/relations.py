@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..core.errors import SchemaError
-from .typescript_model import (
+from toolgrammar.core.errors import SchemaError
+
+from .model import (
     ANY,
     BOOLEAN,
     NEVER,
@@ -41,12 +42,12 @@ from .typescript_model import (
     text_of,
     union,
 )
-from .typescript_source import child_of, has_word, parts, walk
+from .source import child_of, has_word, parts, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .typescript_types import TypeReader
+    from .types import TypeReader
 
 #: Properties of every array and of every string, number or boolean. Their types are not worked out.
 _ARRAY_MEMBERS = frozenset(

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import jsdoc
-from .typescript_intersections import NO_VALUES
-from .typescript_model import (
+from .intersections import NO_VALUES
+from .model import (
     NEVER,
     NUMBER,
     NUMBER_NAME,
@@ -45,8 +45,8 @@ from .typescript_model import (
     Union,
     Variable,
 )
-from .typescript_source import in_generic
-from .typescript_types import TypeReader
+from .source import in_generic
+from .types import TypeReader
 
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
 

@@ -1,6 +1,6 @@
 """A TypeScript text as tree-sitter parses it: errors with line and column, and comments by position.
 
-What the text declares is found by `typescript_modules`; what its types mean, by `typescript_types`.
+What the text declares is found by `modules`; what its types mean, by `types`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import (
+from toolgrammar.core.errors import (
     InvalidSchemaError,
     LimitError,
     MissingDependencyError,

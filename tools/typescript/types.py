@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..core.errors import LimitError, SchemaError
+from toolgrammar.core.errors import LimitError, SchemaError
+
 from . import jsdoc
-from .typescript_inference import Inference
-from .typescript_intersections import Intersections
-from .typescript_model import (
+from .inference import Inference
+from .intersections import Intersections
+from .model import (
     ANY,
     NEVER,
     NULL,
@@ -46,12 +47,12 @@ from .typescript_model import (
     text_of,
     union,
 )
-from .typescript_modules import Declaration, Missing, Program, Space, names_in
-from .typescript_objects import ObjectTypes
-from .typescript_relations import Relations
-from .typescript_source import Source, child_of, only_child, operands, parts
-from .typescript_utilities import UTILITIES, Utilities
-from .typescript_values import Values
+from .modules import Declaration, Missing, Program, Space, names_in
+from .objects import ObjectTypes
+from .relations import Relations
+from .source import Source, child_of, only_child, operands, parts
+from .utilities import UTILITIES, Utilities
+from .values import Values
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .typescript_model import (
+from .model import (
     ANY,
     NEVER,
     NULL,
@@ -33,7 +33,7 @@ from .typescript_model import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .typescript_types import TypeReader
+    from .types import TypeReader
 
 #: How many type arguments each takes.
 UTILITIES = {

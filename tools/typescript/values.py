@@ -8,8 +8,9 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import SchemaError
-from .typescript_model import (
+from toolgrammar.core.errors import SchemaError
+
+from .model import (
     ANY,
     BOOLEAN,
     NULL,
@@ -33,13 +34,13 @@ from .typescript_model import (
     union,
     unknown,
 )
-from .typescript_modules import Declaration, Missing, names_in
-from .typescript_source import Source, child_of, has_word, only_child, parts, unescape
+from .modules import Declaration, Missing, names_in
+from .source import Source, child_of, has_word, only_child, parts, unescape
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .typescript_types import TypeReader
+    from .types import TypeReader
 
 _WHOLE: dict[str, Callable[[int, int], int]] = {"|": operator.or_, "&": operator.and_, "^": operator.xor}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import VocabularyError
-from ..token_bytes import byte_alphabet
-from ..vocabulary import Vocabulary
+from ...errors import VocabularyError
+from ...vocabulary.token_bytes import byte_alphabet
+from ...vocabulary.vocabulary import Vocabulary
 
 DATA = Path(__file__).parent / "data" / "embedded_tokenizer.txt"
 

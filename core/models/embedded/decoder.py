@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ContextOverflowError, ModelError
-from .opened import OpenSessions
+from ...errors import ContextOverflowError, ModelError
+from ..open_sessions import OpenSessions
 
 Floats = npt.NDArray[np.float32]
 

@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError
-from ..messages import ImagePart, Message, ToolCall
-from ..vocabulary import Vocabulary
+from ...conversation.messages import ImagePart, Message, ToolCall
+from ...errors import ModelError
+from ...generation.backend import Session
+from ...vocabulary.vocabulary import Vocabulary
+from ..open_sessions import OpenSessions
+from ..prefix_cache import PREFIX_BYTES, PrefixCache
 from .bpe import ByteBPE
 from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
-from .opened import OpenSessions
-from .prefix import PREFIX_BYTES, PrefixCache
-from .protocol import Session
 
 
 class EmbeddedBackend:

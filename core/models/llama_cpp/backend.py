@@ -14,10 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ContextOverflowError, MissingDependencyError, ModelError
-from ..messages import Message
-from ..vocabulary import Vocabulary
-from .chat import (
+from ...conversation.messages import Message
+from ...errors import ContextOverflowError, MissingDependencyError, ModelError
+from ...generation.backend import Session
+from ...vocabulary.vocabulary import Vocabulary
+from ..open_sessions import OpenSessions
+from ..prefix_cache import PREFIX_BYTES, PrefixCache
+from ..prompts import (
     encode_inside,
     plain_prompt,
     refuse_images,
@@ -25,9 +28,6 @@ from .chat import (
     thinking_variables,
     with_calls_in_turn,
 )
-from .opened import OpenSessions
-from .prefix import PREFIX_BYTES, PrefixCache
-from .protocol import Session
 from .template import ChatTemplate
 
 if TYPE_CHECKING:

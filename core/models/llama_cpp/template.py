@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import MissingDependencyError, ModelError
+from ...errors import MissingDependencyError, ModelError
 
 #: Characters for private use, which stand in a rendered text for the spelling of a control token.
 _PRIVATE = range(0xF0000, 0xFFFFE)

@@ -5,6 +5,6 @@ side: what comes back is validated, mended or asked for again, and only then han
 """
 
 from .model import RemoteModel
-from .told import RemoteFinish, RemoteGeneration
+from .stream_state import RemoteFinish, RemoteGeneration
 
 __all__ = ["RemoteFinish", "RemoteGeneration", "RemoteModel"]

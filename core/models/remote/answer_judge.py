@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
+from ...conversation.messages import ToolCall
 from ...errors import ModelError, ParseError
-from ...events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
+from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
+from ...generation.plan import Planner, schema_of
 from ...grammar import Grammar
-from ...language.jsontext import read_json
+from ...language.json_text import read_json
 from ...logs import logger_of
-from ...messages import ToolCall
-from ...params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...repair import ends_early, extract_json, may_go_on
 from ...validation import Validator
-from ..planner import Planner, schema_of
-from .wire import Answer, RawCall, json_text, new_call_id
+from .chat_completions import Answer, RawCall, json_text, new_call_id
 
 _LOG = logger_of("remote")
 

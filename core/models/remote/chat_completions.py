@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...conversation.events import Usage
+from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...errors import ServerError, ServerFailureError
-from ...events import Usage
-from ...language.jsontext import escaped
-from ...messages import ImagePart, Message, Part, TextPart, ToolCall
+from ...language.json_text import escaped
 
 
 def json_text(value: Any, *, compact: bool = False) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from .sent_schemas import named_keywords
+from .schema_dialects import named_keywords
 from .servers import Form
 from .transport import RefusedError
 

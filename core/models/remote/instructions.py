@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...messages import Message
-from .task import Verdict
-from .wire import Answer
+from ...conversation.messages import Message
+from .answer_judge import Verdict
+from .chat_completions import Answer
 
 
 def what_is_wrong(answer: Answer, verdict: Verdict) -> list[Message]:

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator,
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
+from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
+from ...conversation.messages import ImagePart, Message, TextPart
 from ...errors import (
     BudgetError,
     ContentFilterError,
@@ -17,30 +19,28 @@ from ...errors import (
     ServerFailureError,
     ToolCallError,
 )
-from ...events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
+from ...generation.json_output import converted, summed
+from ...generation.params import GenerateParams, ToolInterface
+from ...generation.plan import Planner, Prompt, conversation_of, json_params, resolve_params
+from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...logs import logger_of
-from ...messages import ImagePart, Message, TextPart
-from ...params import GenerateParams, ToolInterface
-from ..json_answers import converted, summed
 from ..model import MAX_RETRIES, Capabilities, Model, _finished
-from ..planner import Planner, Prompt, conversation_of, json_params, resolve_params
-from ..ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from .address import KINDS, headers_of, parse_address
+from .answer_judge import Task, Turn, Verdict
+from .chat_completions import Answer, openai_messages
+from .detect import recognised
 from .dialect import Dialect
+from .event_loop import PORTAL, StoppedError, stopper
 from .instructions import schema_text, what_is_wrong, with_system
-from .portal import PORTAL, StoppedError, stopper
 from .reasoning import Reasoning
-from .recognise import recognised
 from .servers import Form, forms, sampling
-from .task import Task, Turn, Verdict
-from .told import RemoteFinish, Told
+from .stream_state import RemoteFinish, Told
 from .transport import MAX_RESENT, RefusedError, Transport
-from .wire import Answer, openai_messages
 
 if TYPE_CHECKING:
     import httpx
 
-    from ...vocabulary import Vocabulary
+    from ...vocabulary.vocabulary import Vocabulary
 
 _LOG = logger_of("remote")
 

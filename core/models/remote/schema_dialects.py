@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ...language.ecma_text import with_short_classes
-from ...schema.formats import ENFORCED, SPECIFIED
+from ...regex.printer import with_short_classes
+from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
 #: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
 _STRICT = frozenset(

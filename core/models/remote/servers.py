@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import ModelError
-from ...params import GenerateParams
-from .sent_schemas import anchored_schema, extra_keywords, plain_schema, strict_schema, without
+from ...generation.params import GenerateParams
+from .schema_dialects import anchored_schema, extra_keywords, plain_schema, strict_schema, without
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...events import Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
-from ...messages import Message, ToolCall
-from .task import Verdict, call_events
+from ...conversation.events import Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
+from ...conversation.messages import Message, ToolCall
+from .answer_judge import Verdict, call_events
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ContextOverflowError, MissingDependencyError, ModelError
-from ..messages import Message
-from ..vocabulary import Vocabulary
-from .chat import (
+from ...conversation.messages import Message
+from ...errors import ContextOverflowError, MissingDependencyError, ModelError
+from ...generation.backend import BatchSession, Session
+from ...vocabulary.vocabulary import Vocabulary
+from ..open_sessions import OpenSessions
+from ..prefix_cache import PREFIX_BYTES, PrefixCache
+from ..prompts import (
     encode_inside,
     plain_prompt,
     refuse_images,
@@ -21,10 +24,7 @@ from .chat import (
     thinking_variables,
     with_calls_in_turn,
 )
-from .hf_batch import HFBatch, SeparateRows, can_batch, nearly_equal
-from .opened import OpenSessions
-from .prefix import PREFIX_BYTES, PrefixCache
-from .protocol import BatchSession, Session
+from .batch import HFBatch, SeparateRows, can_batch, nearly_equal
 
 if TYPE_CHECKING:
     import numpy as np

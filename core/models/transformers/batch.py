@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ContextOverflowError, ModelError
-from .prefix import MIN_COMMON
-from .protocol import Session
+from ...errors import ContextOverflowError, ModelError
+from ...generation.backend import Session
+from ..prefix_cache import MIN_COMMON
 
 #: The cache is packed when it is so many times as long as its longest row, and so many columns longer.
 _SLACK = 1.5

@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from ..errors import (
+from ...errors import (
     InvalidSchemaError,
     LimitError,
     PatternError,
@@ -20,15 +20,15 @@ from ..errors import (
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
-from ..language.regex import regex_term
-from ..language.terms import Terms
-from .assertions import CHECK_LATER, unsupported
-from .conjunction import TYPES, Literal
-from .formats import ENFORCED, REFUSED
-from .negation import NOT_NEGATED
-from .normalise import Normaliser
-from .options import SchemaOptions
-from .resolve import Document, Located
+from ...language.terms import Terms
+from ...regex.compile import regex_term
+from ..normal.assertions import CHECK_LATER, unsupported
+from ..normal.conjunction import TYPES, Literal
+from ..normal.negation import NOT_NEGATED
+from ..normal.normalise import Normaliser
+from ..read.options import SchemaOptions
+from ..read.resolve import Document, Located
+from ..scalars.formats import ENFORCED, REFUSED
 
 _SHAPES: dict[str, tuple[type, ...]] = {
     "properties": (Mapping,),

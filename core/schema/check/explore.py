@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LimitError, Place, SchemaError
-from .conjunction import Arrays, Conjunction, Goal, Literal, Objects
+from ...errors import LimitError, Place, SchemaError
+from ..normal.conjunction import Arrays, Conjunction, Goal, Literal, Objects
 
 if TYPE_CHECKING:
-    from .lower import Lowering
+    from ..lower.lowering import Lowering
 
 #: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from math import inf
 
-from ..errors import SchemaError, ToolGrammarError
-from .conjunction import TYPES, Literal
-from .formats import ENFORCED, REFUSED
-from .normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
-from .options import SchemaOptions
-from .resolve import Document, Located, is_known
-from .scan import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
+from ...errors import SchemaError, ToolGrammarError
+from ..normal.conjunction import TYPES, Literal
+from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
+from ..read.options import SchemaOptions
+from ..read.resolve import Document, Located, is_known
+from ..scalars.formats import ENFORCED, REFUSED
+from .exact import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
-    from .. import cython_standin as cython  # type: ignore[no-redef]
+    from ...compiled import standin as cython  # type: ignore[no-redef]
 
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -112,7 +112,7 @@ _MAX_DEPTH = 64
 
 
 def is_surely_sound(document: Document, options: SchemaOptions) -> bool:
-    """Whether `toolgrammar.core.schema.scan.problems` finds nothing in a document (False: perhaps it does).
+    """Whether `toolgrammar.core.schema.check.exact.problems` finds nothing in a document (False: perhaps it does).
 
     Law: what is surely sound has no problems.
     """

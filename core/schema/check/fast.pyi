@@ -1,5 +1,5 @@
-from .options import SchemaOptions
-from .resolve import Document
+from ..read.options import SchemaOptions
+from ..read.resolve import Document
 
 COMPILED: bool
 

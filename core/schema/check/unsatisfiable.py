@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import Place, UnsatisfiableSchemaError
-from ..language.nodes import Nodes
-from .lower import Lowering
-from .resolve import Located
+from ...errors import Place, UnsatisfiableSchemaError
+from ...language.nodes import Nodes
+from ..lower.lowering import Lowering
+from ..read.resolve import Located
 
 _CONTRADICTION = "look for constraints that contradict each other"
 

@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Place, UnsupportedSchemaError
-from ..language.regex import regex_term
-from .conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
+from ...errors import Place, UnsupportedSchemaError
+from ...regex.compile import regex_term
+from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
+from ..scalars.value_syntax import mark_node, without
+from .merged_objects import Region
 from .objects import ObjectLowering
-from .shapes import Region
-from .spelling import mark_node, without
 
 if TYPE_CHECKING:
-    from .lower import Lowering
+    from .lowering import Lowering
 
 #: What a raw text is read as that may be something other than a string, by the kind of value.
 READINGS = {

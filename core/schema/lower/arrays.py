@@ -10,14 +10,14 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LimitError
-from ..language.kinds import BEYOND
-from ..language.lookback import Written
-from .conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
+from ...errors import LimitError
+from ...language.lookback import Written
+from ...language.node_kinds import BEYOND
+from ..normal.conjunction import Any_, Arrays, Contains, Formula, Goal, negated, same_value
 from .values import Supply, canonical, decoded, fixed
 
 if TYPE_CHECKING:
-    from .lower import Lowering
+    from .lowering import Lowering
 
 #: Maximum number of values that are followed one by one, because items of which there are few may be any of them.
 MAX_SPECIAL = 200

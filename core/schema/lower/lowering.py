@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..language.jsontext import json_bytes
-from ..language.nodes import Nodes
-from .arrays import ArrayLowering
-from .common import spaces
-from .conjunction import (
+from ...language.json_text import json_bytes
+from ...language.nodes import Nodes
+from ..normal.conjunction import (
     FALSE,
     ArrayPart,
     Arrays,
@@ -24,12 +22,7 @@ from .conjunction import (
     same_value,
     type_of,
 )
-from .normalise import Normaliser
-from .numbers import NumberRange, Numbers, exact, is_short_integer
-from .objects import ObjectLowering, spelled_name
-from .options import SchemaOptions
-from .outermost import Outermost
-from .plain import (
+from ..normal.direct import (
     ALL_OF,
     ANY_OF,
     APPLICATORS,
@@ -44,9 +37,16 @@ from .plain import (
     plain_strings,
     scalar_types,
 )
-from .resolve import Located
-from .satisfiable import is_surely_satisfiable
-from .strings import string_term
+from ..normal.inhabited import is_surely_satisfiable
+from ..normal.normalise import Normaliser
+from ..normal.strings import string_term
+from ..read.options import SchemaOptions
+from ..read.resolve import Located
+from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
+from ..scalars.whitespace import spaces
+from .arguments_object import Outermost
+from .arrays import ArrayLowering
+from .objects import ObjectLowering, spelled_name
 from .values import Values, canonical, decoded
 
 _ANYTHING = Located({}, "")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import LimitError
-from ..language.questions import is_roomy, listing
-from ..language.regex import regex_term
-from .conjunction import FALSE, Exists, Formula, Goal, ObjectPart, Objects
+from ...errors import LimitError
+from ...language.queries import is_roomy, listing
+from ...regex.compile import regex_term
+from ..normal.conjunction import FALSE, Exists, Formula, Goal, ObjectPart, Objects
 
 if TYPE_CHECKING:
-    from .lower import Lowering
+    from .lowering import Lowering
 
 #: How many regions the patterns of one object may make.
 MAX_REGIONS = 256

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .conjunction import Formula, Goal, Literal
-from .resolve import Located
-from .shapes import ObjectShape, Region
+from ..normal.conjunction import Formula, Goal, Literal
+from ..read.resolve import Located
+from .merged_objects import ObjectShape, Region
 
 #: Not asked yet.
 UNKNOWN = -1

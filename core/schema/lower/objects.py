@@ -7,19 +7,19 @@ from itertools import chain, combinations, pairwise
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
-from ..language.jsontext import escaped
-from ..language.kinds import AFTER_NAME, BEYOND
-from ..language.lookback import Written
-from .conjunction import FALSE, Formula, Goal, Literal, Objects
-from .layout import UNKNOWN, Layout
-from .resolve import Located
-from .satisfiable import is_surely_satisfiable
-from .shapes import Member, ObjectShape, Region, Shapes
+from ...language.json_text import escaped
+from ...language.lookback import Written
+from ...language.node_kinds import AFTER_NAME, BEYOND
+from ..normal.conjunction import FALSE, Formula, Goal, Literal, Objects
+from ..normal.inhabited import is_surely_satisfiable
+from ..read.resolve import Located
+from .merged_objects import Member, ObjectShape, Region, Shapes
+from .object_plan import UNKNOWN, Layout
 from .values import canonical, decoded
 
 if TYPE_CHECKING:
-    from .lower import Lowering
-    from .outermost import Outermost
+    from .arguments_object import Outermost
+    from .lowering import Lowering
 
 _NONE: frozenset[str] = frozenset()
 

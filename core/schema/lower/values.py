@@ -16,11 +16,11 @@ from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..language.questions import listing
-from .conjunction import Arrays, Conjunction, Goal, Objects, same_value
+from ...language.queries import listing
+from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
 
 if TYPE_CHECKING:
-    from .lower import Lowering
+    from .lowering import Lowering
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000

@@ -7,9 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import Place, UnsupportedSchemaError
-from ..language.regex import regex_term
-from ..language.terms import Terms
+from ...errors import Place, UnsupportedSchemaError
+from ...language.terms import Terms
+from ...regex.compile import regex_term
+from ..read.resolve import Document, Located
+from ..scalars.formats import ENFORCED
+from ..scalars.numbers import NumberRange, exact
 from .conjunction import (
     EVERY,
     TYPES,
@@ -25,9 +28,6 @@ from .conjunction import (
     fact,
     same_value,
 )
-from .formats import ENFORCED
-from .numbers import NumberRange, exact
-from .resolve import Document, Located
 
 _OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
 ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
-from .numbers import NumberRange
-from .resolve import Located
+from ..read.resolve import Located
+from ..scalars.numbers import NumberRange
 
 TYPES = ("null", "boolean", "number", "string", "array", "object")
 

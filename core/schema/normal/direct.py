@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from ..scalars.numbers import NumberRange
 from .assertions import bounds_of, types_of
 from .conjunction import TYPES, ArrayPart, Arrays, Strings
-from .numbers import NumberRange
 
 #: The types of values without parts.
 _SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ..language.regex import regex_term
+from ...regex.compile import regex_term
 from .conjunction import Conjunction, Formula, Goal, Literal, Objects, Strings, in_both, type_of
 from .strings import string_term
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LimitError, Place
+from ...errors import LimitError, Place
+from ..read.resolve import Located
+from ..scalars.numbers import NumberRange, exact
 from .assertions import bounds_of, types_of, unsupported
 from .conjunction import (
     TRUE,
@@ -31,8 +33,6 @@ from .conjunction import (
     negated,
     type_of,
 )
-from .numbers import NumberRange, exact
-from .resolve import Located
 
 if TYPE_CHECKING:
     from .normalise import Normaliser

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple, Union
 from weakref import proxy
 
-from ..errors import InvalidSchemaError, LimitError, Place
+from ...errors import InvalidSchemaError, LimitError, Place
+from ..read.resolve import Document, Located
 from .assertions import Assertions, types_of
 from .conjunction import (
     EVERY,
@@ -30,11 +31,10 @@ from .conjunction import (
     meet,
     negated,
 )
-from .contradiction import Contradictions
+from .direct import APPLICATORS, asserted
 from .disjoint import common, suspects
 from .negation import has, negation
-from .plain import APPLICATORS, asserted
-from .resolve import Document, Located
+from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
 #: How many alternatives one place of a schema may have after and/or are multiplied out.

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..read.resolve import Located
 from .assertions import Assertions
 from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, type_of
-from .plain import asserted, lists_strings
-from .resolve import Located
+from .direct import asserted, lists_strings
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})

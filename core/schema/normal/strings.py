@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..language.regex import regex_term
-from ..language.terms import Terms
+from ...language.terms import Terms
+from ...regex.compile import regex_term
+from ..scalars.formats import format_term
 from .conjunction import Strings
-from .formats import format_term
 
 
 def string_term(terms: Terms, asked: Strings) -> int:

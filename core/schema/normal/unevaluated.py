@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..read.resolve import Located
 from .assertions import ARRAY_PART, unsupported
 from .conjunction import (
     All,
@@ -25,7 +26,6 @@ from .conjunction import (
     Rest,
     negated,
 )
-from .resolve import Located
 
 if TYPE_CHECKING:
     from .assertions import Assertions

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaMode
 
-from ..errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
+from ...errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
 from .discriminator import require_tags
 from .json_strings import INTEGER, NUMBER, json_pattern
 
@@ -95,7 +95,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     def str_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a string: patterns in ECMA-262, whatever they were written in."""
-        from ..language.foreign import to_ecma
+        from ...regex.foreign import to_ecma
 
         result: dict[str, Any] = super().str_schema(schema)
         if self.mode != "validation":

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..params import OnUnsupported, PropertyOrder, Whitespace, require_word
-from .spelling import Arguments, Spelling
+from ...options import OnUnsupported, PropertyOrder, Whitespace, require_word
+from ..scalars.value_syntax import Arguments, Spelling
 
 
 @dataclass(frozen=True)

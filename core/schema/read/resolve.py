@@ -11,7 +11,7 @@ import referencing
 import referencing.exceptions
 import referencing.jsonschema
 
-from ..errors import InvalidSchemaError, Place, UnsupportedSchemaError
+from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {

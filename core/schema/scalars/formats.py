@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..language.charset import CharSet
-from ..language.ecma import parse
-from ..language.recipe import cook, recipe
-from ..language.regex import regex_term
-from ..language.terms import Terms
+from ...language.terms import Terms
+from ...regex.bytecode import cook, recipe
+from ...regex.compile import regex_term
+from ...regex.parser import parse
+from ...unicode.charset import CharSet
 from . import python_formats
 from .format_patterns import DATE, IPV4, IPV6
 

@@ -13,9 +13,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor, gcd, inf, isfinite, lcm, nextafter
 
-from ..errors import LimitError
-from ..language.charset import CharSet
-from ..language.terms import Terms
+from ...errors import LimitError
+from ...language.terms import Terms
+from ...unicode.charset import CharSet
 
 MAX_DIGITS = 30
 

@@ -1,7 +1,7 @@
 r"""Formats that Pydantic writes beside those of the specification, each as a language of strings that Python takes.
 
 Pydantic's own names (``uuid4``, ``ipv4network``, ``base64``, ...) say what a string must be, and are enforced in any
-schema. The names that begin with ``python-`` are ours (see `toolgrammar.core.schema.pydantic_schema`): the
+schema. The names that begin with ``python-`` are ours (see `toolgrammar.core.schema.pydantic.schema`): the
 specification's ``date-time`` demands an offset and has leap seconds, and Python's ``datetime`` has neither.
 
 Each language lies within what Pydantic 2 accepts. Where that is no regular language, or one with many spellings of the

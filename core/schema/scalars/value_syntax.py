@@ -15,11 +15,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from ..language.charset import CharSet
-from ..language.kinds import CONTROL
-from ..language.nodes import Nodes
-from ..language.regex import regex_term
-from ..language.terms import END, Terms
+from ...language.node_kinds import CONTROL
+from ...language.nodes import Nodes
+from ...language.terms import END, Terms
+from ...regex.compile import regex_term
+from ...unicode.charset import CharSet
 
 #: Markup: pieces of text, and the names of control tokens (True).
 Mark = tuple[tuple[str, bool], ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..language.charset import CharSet
-from ..language.terms import Terms
+from ...language.terms import Terms
+from ...unicode.charset import CharSet
 from .numbers import NumberRange, Numbers
 
 #: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.

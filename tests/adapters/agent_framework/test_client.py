@@ -24,7 +24,7 @@ from agent_framework import Message as FrameworkMessage
 from agent_framework.exceptions import ChatClientException, ChatClientInvalidRequestException
 
 from toolgrammar.adapters.agent_framework import ToolGrammarChatClient
-from toolgrammar.adapters.agent_framework_messages import openai_tool, to_messages
+from toolgrammar.adapters.agent_framework.messages import openai_tool, to_messages
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,

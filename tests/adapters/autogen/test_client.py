@@ -28,7 +28,7 @@ from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
-from toolgrammar.adapters.autogen_messages import openai_tool, to_messages
+from toolgrammar.adapters.autogen.messages import openai_tool, to_messages
 from toolgrammar.core import (
     BudgetError,
     ImagePart,

@@ -28,7 +28,7 @@ from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams
 from pydantic import BaseModel
 
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
-from toolgrammar.adapters.autogen_messages import selection, with_speakers
+from toolgrammar.adapters.autogen.messages import selection, with_speakers
 from toolgrammar.core import Message, Model, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names

@@ -23,7 +23,8 @@ from crewai.utilities.agent_utils import convert_tools_to_openai_schema, is_cont
 from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
 from pydantic import BaseModel
 
-from toolgrammar.adapters.crewai import ToolGrammarLLM, original_tools
+from toolgrammar.adapters.crewai import ToolGrammarLLM
+from toolgrammar.adapters.crewai.llm import original_tools
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,

@@ -17,8 +17,8 @@ from crewai.tools import tool
 from pydantic import BaseModel
 
 from toolgrammar.adapters.crewai import ToolGrammarLLM
-from toolgrammar.adapters.crewai_messages import is_answered
-from toolgrammar.adapters.crewai_react import React, shielded, spelled
+from toolgrammar.adapters.crewai.messages import is_answered
+from toolgrammar.adapters.crewai.react import React, shielded, spelled
 from toolgrammar.core import (
     ArgumentsDelta,
     CallEnd,

@@ -21,9 +21,9 @@ from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from toolgrammar.adapters import langchain_messages
 from toolgrammar.adapters.langchain import ChatToolGrammar
-from toolgrammar.adapters.langchain_messages import to_messages
+from toolgrammar.adapters.langchain import messages as langchain_messages
+from toolgrammar.adapters.langchain.messages import to_messages
 from toolgrammar.core import (
     ContextOverflowError,
     Grammar,

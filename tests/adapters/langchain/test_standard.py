@@ -4,7 +4,7 @@ On the embedded model, which is noise, a test shows that the guarantee needs no 
 some are marked one by one; on the scripted model, which knows what to say and writes it under the same masks, they all
 run, and so they do on a real model::
 
-    pytest tests/adapters/test_langchain_standard.py --slow --model hf:./Qwen2.5-1.5B-Instruct
+    pytest tests/adapters/langchain/test_standard.py --slow --model hf:./Qwen2.5-1.5B-Instruct
 """
 
 from __future__ import annotations

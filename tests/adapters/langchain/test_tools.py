@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from toolgrammar.adapters.langchain import ChatToolGrammar
-from toolgrammar.adapters.langchain_messages import openai_tool, to_messages
+from toolgrammar.adapters.langchain.messages import openai_tool, to_messages
 from toolgrammar.core import (
     BudgetError,
     Grammar,

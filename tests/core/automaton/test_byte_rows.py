@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.automaton.blocks import row_item
-from toolgrammar.core.automaton.layout import DEAD, DONE, FACTS, OPEN, ROW_AT
-from toolgrammar.core.automaton.rows import Rows
-from toolgrammar.core.automaton.seed import Seed
-from toolgrammar.core.language.regex import regex_term
+from toolgrammar.core.automaton.byte_rows import Rows
+from toolgrammar.core.automaton.encoding import DEAD, DONE, FACTS, OPEN, ROW_AT
+from toolgrammar.core.automaton.shared_terms import Seed
 from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.testing import byte_vocabulary
 
 PATTERNS = [

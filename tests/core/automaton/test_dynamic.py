@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton.shortest import ShortestTexts
+from toolgrammar.core.automaton.completion import ShortestTexts
 from toolgrammar.core.language import lookback
 from toolgrammar.core.language.lookback import Written
 

@@ -19,9 +19,9 @@ from toolgrammar.core import (
     Model,
     Vocabulary,
 )
-from toolgrammar.core.decoding import Decoding, Forward, Step
-from toolgrammar.core.decoding.retokenise import spell_somehow
-from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.generation.loop import Decoding, Forward, Step
+from toolgrammar.core.generation.retokenise import spell_somehow
+from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
 
 SCHEMA = {

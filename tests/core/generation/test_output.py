@@ -28,7 +28,8 @@ from toolgrammar.core import (
     TextDelta,
     ToolCall,
 )
-from toolgrammar.core.decoding import Decoding, Output, Step
+from toolgrammar.core.generation.loop import Decoding, Step
+from toolgrammar.core.generation.output import Output
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, GenerateParams
-from toolgrammar.core.decoding import Sampler
-from toolgrammar.core.decoding.sampler import kept
+from toolgrammar.core.generation.sampler import Sampler, kept
 
 LOGITS = np.array([2.0, 1.0, 0.0, -1.0, 3.0, 0.5], dtype=np.float32)
 ALLOWED = np.array([0, 1, 2, 5])
@@ -106,8 +105,8 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_kept_is_what_sorting_keeps(shape: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The set that top-k, top-p and min-p leave is that of the definition, among equals by position."""
-    monkeypatch.setattr("toolgrammar.core.decoding.sampler.FEW", few)
-    monkeypatch.setattr("toolgrammar.core.decoding.sampler.RANGES", 2048 if few == 256 else 7)
+    monkeypatch.setattr("toolgrammar.core.generation.sampler.FEW", few)
+    monkeypatch.setattr("toolgrammar.core.generation.sampler.RANGES", 2048 if few == 256 else 7)
     random = np.random.default_rng(0)
     for top_k, top_p, min_p in [
         (0, 0.5, 0.0), (0, 0.95, 0.0), (0, 1e-6, 0.0), (0, 0.999999, 0.0), (1, 1.0, 0.0), (40, 1.0, 0.0),

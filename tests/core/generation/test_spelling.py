@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import GenerateParams, Grammar, JsonMode, Model, Vocabulary
-from toolgrammar.core.models.bpe import ByteBPE
+from toolgrammar.core.models.embedded.bpe import ByteBPE
 from toolgrammar.tools import ToolSet
 
 #: The pre-tokenizers of Qwen 2.5, Llama 3 and o200k, from their ``tokenizer.json`` and tiktoken.
@@ -121,7 +121,7 @@ def sentencepiece(kind: str) -> tuple[Vocabulary, Callable[[str], list[int]]]:
     """A SentencePiece model as Llama 2's: a dummy prefix, byte fallback, nothing normalised."""
     library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    from toolgrammar.core.models.chat import encode_inside
+    from toolgrammar.core.models.prompts import encode_inside
 
     model = io.BytesIO()
     library.SentencePieceTrainer.train(

@@ -8,7 +8,7 @@ import pytest
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.errors import GrammarError, LimitError
-from toolgrammar.core.language.kinds import ALT, LITERAL, REPEAT, SEQ, WORDS
+from toolgrammar.core.language.node_kinds import ALT, LITERAL, REPEAT, SEQ, WORDS
 from toolgrammar.core.language.nodes import Nodes
 
 DEPTH = 100_000
@@ -174,7 +174,7 @@ def test_no_depth_stops_a_search() -> None:
 def test_a_full_store_leaves_no_trace_on_the_stack(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the limit strikes, questions that come after it are answered as before."""
     for room in range(12, 60):
-        monkeypatch.setattr("toolgrammar.core.language.kinds.MAX_NODES", room)
+        monkeypatch.setattr("toolgrammar.core.language.node_kinds.MAX_NODES", room)
         nodes = Nodes()
         text = nodes.literal(b"x")
         known: list[int] = []

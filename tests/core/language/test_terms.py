@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from toolgrammar.core import PatternError, ToolGrammarError, UnsupportedPatternError
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
-from toolgrammar.core.language.charset import partition
-from toolgrammar.core.language.regex import regex_term
+from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.unicode.charset import partition
 
 ALPHABET = "ab_ "
 STRINGS = ["".join(chars) for size in range(5) for chars in itertools.product(ALPHABET, repeat=size)]

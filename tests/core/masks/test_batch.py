@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, Grammar, Matcher, Vocabulary
-from toolgrammar.core.automaton import batch, forbid
-from toolgrammar.core.automaton.batch import MaskTable, apply_mask, fill_masks
+from toolgrammar.core.masks import batch
+from toolgrammar.core.masks import mask_logits as forbid
+from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
 

@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import program as program_module
+from toolgrammar.core.automaton import lazy_dfa as program_module
 
 PIECES = [
     b"a", b"b", b"Z", b"0", b"-", b"_", b" ", b'"', b"\\", b"u", b"\\u", b"00", b"41", b"\\n", b'",', b"foo", b"bar",

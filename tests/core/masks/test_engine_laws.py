@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
-from toolgrammar.core.automaton import shortest
-from toolgrammar.core.automaton.matcher import Engine
+from toolgrammar.core.automaton import completion as shortest
+from toolgrammar.core.masks.matcher import Engine
 
 ALPHABET = "ab,"
 LONGEST = 5
@@ -311,7 +311,7 @@ def test_mask_memory_is_bounded() -> None:
     """Under a small memory bound masks are forgotten, and are the same when they come back."""
     grammar = Grammar.from_regex("(a|b|,){0,60}")
     wide = grammar.bind(VOCABULARY)
-    from toolgrammar.core.automaton import Constraint
+    from toolgrammar.core.masks import Constraint
 
     narrow = Constraint(grammar.program, VOCABULARY, grammar, mask_memory=2_000)
     one, two = wide.matcher(), narrow.matcher()

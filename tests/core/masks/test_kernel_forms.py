@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 
 SCRIPT = """
 import sys
@@ -18,7 +18,7 @@ if {block}:
 import hashlib, json, logging, random
 logging.disable(logging.WARNING)
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import COMPILED
+from toolgrammar.core.masks import COMPILED
 words = ['"', '":', '": ', '", "', '{{"', "}}", "]", "[1", "12", "1.5", "e-3", "true", "null", "ab", "abc", "\\\\u00", "é",
          "😀", "a\\"", "ab\\": \\"", "<x>", "name", '"name": "', " ", "  ", "\\n"]
 tokens = [bytes([byte]) for byte in range(256)] + [word.encode() for word in words] + [None, None]
@@ -51,12 +51,10 @@ for grammar in grammars:
                 break
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
+from toolgrammar.core.compiled import modules
+import toolgrammar.core.schema
 forms = {{sys.modules["toolgrammar.core." + name].__file__.endswith(".py")
-         for name in ("arrays", "automaton.trie", "automaton.atoms", "automaton.states", "automaton.table",
-                      "automaton.loops", "automaton.survey", "automaton.walk", "automaton.tables", "automaton.masks",
-                      "automaton.rowtable", "automaton.forbid", "automaton.matcher",
-                      "language.lookback", "language.nodes", "language.nodetable",
-                      "language.termpool", "language.termtable", "schema.sound")}}
+         for name in modules.COMPILED}}
 assert forms == {{not COMPILED}}
 print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
 """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
-from toolgrammar.core.automaton import program as program_module
+from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.tools import Tool, ToolSet
 
 MB = 2**20

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.automaton import prepared as module
-from toolgrammar.core.automaton.prepared import LEAST_TOKENS, prepared
-from toolgrammar.core.automaton.trie import Trie
-from toolgrammar.core.disk_cache import read_arrays, write_arrays
+from toolgrammar.core.masks import vocabulary_index as module
+from toolgrammar.core.masks.trie import Trie
+from toolgrammar.core.masks.vocabulary_index import LEAST_TOKENS, prepared
+from toolgrammar.core.vocabulary.disk_cache import read_arrays, write_arrays
 
 SCHEMA = {
     "type": "object",
@@ -214,8 +214,8 @@ PROGRAM = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-import test_prepared as tests
-from toolgrammar.core.automaton import prepared as module
+import test_vocabulary_index as tests
+from toolgrammar.core.masks import vocabulary_index as module
 computed = []
 compute = module._compute
 module._compute = lambda each: (computed.append(1), compute(each))[1]

@@ -28,7 +28,7 @@ from toolgrammar.core import (
     TokenWritten,
     load_model,
 )
-from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import CancelledError, JsonMode, Message, Model, ModelError, load_model
-from toolgrammar.core.models.decoder import DecoderSession
-from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.models.embedded.decoder import DecoderSession
+from toolgrammar.core.models.embedded.model import EmbeddedBackend
 
 SCHEMA = {"enum": ["yes", "no", "perhaps", "nobody knows"]}
 LONG = {"type": "string", "minLength": 20, "maxLength": 30}

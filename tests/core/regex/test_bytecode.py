@@ -6,11 +6,11 @@ import gc
 
 import pytest
 
-from toolgrammar.core.language import syntax
-from toolgrammar.core.language.charset import CharSet
-from toolgrammar.core.language.recipe import cook, recipe
-from toolgrammar.core.language.regex import regex_term
 from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.regex import syntax
+from toolgrammar.core.regex.bytecode import cook, recipe
+from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.unicode.charset import CharSet
 
 A, B = (syntax.Chars(CharSet.range(*bounds)) for bounds in ("af", "az"))
 WIDE = syntax.Chars(~CharSet.of("xé€😀"))

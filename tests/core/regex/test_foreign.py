@@ -13,15 +13,17 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.errors import PatternError, UnsupportedPatternError
-from toolgrammar.core.language import casefold, python_regex, rust_regex
-from toolgrammar.core.language.charset import CharSet
-from toolgrammar.core.language.ecma import parse
-from toolgrammar.core.language.ecma_text import class_text
-from toolgrammar.core.language.foreign import to_ecma
-from toolgrammar.core.language.regex import regex_term
-from toolgrammar.core.language.syntax import Chars
 from toolgrammar.core.language.terms import Terms
-from toolgrammar.core.schema.pydantic_schema import PydanticJsonSchema
+from toolgrammar.core.regex import python as python_regex
+from toolgrammar.core.regex import rust as rust_regex
+from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.regex.foreign import to_ecma
+from toolgrammar.core.regex.parser import parse
+from toolgrammar.core.regex.printer import class_text
+from toolgrammar.core.regex.syntax import Chars
+from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema
+from toolgrammar.core.unicode import casefold
+from toolgrammar.core.unicode.charset import CharSet
 
 BOTH = [
     *(r"(?i)abc", r"^a$", r"(?P<x>a)b", r"(?x) a b # c", r"(?s)a.b", r"a.b", r"(?m)^a$", r"^\d{3}$", r"^\w+$", r"^\s$"),

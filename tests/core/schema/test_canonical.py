@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.schema.identity import canonical
+from toolgrammar.core.schema.read.canonical import canonical
 
 BASE: dict[str, Any] = {
     "type": "object",

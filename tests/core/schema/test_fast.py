@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core.schema import scan, sound
-from toolgrammar.core.schema.options import SchemaOptions
-from toolgrammar.core.schema.resolve import DIALECTS, Document
+from toolgrammar.core.schema.check import exact as scan
+from toolgrammar.core.schema.check import fast as sound
+from toolgrammar.core.schema.read.options import SchemaOptions
+from toolgrammar.core.schema.read.resolve import DIALECTS, Document
 
 SURE: list[Any] = [
     True,
@@ -76,8 +77,8 @@ def form(request: pytest.FixtureRequest) -> ModuleType:
         if not sound.COMPILED:
             pytest.skip("the module is not compiled here")
         return sound
-    source = Path(scan.__file__).with_name("sound.py")
-    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.schema.sound_interpreted", str(source))
+    source = Path(scan.__file__).with_name("fast.py")
+    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.schema.check.fast_interpreted", str(source))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

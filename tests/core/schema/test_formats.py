@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolgrammar.core import Grammar, UnsupportedSchemaError
-from toolgrammar.core.schema.formats import REFUSED, SPECIFIED
+from toolgrammar.core.schema.scalars.formats import REFUSED, SPECIFIED
 
 SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "json-schema-test-suite-2020-12.json.gz"
 CASES = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.schema.satisfiable import is_surely_satisfiable
+from toolgrammar.core.schema.normal.inhabited import is_surely_satisfiable
 
 SURE: list[Any] = [
     True,

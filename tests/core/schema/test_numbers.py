@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.language.terms import Terms
-from toolgrammar.core.schema import numbers as numbers_module
-from toolgrammar.core.schema.numbers import NumberRange, Numbers, exact
+from toolgrammar.core.schema.scalars import numbers as numbers_module
+from toolgrammar.core.schema.scalars.numbers import NumberRange, Numbers, exact
 from toolgrammar.core.validation import is_valid
 
 BOUNDS = st.one_of(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.schema.conjunction import Conjunction, Literal
-from toolgrammar.core.schema.normalise import Normaliser
-from toolgrammar.core.schema.resolve import Document
+from toolgrammar.core.schema.normal.conjunction import Conjunction, Literal
+from toolgrammar.core.schema.normal.normalise import Normaliser
+from toolgrammar.core.schema.read.resolve import Document
 
 KINDS = [f"kind{number}" for number in range(12)]
 

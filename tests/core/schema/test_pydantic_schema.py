@@ -34,7 +34,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, UnsupportedSchemaError
-from toolgrammar.core.schema.pydantic_schema import PydanticJsonSchema, json_schema_of
+from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema, json_schema_of
 from toolgrammar.core.vocabulary import Vocabulary
 
 BYTES = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])

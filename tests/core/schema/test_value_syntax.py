@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.schema import SchemaOptions, compile_schema
-from toolgrammar.core.schema.spelling import Arguments, BareSpelling, PythonSpelling, python_string
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, PythonSpelling, python_string
 
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None, None], eos=[256], special={"Q": 257})
 KEYWORDS = Arguments(names=r"[a-z]\w*", separator=((", ", False),), after_name=(("=", False),))

@@ -20,7 +20,7 @@ from toolgrammar.core import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from toolgrammar.core.decoding import Decoding, Forward
+from toolgrammar.core.generation.loop import Decoding, Forward
 
 from ...schemas import random_schema, random_value
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgrammar.core.disk_cache import MAX_FILES, VARIABLE, cache_folder, read_arrays, write_arrays
+from toolgrammar.core.vocabulary.disk_cache import MAX_FILES, VARIABLE, cache_folder, read_arrays, write_arrays
 
 KEY = "ab" * 32
 ARRAYS = {"bytes": array("B", b"abc"), "none": array("i"), "numbers": array("i", [-1, 2**30]), "words": array("I", [7])}
@@ -97,7 +97,9 @@ def test_an_unwritable_file_system_is_no_error(tmp_path: Path, monkeypatch: pyte
             def refuse(*_: object, **__: object) -> None:
                 raise PermissionError("read-only file system")
 
-            patch.setattr(f"toolgrammar.core.disk_cache.{'tempfile' if name == 'mkstemp' else 'os'}.{name}", refuse)
+            patch.setattr(
+                f"toolgrammar.core.vocabulary.disk_cache.{'tempfile' if name == 'mkstemp' else 'os'}.{name}", refuse
+            )
             assert not write_arrays(tmp_path, KEY, ARRAYS), name
         assert not list(tmp_path.iterdir()), name
 
@@ -138,7 +140,7 @@ WRITER = """
 import sys
 from array import array
 from pathlib import Path
-from toolgrammar.core.disk_cache import read_arrays, write_arrays
+from toolgrammar.core.vocabulary.disk_cache import read_arrays, write_arrays
 folder, key = Path(sys.argv[1]), sys.argv[2]
 seen = 0
 for turn in range(200):

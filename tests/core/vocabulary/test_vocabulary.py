@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import VocabularyError
-from toolgrammar.core.token_bytes import byte_alphabet
 from toolgrammar.core.vocabulary import Vocabulary
+from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 
 TEXTS = [
     "Hello, world! This is a test.",
@@ -283,7 +283,7 @@ def test_byte_level_is_exact_without_a_decoder() -> None:
     expected = Vocabulary.from_transformers(tokenizer)
     parts = json.loads(tokenizer.backend_tokenizer.to_str())
     parts["decoder"] = None
-    from toolgrammar.core.token_bytes import _read_fast
+    from toolgrammar.core.vocabulary.token_bytes import _read_fast
 
     assert _read_fast(parts).tokens == {i: token for i, token in enumerate(expected.tokens) if token is not None}
     assert_exact(expected, tokenizer.encode)

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from toolgrammar.core import ArgumentsDelta, Event, ReasoningDelta, TextDelta, ToolCall, Vocabulary
-from toolgrammar.core.schema.outermost import READINGS
+from toolgrammar.core.schema.lower.arguments_object import READINGS
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, format_names, get_format
-from toolgrammar.tools.formats.json_calls import JsonCalls
-from toolgrammar.tools.formats.literal_calls import BareCalls, PythonicCalls
-from toolgrammar.tools.formats.xml_calls import XmlCalls
+from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.literal.calls import BareCalls, PythonicCalls
+from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 from ..strategies import names, objects, texts
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from toolgrammar.core import ReasoningDelta, ToolCall
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, detect_format, format_names, get_format
-from toolgrammar.tools.formats.json_calls import JsonCalls
-from toolgrammar.tools.formats.literal_calls import BareCalls, PythonicCalls
-from toolgrammar.tools.formats.xml_calls import XmlCalls
+from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.literal.calls import BareCalls, PythonicCalls
+from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta, ToolCall, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
-from toolgrammar.tools.formats.json_calls import JsonCalls
+from toolgrammar.tools.formats.json.calls import JsonCalls
 
 from ..strategies import TRICKY, cuts, texts
 from .common import BREAKING, EVERY, byte_vocabulary, events_of, is_spelled, token_ids, turns

@@ -7,8 +7,8 @@ import pytest
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats.json_calls import JsonCalls
-from toolgrammar.tools.formats.json_families import JSON_FAMILIES
+from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.json.families import JSON_FAMILIES
 
 SPECIAL = [each for each in JSON_FAMILIES if each.special]
 

@@ -25,8 +25,8 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
-from toolgrammar.tools.formats.json_calls import JsonCalls
-from toolgrammar.tools.formats.json_families import JSON_FAMILIES
+from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.json.families import JSON_FAMILIES
 
 from ..strategies import TRICKY, cuts, objects, texts
 

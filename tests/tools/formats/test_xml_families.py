@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import CallEnd, TextDelta, ToolCall, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats.xml_calls import XmlCalls
-from toolgrammar.tools.formats.xml_families import XML_FAMILIES
+from toolgrammar.tools.formats.xml.calls import XmlCalls
+from toolgrammar.tools.formats.xml.families import XML_FAMILIES
 
 from ..strategies import TRICKY, cuts, texts
 

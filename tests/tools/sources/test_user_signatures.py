@@ -27,9 +27,9 @@ from toolgrammar.core import SchemaError
 from toolgrammar.tools import Tool, ToolSet, tools_from_typescript, tools_to_typescript
 from toolgrammar.tools.mcp import tools_to_mcp
 
-from .schema_equality import spelled
+from ..schema_equality import spelled
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "bfcl-dev.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "bfcl-dev.jsonl.gz"
 T = TypeVar("T")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from toolgrammar.tools import close_objects, schema_from_typescript
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "typescript_tsc.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "typescript_tsc.py"
 
 
 @pytest.fixture(scope="module")

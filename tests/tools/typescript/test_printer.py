@@ -23,11 +23,11 @@ from toolgrammar.tools import (
     tools_to_typescript,
 )
 
-from .schema_equality import spelled
-from .strategies import tools_and_calls
-from .test_typescript import CASES, TOOL
+from ..schema_equality import spelled
+from ..strategies import tools_and_calls
+from .test_reader import CASES, TOOL
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
 
 def round_trip(schema: Any) -> Any:

@@ -15,15 +15,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...core.errors import GrammarError, ToolGrammarError
-from ...core.grammar import Grammar
-from ...core.messages import Message, ToolCall
-from ..tool import Tool
-from .base import Turn, WireFormat, dump_json
-from .buffer import SPACE
-from .described import described
-from .json_calls_parser import JsonCallsParser, Syntax
-from .thinking import Thinking
+from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.errors import GrammarError, ToolGrammarError
+from toolgrammar.core.grammar import Grammar
+
+from ...tool import Tool
+from ..base import Turn, WireFormat, dump_json
+from ..buffer import SPACE
+from ..described import described
+from ..reasoning import Thinking
+from .parser import JsonCallsParser, Syntax
 
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..reasoning import Thinking
+from .calls import JsonCalls
 from .hermes import HERMES
-from .json_calls import JsonCalls
-from .thinking import Thinking
 
 _THINK = Thinking()
 _WORD = r"[A-Za-z0-9_.\-]+"

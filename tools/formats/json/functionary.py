@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ...core.events import Event
-from ...core.grammar import Grammar
-from ...core.messages import ToolCall
-from ..tool import Tool
-from .base import Turn
-from .json_calls import JsonCalls
-from .json_calls_parser import JsonCallsParser, Syntax
+from toolgrammar.core.conversation import Event, ToolCall
+from toolgrammar.core.grammar import Grammar
+
+from ...tool import Tool
+from ..base import Turn
+from .calls import JsonCalls
+from .parser import JsonCallsParser, Syntax
 
 _ALL = "all\n"
 

@@ -7,8 +7,8 @@ with shorter descriptions of the tools.
 
 from __future__ import annotations
 
-from .tagged_json import TaggedJson
-from .thinking import Thinking
+from ..reasoning import Thinking
+from .tagged import TaggedJson
 
 HERMES = TaggedJson(
     name="hermes",

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta
-from ...core.messages import ToolCall
-from .base import MALFORMED, decode_object
-from .buffer import SPACE, StreamParser, marks_of
-from .json_scanner import JsonScanner
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
+
+from ..base import MALFORMED, decode_object
+from ..buffer import SPACE, StreamParser, marks_of
+from ..reasoning import Thinking
+from .scanner import JsonScanner
 from .tagged_parser import Tags, _CallReader
-from .thinking import Thinking
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ...core.errors import GrammarError
-from ...core.grammar import Grammar
-from ...core.messages import Message, ToolCall
-from ..tool import Tool
-from .base import Turn, WireFormat, dump_json, dump_name
-from .described import described
+from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.errors import GrammarError
+from toolgrammar.core.grammar import Grammar
+
+from ...tool import Tool
+from ..base import Turn, WireFormat, dump_json, dump_name
+from ..described import described
+from ..reasoning import Thinking
 from .tagged_parser import TaggedJsonParser, Tags
-from .thinking import Thinking
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from ...core.messages import ToolCall
-from .base import MALFORMED, decode_object
-from .buffer import SPACE, StreamParser, marks_of
-from .json_scanner import JsonScanner
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ToolCall
+
+from ..base import MALFORMED, decode_object
+from ..buffer import SPACE, StreamParser, marks_of
+from .scanner import JsonScanner
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from ...core.errors import ToolGrammarError
-from ...core.grammar import Grammar
-from ...core.language.nodes import Nodes
-from ...core.schema import SchemaOptions, compile_schema
-from ...core.schema.spelling import Arguments, BareSpelling, Mark, Spelling
-from ..tool import Tool, not_enforced
-from .base import Turn
+from toolgrammar.core.errors import ToolGrammarError
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.nodes import Nodes
+from toolgrammar.core.schema import SchemaOptions, compile_schema
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, Mark, Spelling
+
+from ...tool import Tool, not_enforced
+from ..base import Turn
 
 _ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"})
 

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.errors import Place, ToolGrammarError, UnsupportedSchemaError
-from ...core.grammar import Grammar
-from ...core.messages import ToolCall
-from ...core.schema.spelling import Arguments, BareSpelling, PythonSpelling
-from ..tool import Tool
+from toolgrammar.core.conversation import ToolCall
+from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, PythonSpelling
+
+from ...tool import Tool
+from ..base import Turn
+from ..json.calls import JsonCalls
 from .arguments import spelled_arguments
-from .base import Turn
-from .json_calls import JsonCalls
-from .literal_parser import BareCallsParser, PythonicCallsParser
 from .literals import Literals, write_bare, write_python
+from .parser import BareCallsParser, PythonicCallsParser
 
 #: The names of arguments: letters, digits and underscores, as in Python.
 ARGUMENT_NAME = r"[A-Za-z_\u00c0-\u1fff\u3040-\ud7ff][A-Za-z0-9_\u00c0-\u1fff\u3040-\ud7ff]*"

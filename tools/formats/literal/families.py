@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .literal_calls import BareCalls, PythonicCalls
-from .thinking import Thinking
+from ..reasoning import Thinking
+from .calls import BareCalls, PythonicCalls
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _GEMMA_NAME = r"[\w.\-]+"

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.schema.spelling import python_string
-from .base import dump_json
-from .buffer import marks_of
+from toolgrammar.core.schema.scalars.value_syntax import python_string
+
+from ..base import dump_json
+from ..buffer import marks_of
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")

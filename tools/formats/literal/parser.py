@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable
 
-from ...core.events import ArgumentsDelta, CallEnd, CallStart, Event
-from ...core.messages import ToolCall
-from .base import dump_json
-from .json_calls_parser import JsonCallsParser, Syntax
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
+
+from ..base import dump_json
+from ..json.parser import JsonCallsParser, Syntax
 from .literals import PYTHON, Literals, LiteralScanner, read_literal
 
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")

@@ -1,7 +1,7 @@
 """The shape "each argument between its own tags": Qwen3-Coder, GLM, MiniMax M2, DSML, Seed-OSS.
 
 Strings stand there raw, everything else as JSON, and the schema says which. The schema is enforced on the decoded value
-(see `toolgrammar.core.schema.outermost`). A string that holds the closing tag cannot be spelled and is left out of the
+(see ``arguments_object.py``). A string that holds the closing tag cannot be spelled and is left out of the
 language; so is one that reads as another kind of value which the argument may have.
 """
 
@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...core.errors import Place, ToolGrammarError
-from ...core.grammar import Grammar
-from ...core.messages import ToolCall
-from ...core.schema.spelling import Arguments
-from ..tool import Tool
-from .arguments import kinds_of_arguments, mark, spelled_arguments
-from .base import Turn, dump_json
-from .json_calls import JsonCalls
-from .xml_calls_parser import XmlCallsParser, XmlSyntax
+from toolgrammar.core.conversation import ToolCall
+from toolgrammar.core.errors import Place, ToolGrammarError
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.schema.scalars.value_syntax import Arguments
+
+from ...tool import Tool
+from ..base import Turn, dump_json
+from ..json.calls import JsonCalls
+from ..literal.arguments import kinds_of_arguments, mark, spelled_arguments
+from .parser import XmlCallsParser, XmlSyntax
 
 _HOLE = re.compile(r"(\$key|\$raw|\$value)")
 _NAME = r"""[^\s<>"'=]+"""

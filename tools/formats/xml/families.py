@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .thinking import Thinking
-from .xml_calls import XmlCalls
+from ..reasoning import Thinking
+from .calls import XmlCalls
 
 _WORD = r"[A-Za-z0-9_.\-]+"
 _KEY = r"""(?P<key>[^\s<>"'=]+)"""

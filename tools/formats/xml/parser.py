@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.events import ArgumentsDelta, CallEnd, Event
-from ...core.language.jsontext import read_json
-from ...core.messages import ToolCall
-from ...core.schema.outermost import READINGS
-from .base import dump_json
-from .buffer import SPACE, marks_of
-from .json_calls_parser import JsonCallsParser, Syntax
-from .json_scanner import JsonScanner
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
+from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.schema.lower.arguments_object import READINGS
+
+from ..base import dump_json
+from ..buffer import SPACE, marks_of
+from ..json.parser import JsonCallsParser, Syntax
+from ..json.scanner import JsonScanner
 
 _STRING = frozenset({"string"})
 _PYTHON = {"True": True, "False": False, "None": None}

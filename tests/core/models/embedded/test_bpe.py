@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import VocabularyError
-from toolgrammar.core.models.bpe import DATA, ByteBPE, split_pieces
+from toolgrammar.core.models.embedded.bpe import DATA, ByteBPE, split_pieces
 
 BYTES = [bytes([byte]) for byte in range(256)]
 MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")

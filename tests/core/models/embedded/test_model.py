@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolgrammar.core.conversation.messages import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.errors import ContextOverflowError, ModelError
-from toolgrammar.core.messages import ImagePart, Message, TextPart, ToolCall
-from toolgrammar.core.models.decoder import DecoderConfig, DecoderSession, Network, noise_weights
-from toolgrammar.core.models.embedded import EmbeddedBackend
+from toolgrammar.core.models.embedded.decoder import DecoderConfig, DecoderSession, Network, noise_weights
+from toolgrammar.core.models.embedded.model import EmbeddedBackend
 
 TINY = DecoderConfig(vocabulary=50, dim=16, layers=2, heads=4, kv_heads=2, hidden=24)
 

@@ -21,7 +21,7 @@ from toolgrammar.core import (
     ToolCall,
     load_model,
 )
-from toolgrammar.core.models.gguf import GGUFBackend
+from toolgrammar.core.models.llama_cpp.backend import GGUFBackend
 
 pytestmark = pytest.mark.llama_cpp
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")

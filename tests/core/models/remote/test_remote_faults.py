@@ -28,7 +28,8 @@ from toolgrammar.core import (
     ToolGrammarError,
     load_model,
 )
-from toolgrammar.core.models.remote import RemoteModel, portal, transport
+from toolgrammar.core.models.remote import RemoteModel, transport
+from toolgrammar.core.models.remote import event_loop as portal
 
 KEY = "sk-very-secret-0123456789"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core.models.remote.sent_schemas import anchored_schema, plain_schema, strict_schema, without
+from toolgrammar.core.models.remote.schema_dialects import anchored_schema, plain_schema, strict_schema, without
 
 WORD = {"type": "string", "pattern": "b", "minLength": 2}
 CLOSED = {"type": "object", "properties": {"a": WORD}, "required": ["a"], "additionalProperties": False}

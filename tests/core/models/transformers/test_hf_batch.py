@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import ContextOverflowError, GenerateParams, JsonMode, ModelError, load_model
-from toolgrammar.core.models.hf_batch import HFBatch, SeparateRows
+from toolgrammar.core.models.transformers.batch import HFBatch, SeparateRows
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgrammar.core.models.hf import HFSession
-from toolgrammar.core.models.hf_batch import HFBatch, SeparateRows, can_batch
-from toolgrammar.core.models.prefix import PrefixCache
+from toolgrammar.core.models.prefix_cache import PrefixCache
+from toolgrammar.core.models.transformers.backend import HFSession
+from toolgrammar.core.models.transformers.batch import HFBatch, SeparateRows, can_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

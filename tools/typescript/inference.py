@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import SchemaError
-from .typescript_model import (
+from toolgrammar.core.errors import SchemaError
+
+from .model import (
     NULL,
     AllOf,
     Array,
@@ -26,7 +27,7 @@ from .typescript_model import (
 )
 
 if TYPE_CHECKING:
-    from .typescript_types import TypeReader
+    from .types import TypeReader
 
 
 class Inference:

@@ -1,0 +1,32 @@
+"""The list of compiled modules: read by ``setup.py``, by the interpreted form, and by the tests.
+
+Names are relative to ``toolgrammar.core``.
+"""
+
+from __future__ import annotations
+
+#: Modules in Cython's pure-Python mode, each compiled to an extension of the same name beside it.
+COMPILED = (
+    "compiled.arrays",
+    "language.lookback",
+    "language.node_table",
+    "language.nodes",
+    "language.term_pool",
+    "language.term_table",
+    "schema.check.fast",
+    "automaton.positions",
+    "automaton.row_table",
+    "automaton.states",
+    "masks.character_counts",
+    "masks.mask_logits",
+    "masks.masks",
+    "masks.matcher",
+    "masks.self_loops",
+    "masks.token_set",
+    "masks.token_sets",
+    "masks.trie",
+    "masks.trie_walk",
+)
+
+#: Modules of integer constants, which compiled modules see as constants of C.
+CONSTANTS = ("automaton.encoding", "language.node_kinds", "language.term_kinds")

@@ -1,0 +1,43 @@
+"""A stand-in for the ``cython`` module where Cython is not installed: the names that interpreted modules use, doing
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+compiled = False
+
+
+def _unchanged(target: T) -> T:
+    return target
+
+
+cclass = cfunc = inline = ccall = _unchanged
+
+int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int
+void = None
+nogil = nullcontext()
+
+
+def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
+    """A decorator that does nothing."""
+    return _unchanged
+
+
+def declare(_: Any, value: Any = None, **_options: Any) -> Any:
+    """The value itself."""
+    return value
+
+
+def cast(_: Any, value: T) -> T:
+    """The value itself."""
+    return value
+
+
+def fused_type(*kinds: Any) -> Any:
+    """The first of the types: a name that does nothing."""
+    return kinds[0]

@@ -1,0 +1,38 @@
+"""Messages, tool calls, and the events of a streamed answer."""
+
+from __future__ import annotations
+
+from .events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    FinishReason,
+    Generation,
+    ReasoningDelta,
+    TextDelta,
+    TokenWritten,
+    Usage,
+)
+from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+
+__all__ = [
+    "ArgumentsDelta",
+    "CallEnd",
+    "CallStart",
+    "Event",
+    "Finish",
+    "FinishReason",
+    "Generation",
+    "ImagePart",
+    "Message",
+    "Part",
+    "ReasoningDelta",
+    "Role",
+    "TextDelta",
+    "TextPart",
+    "TokenWritten",
+    "ToolCall",
+    "Usage",
+]

@@ -1,0 +1,15 @@
+"""Generation: a model writes one token after another, and a matcher says which may come next.
+
+`Decoding` (``loop.py``) runs one generation over a `Backend` (``backend.py``) and a `Matcher`: masks first; forced text
+is appended without asking the model; near the token budget the text is closed validly. `Sampler` draws tokens, `Output`
+turns what is written into typed events, `cut_pointers` names the values that the budget closed, and the driver runs one
+generation alone or many together.
+
+Use ``Model.generate`` unless you drive a model yourself. This layer knows no tool and no wire format.
+"""
+
+from __future__ import annotations
+
+from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
+
+__all__ = ["GenerateParams", "JsonMode", "OutputParser", "ToolInterface"]

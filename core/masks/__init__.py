@@ -1,0 +1,25 @@
+"""Automata and masks: which tokens may come next.
+
+`Program` derives a grammar's automaton lazily; `Constraint` binds it to a vocabulary; `Matcher` follows one text.
+The hot part (from ``trie.py`` to ``masks.py``) is compiled by Cython where a compiler was there at install time
+(`COMPILED` says so).
+
+Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schemas or tools.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ..automaton.lazy_dfa import Program
+from .batch import MaskTable, apply_mask, fill_masks
+from .constraint import Constraint
+from .masks import COMPILED
+from .matcher import Matcher
+
+if not COMPILED:
+    logging.getLogger("toolgrammar").warning(
+        "the mask kernel runs interpreted, about a hundred times slower; install with a C compiler to compile it"
+    )
+
+__all__ = ["COMPILED", "Constraint", "MaskTable", "Matcher", "Program", "apply_mask", "fill_masks"]

@@ -1,0 +1,1 @@
+"""The embedded model: a small transformer in NumPy, for demonstrations and tests."""

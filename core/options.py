@@ -1,0 +1,31 @@
+"""Options that take one of a few words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from .errors import GrammarError
+
+Whitespace = Literal["compact", "single", "flexible"]
+
+#: In which order the members of an object are written: as the schema names them, or in any.
+PropertyOrder = Literal["schema", "any"]
+
+#: What becomes of keywords that cannot be enforced exactly: an error, or a check after generation.
+OnUnsupported = Literal["error", "validate"]
+
+
+def require_word(option: str, value: Any, words: Any) -> None:
+    """Check an option that takes one of a few words.
+
+    Args:
+        option: its name, for the error.
+        value: what was given.
+        words: the ``Literal`` type of the option.
+
+    Raises:
+        GrammarError: it is none of them; lists them.
+    """
+    allowed = get_args(words)
+    if not isinstance(value, str) or value not in allowed:
+        raise GrammarError(f"{option} is {value!r}", hint=f"give one of {', '.join(map(repr, allowed))}")

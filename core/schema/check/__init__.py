@@ -1,0 +1,1 @@
+"""Checks before lowering: well formed, enforceable, satisfiable."""

@@ -1,0 +1,1 @@
+"""Lowering of conjunctions to nodes of the language."""

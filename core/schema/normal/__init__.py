@@ -1,0 +1,1 @@
+"""Normal form of schemas: unions of conjunctions, with constraints for each type."""

@@ -1,0 +1,1 @@
+"""JSON Schemas of Pydantic types, as strict as Pydantic's own validation."""

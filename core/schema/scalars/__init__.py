@@ -1,0 +1,1 @@
+"""Languages of numbers, strings and formats, and the spelling of values."""

@@ -1,0 +1,1 @@
+"""Sets of code points, and the properties and case folding of Unicode."""

@@ -1,0 +1,1 @@
+"""Wire formats whose arguments are one JSON object."""

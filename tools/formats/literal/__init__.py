@@ -1,0 +1,1 @@
+"""Wire formats whose arguments are literals: of Python, or of Gemma."""

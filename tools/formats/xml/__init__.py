@@ -1,0 +1,1 @@
+"""Wire formats that write each argument as an element."""

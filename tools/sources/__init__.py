@@ -1,0 +1,1 @@
+"""Sources of tools: functions, classes, provider dicts and objects, OpenAPI documents."""
