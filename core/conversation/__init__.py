@@ -1,4 +1,7 @@
-"""Messages, tool calls, and the events of a streamed answer."""
+"""Messages, tool calls, and the typed events of a streamed answer.
+
+These are plain values: every adapter translates its framework's messages to them, and models speak nothing else.
+"""
 
 from __future__ import annotations
 

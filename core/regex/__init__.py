@@ -1,4 +1,9 @@
-"""Regular expressions: syntax tree, one parser for each dialect, and compilation to terms.
+"""Regular expressions: a syntax tree, one parser for each dialect, and compilation to terms of a language.
 
-ECMA-262 is the dialect of JSON Schema; Python's and Rust's are those of Pydantic.
+ECMA-262 is the dialect of JSON Schema; those of Python and of Rust are what Pydantic reads. To match or to constrain
+text, use `toolgrammar.core.Grammar.regex`.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,4 +1,7 @@
-"""Vocabularies: tokens as bytes, read from the tokenizers of models."""
+"""Vocabularies: a model's tokens as bytes, read from its tokenizer.
+
+`Vocabulary` is immutable and shared by everything that is bound to it; ``disk_cache`` keeps what is computed from it.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,8 @@
-"""Sources of tools: functions, classes, provider dicts and objects, OpenAPI documents."""
+"""Sources of tools: Python functions and classes, provider dicts and objects, OpenAPI and Swagger documents.
+
+Each module reads one kind; `any_source` finds out which kind a signature is. Use `toolgrammar.tools.ToolSet.from_any`.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,4 +1,7 @@
-"""TypeScript declarations read as tools and schemas, and tools and schemas printed as TypeScript."""
+"""TypeScript declarations read as tools and schemas, and tools and schemas printed as TypeScript.
+
+Declarations are evaluated lazily, never executed; what JSON has no values for is refused with line and column.
+"""
 
 from __future__ import annotations
 

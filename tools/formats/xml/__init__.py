@@ -1,1 +1,8 @@
-"""Wire formats that write each argument as an element."""
+"""Wire formats that write each argument as an element: strings raw, everything else as JSON.
+
+A new family is usually a value in ``families.py``. The other rooms are ``json`` and ``literal``.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []
