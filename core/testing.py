@@ -74,6 +74,8 @@ class _Session:
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        if not token_ids:
+            raise ModelError("no tokens to append", hint="give at least one")
         for token_id in token_ids:
             written, said = self._positions[-1] if self._positions else (0, 0)
             if len(self._ids) >= self._prompt_length:

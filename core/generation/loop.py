@@ -150,7 +150,7 @@ class Decoding:
         self._written = 0  # bytes
         self._forced: list[bool] = []  # for each token, whether no choice was left
         self._pending = list(self.prompt)  # tokens that the model has not read yet
-        self._logits: npt.NDArray[np.float32] | None = None
+        self._logits: npt.NDArray[np.float32] | None = None  # after the last token that it has read
         self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
         self._kept = 0  # that many of the tokens are not spelled again
         self._spelling = self.speller or Speller(self.backend)
@@ -340,7 +340,7 @@ class Decoding:
 
     def _read(self) -> Logits:
         """The logits after all that is written; one forward pass if there is anything new."""
-        if self._logits is None:
+        if self._logits is None or self._pending:  # nothing is, where a token was taken back that was not read yet
             ids = tuple(self._pending)
             self._pending.clear()
             self.forward_passes += 1
@@ -406,7 +406,7 @@ class Decoding:
         self._owed = False
         self._pending.append(token_id)
         self._sampler.saw((token_id,))
-        self._logits = self._among = None
+        self._among = None
         self._healed.clear()
         data = self.backend.vocabulary.tokens[token_id] or b""
         told = min(self._told, len(data))
@@ -589,7 +589,7 @@ class Decoding:
         self._sampler.saw((token_id,))
         self._held = self._held[size:]
         self._told -= size
-        self._logits = self._among = None
+        self._among = None
         return True
 
     def _write_told(self) -> None:

@@ -72,6 +72,7 @@ class Trained:
                 self.ids: list[int] = []
 
             def extend(self, ids: Sequence[int]) -> Any:
+                assert ids, "a forward pass over no tokens, which no model takes"
                 self.ids += ids
                 backend.passes.append(list(self.ids))
                 logits = np.full(backend.vocabulary.size, -9.0, dtype=np.float32)

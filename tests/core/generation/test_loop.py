@@ -68,6 +68,7 @@ class Noise:
                 self.ids: list[int] = []
 
             def extend(self, ids: Sequence[int]) -> Any:
+                assert ids, "a forward pass over no tokens, which no model takes"
                 self.ids += ids
                 random = np.random.default_rng([backend.seed, *self.ids])
                 return backend.spoil(random.normal(size=backend.vocabulary.size).astype(np.float32) * 3)

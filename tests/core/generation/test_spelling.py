@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,7 @@ class Canonical:
                 self.ids: list[int] = []
 
             def extend(self, ids: Sequence[int]) -> Any:
+                assert ids, "a forward pass over no tokens, which no model takes"
                 self.ids += ids
                 written = self.ids[1:]
                 shift = sum(written) % 997
@@ -224,6 +226,63 @@ class Canonical:
                 pass
 
         return Session()
+
+
+class Rows(Canonical):
+    """The same for batches: a transformers-like network, in rows that share a cache; each row knows a text of its own.
+
+    Attributes:
+        texts: one for each row; the prompt's last token is the number of the text.
+        passes: how many there were.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.texts: list[str] = []
+        self.passes = 0
+
+    def encode_prompt(self, messages: Sequence[Any], tools: Any = (), tool_prompt: str = "") -> list[int]:
+        """A beginning that rows share, and the number of the row's text."""
+        return [min(self.vocabulary.eos)] * 40 + [int(messages[-1].content)]
+
+    def start_batch(self) -> Any:
+        """A fresh batch."""
+        from toolgrammar.core.models.transformers.batch import HFBatch
+
+        return HFBatch(self, "cpu", self.context_window)
+
+    def forward(
+        self, input_ids: Any, attention_mask: Any, position_ids: Any, past_key_values: Any, use_cache: bool
+    ) -> Any:
+        """Keep tokens and positions in the cache, and read the rows' texts from there, as attention would see them."""
+        import torch
+        from transformers import DynamicCache
+
+        self.passes += 1
+        cache = past_key_values if past_key_values is not None else DynamicCache()
+        added = torch.stack([input_ids, position_ids], dim=-1)[:, None].double()
+        kept, _ = cache.update(added, added.clone(), 0)
+        logits = []
+        for row, seen in zip(kept[:, 0].long(), attention_mask.bool(), strict=True):
+            visible = sorted((position, token_id) for token_id, position in row[seen].tolist())
+            assert [position for position, _ in visible] == list(range(len(visible)))
+            ids = [token_id for _, token_id in visible]
+            logits.append(self._next(ids[40], ids[41:]) if len(ids) > 40 else np.zeros(self.vocabulary.size))
+        return SimpleNamespace(logits=torch.from_numpy(np.stack(logits))[:, None], past_key_values=cache)
+
+    def __call__(self, **given: Any) -> Any:
+        """A forward pass."""
+        return self.forward(**given)
+
+    def _next(self, number: int, written: list[int]) -> Any:
+        target = self.encode(self.texts[number])
+        shift = sum(written) % 997
+        logits = self.noise[shift : shift + self.vocabulary.size].copy()
+        if written == target[: len(written)]:
+            logits[(*target, min(self.vocabulary.eos))[len(written)]] = 50.0
+        elif written:
+            self.strays.append(written)
+        return logits
 
 
 def check(model: Model, text: str, prefix: str = "", **request: Any) -> tuple[int, int]:
@@ -304,3 +363,55 @@ def test_prefixes_are_healed_by_the_same_law(name: str) -> None:
             rest = Grammar.from_regex(r"[\s\S]*") if end % 2 else Grammar.literal(text[end:])
             check(model, text, prefix, grammar=rest)
         assert grammar.matches(text)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_rows_of_a_batch_are_spelled_by_the_same_law(name: str) -> None:
+    """Different grammars and texts in one batch, with jumps in every other row: each writes its own text in the tokens
+    of the tokenizer, also where a row waits for others, leaves, or is taken back."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    backend = Rows(name)
+    model = Model(backend)
+    draw = random.Random(4)
+    rows: list[tuple[str, dict[str, Any]]] = [
+        (json.dumps(values(draw), ensure_ascii=False), {"json_mode": JsonMode(SCHEMA)}) for _ in range(5)
+    ]
+    rows += [(draw.choice(texts), {"grammar": grammar}) for grammar, texts in OTHERS]
+    draw.shuffle(rows)
+    backend.texts = [text for text, _ in rows]
+    passes = []
+    for jumps in (lambda number: True, lambda number: number % 2 == 0, lambda number: False):
+        params = [
+            GenerateParams(max_tokens=3000, jump_forward=jumps(number), **each) for number, (_, each) in enumerate(rows)
+        ]
+        backend.passes = 0
+        found = model.generate_batch([str(number) for number in range(len(rows))], params, max_rows=6)
+        passes.append(backend.passes)
+        assert not backend.strays
+        assert [each.raw for each in found] == backend.texts
+        assert [list(each.token_ids) for each in found] == [backend.encode(text) for text in backend.texts]
+    assert passes[0] < 0.9 * passes[2]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_logits_processor_lets_a_model_spell_as_its_tokenizer_does(name: str) -> None:
+    """Nothing is forced there; so the law is that no token with which the tokenizer spells a valid text is masked."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from toolgrammar.core.models import ConstrainedLogitsProcessor
+
+    vocabulary, encode = tokenizer(name)
+    draw = random.Random(5)
+    rows = [(json.dumps(values(draw), ensure_ascii=False), Grammar.from_json_schema(SCHEMA)) for _ in range(4)]
+    rows += [(text, grammar) for grammar, texts in OTHERS for text in texts[:2]]
+    end = min(vocabulary.eos)
+    targets = [[*encode(text), end] for text, _ in rows]
+    processor = ConstrainedLogitsProcessor([grammar.bind(vocabulary).matcher() for _, grammar in rows])
+    ids = torch.full((len(rows), 1), end)
+    flat = torch.zeros(len(rows), vocabulary.size)
+    for step in range(max(map(len, targets))):
+        wanted = [target[step] if step < len(target) else end for target in targets]
+        masked = processor(ids, flat)
+        assert all(masked[row, token_id] == 0 for row, token_id in enumerate(wanted))
+        ids = torch.cat([ids, torch.tensor(wanted)[:, None]], dim=1)
+    assert all(processor.complete(ids))

@@ -78,6 +78,7 @@ class Family:
                 self.ids: list[int] = []
 
             def extend(self, ids: Sequence[int]) -> Any:
+                assert ids, "a forward pass over no tokens, which no model takes"
                 self.ids += ids
                 logits = np.random.default_rng(self.ids).normal(size=backend.vocabulary.size).astype(np.float32)
                 for token_id, more in backend.boost.items():
