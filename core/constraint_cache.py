@@ -128,11 +128,16 @@ class ConstraintCache:
         """
         from .schema import SchemaOptions
         from .schema.read.canonical import canonical
+        from .schema.scalars.dates import of_today, text_names_a_day
 
         digest = None
         if isinstance(schema, (dict, bool)):
             try:
-                like = Grammar(_nothing, ("schema", (canonical(schema), SchemaOptions(**options))))
+                text = canonical(schema)
+                if text_names_a_day(text):
+                    schema = of_today(schema)
+                    text = canonical(schema)
+                like = Grammar(_nothing, ("schema", (text, SchemaOptions(**options))))
                 digest = _digest((like,))
             except (RecursionError, ValueError, TypeError):
                 pass  # it has no text, or there is no such option: the grammar says so

@@ -105,7 +105,8 @@ class Grammar:
 
         Args:
             schema: a JSON Schema (a dict, or a bool), or a Pydantic class: then what is written passes its
-                ``model_validate_json``, validators that the user wrote apart.
+                ``model_validate_json``, validators that the user wrote apart. Dates that must be past or still to come
+                are so for 24 hours from when the grammar is made.
             whitespace: ``"compact"`` writes none, ``"single"`` one space after ``,`` and ``:``, ``"flexible"`` accepts
                 bounded runs of whitespace wherever JSON does.
             additional_properties: what an object that does not mention ``additionalProperties`` takes: True, as the
@@ -129,8 +130,9 @@ class Grammar:
 
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic.schema import json_schema_of
+            from .schema.scalars.dates import of_today
 
-            schema, plain_integers = json_schema_of(schema), True
+            schema, plain_integers = of_today(json_schema_of(schema)), True
         compiled = compile_schema(
             schema,
             SchemaOptions(

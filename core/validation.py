@@ -8,6 +8,7 @@ values by hashing. What takes long all the same is ended by a time limit.
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -30,6 +31,7 @@ from .grammar import Grammar
 from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.values import canonical
+from .schema.scalars import dates
 from .schema.scalars.numbers import NumberRange, exact
 
 #: How many seconds the validation of one value may take, and the match of a pattern that is not regular.
@@ -62,7 +64,7 @@ class Validator:
                 f"a schema is an object or a bool, not {type(schema).__name__}", hint="{} takes every value"
             )
         self._patterns = _Patterns()
-        self._formats: dict[str, Grammar] = {}
+        self._formats: dict[tuple[str, datetime.date | None], Grammar] = {}
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         ours = {
             "pattern": self._pattern,
@@ -148,12 +150,12 @@ class Validator:
     def _format(self, validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if not validator.is_type(instance, "string") or not isinstance(name, str):
             return
-        if name not in self._formats:
+        day = dates.today() if name in dates.FORMATS else None
+        if (name, day) not in self._formats:
             # A grammar is made of nothing but strings here, so what it cannot enforce is left to nobody.
-            self._formats[name] = Grammar.from_json_schema(
-                {"type": "string", "format": name}, on_unsupported="validate", whitespace="compact"
-            )
-        if not self._formats[name].matches(json.dumps(instance)):
+            schema = {"type": "string", "format": name} if day is None else dates.as_judged(name, day)
+            self._formats[name, day] = Grammar.from_json_schema(schema, on_unsupported="validate", whitespace="compact")
+        if not self._formats[name, day].matches(json.dumps(instance)):
             yield ValidationError(f"{instance!r} is no {name!r}")
 
     def _pattern_properties(

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
+from toolgrammar.core.schema.scalars.dates import names_a_day, of_today
 
 from .sources.dialects import to_json_schema
 
@@ -83,6 +84,19 @@ class Tool:
             known = hashlib.sha256(data).hexdigest()
             object.__setattr__(self, "_identity", known)
         return known
+
+    @property
+    def names_a_day(self) -> bool:
+        """Whether the parameters hold a date that must be past or still to come; worked out once."""
+        known: bool | None = self.__dict__.get("_names_a_day")
+        if known is None:
+            known = names_a_day(self.parameters)
+            object.__setattr__(self, "_names_a_day", known)
+        return known
+
+    def of_today(self) -> Tool:
+        """The same tool with the bounds that such dates have today; itself, if there are none."""
+        return replace(self, parameters=of_today(self.parameters)) if self.names_a_day else self
 
     def to_openai(self) -> dict[str, Any]:
         """The tool as an OpenAI-style dict with its full schema."""

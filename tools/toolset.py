@@ -14,6 +14,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
+from toolgrammar.core.schema.scalars import dates
 
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .checking import ArgumentChecker
@@ -229,16 +230,18 @@ class ToolSet:
         wire = get_format(format)
         require_word("whitespace", whitespace, Whitespace)
         require_word("reasoning", reasoning, Reasoning)
-        schema = None if response_schema is None else _response_schema(response_schema)
+        schema = None if response_schema is None else dates.of_today(_response_schema(response_schema))
         tools = self if allowed is None else self.subset(allowed)
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
         if turn.tools:
             turn = self._counted(turn, min_calls, max_calls, distinct)
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
-        key += (min_calls, max_calls, distinct, reasoning)  # type: ignore[assignment]
+        day = dates.today() if any(tool.names_a_day for tool in turn.tools) else None
+        key += (min_calls, max_calls, distinct, reasoning, day)  # type: ignore[assignment]
         with self._lock:
             found = self._grammars.get(key)
         if found is None:
+            turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
             found = wire.with_reasoning(wire.grammar(turn), reasoning)
             with self._lock:
                 found = self._grammars.setdefault(key, found)

@@ -113,6 +113,8 @@ class Planner:
         return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None)
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+        from ..schema.scalars.dates import of_today, text_names_a_day
+
         def make() -> Grammar:
             return Grammar.from_json_schema(
                 schema,
@@ -124,6 +126,9 @@ class Planner:
         try:
             # Not sorted: the order of properties is the order in which they are written.
             key = json.dumps([whitespace, strict, schema])
+            if text_names_a_day(key):
+                schema = of_today(schema)
+                key = json.dumps([whitespace, strict, schema])
         except (TypeError, ValueError, RecursionError):
             return make()  # it says what is wrong better than we could
         return self._grammars.get(key, make)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ...regex.printer import with_short_classes
+from ...schema.scalars.dates import of_today
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
 #: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
@@ -113,6 +114,7 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
     Law: every valid instance of ``schema`` is one of the result.
     """
     left_out: list[str] = []
+    schema = of_today(schema)
     reduced = _reduce(schema, keep, "", left_out)
     if left_out and _refers(reduced):  # what is referred to may have become wider
         left_out = []

@@ -6,7 +6,7 @@ under such a schema may be refused afterwards. `PydanticJsonSchema` adds what ca
 enforced.
 
 Law: what is written under the schema of a type passes ``validate_json`` of that type. Outside of it is what no schema
-can know: validators that a user wrote, files that must exist, modules that can be imported, the time of day.
+can know: validators that a user wrote, files that must exist, modules that can be imported.
 Where the exact language is out of reach the schema is narrower than the validator (see `docs/json-schema.md`).
 """
 
@@ -23,6 +23,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaMode
 
 from ...errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
+from ..scalars.dates import at_least, at_most, between
 from .discriminator import require_tags
 from .json_strings import INTEGER, NUMBER, json_pattern
 
@@ -222,8 +223,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
             least = max(filter(None, (least, schema["gt"] + _DAY)))
         if schema.get("lt") is not None:
             most = min(filter(None, (most, schema["lt"] - _DAY)))
-        least, most = _beside_now(schema, least, most)
-        return _with_patterns({**result, "format": "python-date"}, _between(least, most))
+        return _with_patterns({**result, "format": _beside_now(schema, "python-date")}, between(least, most))
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a date with time; its bounds are kept by days, whatever the offset is."""
@@ -234,12 +234,11 @@ class PydanticJsonSchema(GenerateJsonSchema):
         name = {"naive": "python-naive-datetime", "aware": "python-aware-datetime"}.get(zone, "python-datetime")
         lower = [each.date() + 2 * _DAY for each in (schema.get("ge"), schema.get("gt")) if each is not None]
         upper = [each.date() - 2 * _DAY for each in (schema.get("le"), schema.get("lt")) if each is not None]
-        least, most = _beside_now(schema, max(lower, default=None), min(upper, default=None))
-        patterns = _between(least, most)
+        patterns = between(max(lower, default=None), min(upper, default=None))
         if isinstance(zone, int):
             name = "python-aware-datetime"
             patterns.append(("Z" if zone == 0 else _offset(zone).replace("+", "\\+")) + "$")
-        return _with_patterns({**result, "format": name}, patterns)
+        return _with_patterns({**result, "format": _beside_now(schema, name)}, patterns)
 
     def time_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a time of day; where it has bounds, to the second and without an offset."""
@@ -259,10 +258,10 @@ class PydanticJsonSchema(GenerateJsonSchema):
             seconds = bound.hour * 3600 + bound.minute * 60 + bound.second
             if word in ("ge", "gt"):
                 seconds += 1 if word == "gt" or bound.microsecond else 0
-                patterns.append(_at_least(_clock(seconds)))
+                patterns.append(at_least(_clock(seconds)))
             else:
                 seconds -= 1 if word == "lt" and not bound.microsecond else 0
-                patterns.append(_at_most(_clock(seconds)))
+                patterns.append(at_most(_clock(seconds)))
         return _with_patterns(result, patterns)
 
     def timedelta_schema(self, schema: Any) -> dict[str, Any]:
@@ -409,44 +408,10 @@ def _decimal_text(digits: int | None, places: int | None) -> str:
     return rf"^-?{integer}(?:\.\d{{1,{behind}}})?$" if behind else rf"^-?{integer}$"
 
 
-def _beside_now(
-    schema: Any, least: datetime.date | None, most: datetime.date | None
-) -> tuple[datetime.date | None, datetime.date | None]:
-    """Return the bounds with what a past (or future) date asks for: days that are over (or to come) on every clock."""
-    today = datetime.datetime.now(datetime.timezone.utc).date()
-    if schema.get("now_op") == "past":
-        most = min(filter(None, (most, today - 2 * _DAY)))
-    elif schema.get("now_op") == "future":
-        least = max(filter(None, (least, today + 2 * _DAY)))
-    return least, most
-
-
-def _between(least: datetime.date | None, most: datetime.date | None) -> list[str]:
-    """Return patterns for texts that begin with a date between two others."""
-    return [
-        *([] if least is None else [_at_least(least.isoformat())]),
-        *([] if most is None else [_at_most(most.isoformat())]),
-    ]
-
-
-def _at_least(bound: str) -> str:
-    """Return a pattern for texts that begin like ``bound``, with digits that make no smaller number."""
-    return _compared(bound, lambda digit: (digit + 1, 9))
-
-
-def _at_most(bound: str) -> str:
-    """Return a pattern for texts that begin like ``bound``, with digits that make no larger number."""
-    return _compared(bound, lambda digit: (0, digit - 1))
-
-
-def _compared(bound: str, others: Any) -> str:
-    options = [bound]
-    for index in range(len(bound) - 1, -1, -1):
-        if bound[index].isdigit():
-            low, high = others(int(bound[index]))
-            if low <= high:
-                options.append(bound[:index] + (f"[{low}-{high}]" if low < high else str(low)))
-    return f"^(?:{'|'.join(options)})"
+def _beside_now(schema: Any, name: str) -> str:
+    """Return the format of a date that is past, or still to come, where the type asks for that."""
+    when = schema.get("now_op")
+    return f"python-{when}-{name.removeprefix('python-')}" if when else name
 
 
 def _clock(seconds: int) -> str:

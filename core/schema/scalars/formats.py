@@ -28,7 +28,7 @@ from ...regex.bytecode import cook, recipe
 from ...regex.compile import regex_term
 from ...regex.parser import parse
 from ...unicode.charset import CharSet
-from . import python_formats
+from . import dates, python_formats
 from .format_patterns import DATE, IPV4, IPV6
 
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
@@ -125,7 +125,7 @@ _PATTERNS = {
 SPECIFIED = frozenset(_PATTERNS) | {"date-time"}
 
 #: All formats that are enforced: those of the specification, Pydantic's and our own.
-ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | {"zoneinfo"}
+ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | dates.FORMATS.keys() | {"zoneinfo"}
 
 #: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3), and ours for a string that
 #: holds JSON of a type without an easy pattern.
@@ -140,12 +140,16 @@ def _recipe(name: str) -> bytes:
 
 def format_term(terms: Terms, name: str) -> int:
     """The strings of an enforced format."""
-    key = ("format", name)
+    day = dates.today() if name in dates.FORMATS else None
+    key = ("format", name, day)
     found = terms.memo.get(key)
     if found is None:
         if name == "date-time":
             between = terms.chars(CharSet.of("Tt"))
             found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
+        elif day is not None:
+            plain = python_formats.PATTERNS[dates.FORMATS[name][1]]
+            found = regex_term(terms, f"(?={dates.bound(name, day).removeprefix('^')}){plain}", whole=True)
         elif name in python_formats.PATTERNS:
             found = regex_term(terms, python_formats.PATTERNS[name], whole=True)
         elif name == "zoneinfo":

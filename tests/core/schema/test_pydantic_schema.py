@@ -33,7 +33,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from toolgrammar.core import Grammar, UnsatisfiableSchemaError, UnsupportedSchemaError
+from toolgrammar.core import Grammar, InvalidArgumentsError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema, json_schema_of
 from toolgrammar.core.vocabulary import Vocabulary
 
@@ -379,3 +379,66 @@ def test_classes_of_packages(package: str) -> None:
     verdicts = {name: judge(getattr(classes, name), 5, limit=60) for name in wanted}
     assert {name: each for name, each in verdicts.items() if each[0] not in ("passed", "custom")} == {}
     assert sum(each[0] == "passed" for each in verdicts.values()) * 2 >= len(wanted)
+
+
+class Trip(BaseModel):
+    """Dates beside today."""
+
+    leaves: pydantic.FutureDate
+    booked: pydantic.PastDate
+    returns: pydantic.FutureDatetime
+
+
+def trip(days: int, today: dt.date) -> str:
+    """A trip that many days from a day, booked as long before it."""
+    ahead, back = (today + dt.timedelta(days=each) for each in (days, -days))
+    return f'{{"leaves": "{ahead}", "booked": "{back}", "returns": "{ahead}T10:00:00"}}'
+
+
+def test_dates_beside_today_are_those_of_the_day_on_which_a_grammar_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema of a class holds on every day; what is made of it has the bounds of that day, also from a cache."""
+    from toolgrammar.core import ConstraintCache
+    from toolgrammar.core.schema.scalars import dates
+    from toolgrammar.tools import ToolSet
+
+    schema = json_schema_of(Trip)
+    assert schema["properties"]["leaves"]["format"] == "python-future-date" and "20" not in json.dumps(schema)
+    tools, cache, today = ToolSet.from_any([Trip]), ConstraintCache(), dates.today()
+    call = '<tool_call>\n{"name": "Trip", "arguments": %s}\n</tool_call>'
+    for later in (0, 30):
+        day = today + dt.timedelta(days=later)
+        monkeypatch.setattr(dates, "today", lambda day=day: day)
+        for grammar in (
+            Grammar.from_json_schema(Trip),
+            Grammar.from_json_schema(schema),
+            cache.from_json_schema(schema, BYTES).grammar,
+        ):
+            assert (
+                grammar.matches(trip(2, day)) and not grammar.matches(trip(1, day)) and grammar.matches(trip(90, day))
+            )
+        turn = tools.grammar(tool_choice="Trip")
+        assert turn is tools.grammar(tool_choice="Trip")
+        assert turn.matches(call % trip(2, day)) and not turn.matches(call % trip(1, day))
+        assert tools.validate({"name": "Trip", "arguments": json.loads(trip(0, day))}).error is None
+        with pytest.raises(InvalidArgumentsError, match="python-past-date"):
+            tools.validate({"name": "Trip", "arguments": json.loads(trip(-1, day))})
+
+
+def test_an_answer_has_the_dates_of_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans and schemas for servers are those of the day, too, though they are kept by what a schema says."""
+    from toolgrammar.core.generation import GenerateParams, JsonMode
+    from toolgrammar.core.generation.plan import Planner
+    from toolgrammar.core.models.remote.schema_dialects import plain_schema
+    from toolgrammar.core.schema.scalars import dates
+
+    planner, today = Planner(), dates.today()
+    for later in (0, 30):
+        day = today + dt.timedelta(days=later)
+        monkeypatch.setattr(dates, "today", lambda day=day: day)
+        plan = planner.plan(GenerateParams(json_mode=JsonMode(schema=Trip)), None)
+        assert (
+            plan.grammar is not None and plan.grammar.matches(trip(2, day)) and not plan.grammar.matches(trip(1, day))
+        )
+        sent = plain_schema(json_schema_of(Trip))["properties"]["leaves"]
+        assert sent["format"] == "date" and re.search(sent["allOf"][0]["pattern"], f"{day + dt.timedelta(days=2)}")
+        assert not re.search(sent["allOf"][0]["pattern"], f"{day}")
