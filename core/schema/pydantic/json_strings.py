@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .number_texts import KEYWORDS, integer_pattern, number_pattern
+
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
 #: Longer patterns are not worth it.
 _LONGEST = 20_000
@@ -53,12 +55,14 @@ class _Patterns:
             return _choice([_literal(value) for value in values[:_MOST_VALUES]]) if not asked else None
         if kind is None:
             return self._untyped(asked, depth)
-        if kind in ("integer", "number", "boolean", "null"):
-            return (
-                {"integer": INTEGER, "number": NUMBER, "boolean": "(?:true|false)", "null": "null"}[kind]
-                if not asked
-                else None
-            )
+        if kind in ("integer", "number"):
+            if not asked:
+                return INTEGER if kind == "integer" else NUMBER
+            if not asked.keys() <= KEYWORDS:
+                return None
+            return integer_pattern(asked) if kind == "integer" else number_pattern(asked)
+        if kind in ("boolean", "null"):
+            return {"boolean": "(?:true|false)", "null": "null"}[kind] if not asked else None
         if kind == "string":
             least, most = asked.pop("minLength", 0), asked.pop("maxLength", None)
             return f'"{_CHARACTER}{_times(least, most)}"' if not asked else None
