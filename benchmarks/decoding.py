@@ -281,7 +281,7 @@ def theirs(
 
 def call_schemas(tools: ToolSet) -> list[tuple[str, Any]]:
     """Name and closed argument schema of each tool, for peers that compile JSON Schema."""
-    from toolgrammar.tools.closing import close_objects
+    from toolgrammar.tools.closed_schema import close_objects
 
     return [(tool.name, close_objects(tool.parameters)) for tool in tools]
 

@@ -46,7 +46,7 @@ from results_io import keep, percentile
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.closing import close_objects
+from toolgrammar.tools.closed_schema import close_objects
 
 SWEEPS: dict[str, tuple[int, ...]] = {
     "vocabulary": (32_768, 131_072, 262_144),

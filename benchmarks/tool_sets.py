@@ -32,7 +32,7 @@ from results_io import keep, percentile, table
 
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.closing import close_objects
+from toolgrammar.tools.closed_schema import close_objects
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 FIXED = b'<tool_call>\n{"name": "'

@@ -19,7 +19,7 @@ import pytest
 
 from toolgrammar.core import Vocabulary
 from toolgrammar.tools import Tool
-from toolgrammar.tools.closing import close_objects
+from toolgrammar.tools.closed_schema import close_objects
 
 ROOT = Path(__file__).resolve().parent.parent
 SVG = "{http://www.w3.org/2000/svg}"

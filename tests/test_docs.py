@@ -201,7 +201,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.lower.values", "MAX_STEPS"),
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.sources.dialects", "MAX_DEPTH"),
-        ("tools.parts", "MAX_PARTS"),
+        ("tools.call_grammars", "MAX_CALL_GRAMMARS"),
         ("tools.typescript.source", "MAX_SECONDS"),
         ("tools.typescript.types", "MAX_TYPE_DEPTH"),
         ("tools.typescript.intersections", "MAX_TYPE_ALTERNATIVES"),

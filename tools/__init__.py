@@ -22,8 +22,8 @@ know any agent framework (``toolgrammar.adapters`` does) and sandboxes nothing: 
 from __future__ import annotations
 
 from .calling import ToolResult
-from .closing import close_objects
-from .formats import Turn, WireFormat, get_format
+from .closed_schema import close_objects
+from .formats import TurnSpec, WireFormat, get_format
 from .sources.dialects import to_json_schema
 from .sources.openapi import tools_from_openapi
 from .tool import Tool
@@ -32,11 +32,15 @@ from .typescript.harmony import tools_to_harmony
 from .typescript.printer import schema_to_typescript, tools_to_typescript
 from .typescript.reader import schema_from_typescript, tools_from_typescript
 
+#: The former name of `TurnSpec`.
+Turn = TurnSpec
+
 __all__ = [
     "Tool",
     "ToolResult",
     "ToolSet",
     "Turn",
+    "TurnSpec",
     "WireFormat",
     "close_objects",
     "get_format",

@@ -16,22 +16,22 @@ from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.scalars import dates
 
+from .argument_checker import ArgumentChecker
 from .calling import ToolResult, arun, as_call, failure, prepare, run
-from .checking import ArgumentChecker
-from .closing import close_objects
+from .closed_schema import close_objects
 from .formats import (
     MALFORMED,
     Reasoning,
     Strictness,
     ThinkingParser,
-    Turn,
+    TurnSpec,
     WireFormat,
     choose_format,
     get_format,
     new_call_id,
 )
 from .formats.literal.arguments import kinds_of_arguments
-from .mending import mended
+from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .sources.dialects import to_json_schema
 from .tool import Tool
@@ -247,14 +247,14 @@ class ToolSet:
                 found = self._grammars.setdefault(key, found)
         return found
 
-    def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> Turn:
+    def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._tools.values())
         if not isinstance(choice, str) or (choice not in CHOICES and choice not in self._tools):
             raise self._unknown(choice, f"the tool choice {choice!r} is neither a tool nor one of {', '.join(CHOICES)}")
         if choice == "required" and not tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         most = self._max_calls if parallel else 1
-        turn = Turn(
+        turn = TurnSpec(
             tools,
             min_calls=0,
             max_calls=most,
@@ -272,7 +272,7 @@ class ToolSet:
         return replace(turn, tools=(self._tools[choice],), min_calls=1, max_calls=1, text=False)
 
     @staticmethod
-    def _counted(turn: Turn, least: int | None, most: int | None, distinct: bool) -> Turn:
+    def _counted(turn: TurnSpec, least: int | None, most: int | None, distinct: bool) -> TurnSpec:
         """The turn with other bounds on its calls."""
         if distinct:
             most = min(len(turn.tools), len(turn.tools) if most is None else most)
@@ -341,7 +341,7 @@ class ToolSet:
         events: list[Event] = [*parser.feed(text), *parser.close()]
         content = "".join(event.text for event in events if isinstance(event, TextDelta))
         calls = tuple(
-            self._mended(event.call) if repair and event.call.error is not None else event.call
+            self._repaired(event.call) if repair and event.call.error is not None else event.call
             for event in events
             if isinstance(event, CallEnd)
         )
@@ -433,17 +433,17 @@ class ToolSet:
                 tool["function"] = {**function, "parameters": close_objects(function["parameters"])}
         return found
 
-    def judged(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
-        """A call that nothing held while it was written, with ``error`` set if it is not valid.
+    def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
+        """Return a call that was written without a grammar, with ``error`` set if it is not valid.
 
         Args:
             call: as a server or a parser read it.
-            repair: mend it where that makes it valid, as `parse` does.
+            repair: repair it where that makes it valid, as `parse` does.
 
         Law: if ``error`` is None, `validate` takes the call.
         """
         found = self._checked(call)
-        return self._mended(found) if repair and found.error is not None else found
+        return self._repaired(found) if repair and found.error is not None else found
 
     def wire_format(
         self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
@@ -451,9 +451,9 @@ class ToolSet:
         """The format in which a model writes calls; see `toolgrammar.tools.formats.choose_format`."""
         return choose_format(name, template, special)
 
-    def spelled(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
-        """A conversation for a model whose chat template knows no calls: calls as text of the assistant, neighbouring
-        results as one text of the user, as the format writes them."""
+    def render_history(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
+        """Return a conversation for a model whose chat template knows no calls: calls as text of the assistant,
+        neighbouring results as one text of the user, as the format writes them."""
         wire = get_format(format)
         found: list[Message] = []
         results: list[str] = []
@@ -482,9 +482,9 @@ class ToolSet:
         except ToolGrammarError as error:
             return replace(call, error=str(error))
 
-    def _mended(self, call: ToolCall) -> ToolCall:
+    def _repaired(self, call: ToolCall) -> ToolCall:
         """The call, mended if it is valid then."""
-        found = self._checked(mended(call, self.names, kinds_of_arguments(tuple(self))))
+        found = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
         if found.error is not None:
             return call
         _LOG.info("a call of the tool %r was repaired", found.name)

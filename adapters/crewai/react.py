@@ -20,7 +20,7 @@ from functools import partial
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.tools.formats import MALFORMED, Turn, WireFormat, dump_json
+from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat, dump_json
 from toolgrammar.tools.tool import Tool
 
 ACTION, INPUT, FINAL = "Action: ", "\nAction Input: ", "Final Answer:"
@@ -60,7 +60,7 @@ class React(WireFormat):
     stop: tuple[str, ...] = ()
     name = "react"
 
-    def grammar(self, turn: Turn) -> Grammar:
+    def grammar(self, turn: TurnSpec) -> Grammar:
         """A thought, and then exactly one action or the final answer."""
         endings = []
         if turn.max_calls != 0:
@@ -75,7 +75,7 @@ class React(WireFormat):
         thought = Grammar.from_regex(rf"(?![\s\S]*(?:{forbidden}))(?:[\s\S]*\n)?")
         return thought + Grammar.choice(*endings)
 
-    def _answer(self, turn: Turn) -> Grammar:
+    def _answer(self, turn: TurnSpec) -> Grammar:
         if turn.response_schema is not None:
             return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
         # CrewAI strips space and fences, and reads an answer that is empty then as none.

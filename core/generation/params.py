@@ -67,8 +67,8 @@ class ToolInterface(Protocol):
         calls are judged: objects that take no members but their own say so."""
         ...
 
-    def judged(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
-        """A call that nothing held, with ``error`` set if it is not valid; mended where that makes it valid."""
+    def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
+        """Return an unconstrained call, with ``error`` set if it is not valid; ``repair`` repairs it where possible."""
         ...
 
     def wire_format(self, name: str | None, template: str, special: Collection[str]) -> Any:
@@ -76,8 +76,8 @@ class ToolInterface(Protocol):
         it goes where ``format`` is asked for below."""
         ...
 
-    def spelled(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
-        """A conversation with its calls and results as text."""
+    def render_history(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
+        """Return a conversation with its calls and results as text."""
         ...
 
     def prompt(self, format: Any = "hermes") -> str:

@@ -313,7 +313,7 @@ class Model:
         wire, is_own = self._tool_format(tools, tool_format)
         template = getattr(self.backend, "chat_template", None)
         if template is not None and (not is_own or (template and "tool_calls" not in template)):
-            messages = tools.spelled(messages, wire)
+            messages = tools.render_history(messages, wire)
         return self.backend.encode_prompt(messages, tools.to_openai() if is_own else [], tools.prompt(wire), **options)
 
     def _bind(self, grammar: Grammar) -> Constraint:

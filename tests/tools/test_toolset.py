@@ -258,7 +258,7 @@ def test_the_tag_of_a_discriminated_union_is_written() -> None:
                 valid = False
             assert valid == ("kind" in arguments)
             assert grammar.matches(written("Owner", arguments)) == valid
-            problem = tools.judged(ToolCall("", "Owner", json.loads(arguments))).error
+            problem = tools.check_call(ToolCall("", "Owner", json.loads(arguments))).error
             assert (problem is None) == valid
         assert grammar.matches(written("Owner", '{"pet": {"kind": "dog", "age": 0}, "other": {"age": 1}}'))
 
@@ -453,7 +453,7 @@ def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> 
     for code, good in {"A1": True, "z\u0663": True, "A1\\n": False, "11": False}.items():
         arguments = json.dumps({"code": code.replace("\\n", "\n")}, ensure_ascii=False)
         assert grammar.matches(written("order", arguments)) is good, code
-        assert (tools.judged(ToolCall("", "order", json.loads(arguments))).error is None) is good
+        assert (tools.check_call(ToolCall("", "order", json.loads(arguments))).error is None) is good
 
     def bad(code: Annotated[str, Field(pattern=re.compile(r"(a)\1"))]) -> None:
         """Take what repeats."""

@@ -1,7 +1,7 @@
 """Wire formats: how each family of models writes tool calls.
 
-`get_format` finds a format by name; `WireFormat` is what a format must be able to do and `Turn` what it is asked for.
-Formats are plain values over a few shapes (see `tagged_json`); a new family is usually a few strings.
+`get_format` finds a format by name; `WireFormat` is what a format must be able to do and `TurnSpec` what it is asked
+for. Formats are plain values over a few shapes (see `tagged_json`); a new family is usually a few strings.
 
     from toolgrammar.tools.formats import get_format
 
@@ -17,7 +17,7 @@ from collections.abc import Collection as _Collection
 
 from toolgrammar.core.errors import ToolGrammarError as _ToolGrammarError
 
-from .base import MALFORMED, Reasoning, Strictness, Turn, WireFormat, dump_json, new_call_id
+from .base import MALFORMED, Reasoning, Strictness, TurnSpec, WireFormat, dump_json, new_call_id
 from .json.families import JSON_FAMILIES as _JSON_FAMILIES
 from .json.functionary import FUNCTIONARY_V32 as _FUNCTIONARY_V32
 from .json.hermes import HERMES as _HERMES
@@ -31,7 +31,7 @@ __all__ = [
     "Strictness",
     "Thinking",
     "ThinkingParser",
-    "Turn",
+    "TurnSpec",
     "WireFormat",
     "choose_format",
     "detect_format",

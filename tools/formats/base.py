@@ -1,4 +1,4 @@
-"""`WireFormat`: how one family of models writes tool calls, and `Turn`: what may be written in one turn.
+"""`WireFormat`: how one family of models writes tool calls, and `TurnSpec`: what may be written in one turn.
 
 A format is a value without state. It is asked for four things: the grammar of an assistant's turn, a parser for such a
 turn (constrained or not), the rendering of calls and results for the history, and a prompt for models without a chat
@@ -23,7 +23,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import read_json
 from toolgrammar.core.options import Whitespace
 
-from ..parts import PARTS
+from ..call_grammars import CALL_GRAMMARS
 from ..tool import Tool, not_enforced
 from .reasoning import Thinking
 
@@ -40,7 +40,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnSpec:
     """What an assistant may write in one turn; formats follow it, `ToolSet` decides it.
 
     Attributes:
@@ -104,9 +104,9 @@ class Turn:
             return make()
         known = self.__dict__.get("_spelling")
         if known is None or known[0] is not spelling:  # hashing a format takes longer than all the rest
-            known = self.__dict__["_spelling"] = spelling, PARTS.number(spelling)
+            known = self.__dict__["_spelling"] = spelling, CALL_GRAMMARS.number(spelling)
         strictness = self.strictness.get(tool.name)
-        return PARTS.get((identity, self.whitespace, self.additional_properties, strictness, known[1]), make)
+        return CALL_GRAMMARS.get((identity, self.whitespace, self.additional_properties, strictness, known[1]), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """The JSON texts that are arguments of a tool.
@@ -164,10 +164,12 @@ class WireFormat(ABC):
         return Grammar.choice(answer, self.markup(thinking.start) + whole)
 
     @abstractmethod
-    def grammar(self, turn: Turn) -> Grammar:
+    def grammar(self, turn: TurnSpec) -> Grammar:
         """The language of the assistant's turn."""
 
-    def several(self, turn: Turn, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar) -> Grammar:
+    def several(
+        self, turn: TurnSpec, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar
+    ) -> Grammar:
         """As many calls as a turn may have.
 
         Args:
@@ -201,7 +203,7 @@ class WireFormat(ABC):
             tools: the tools whose calls may appear (formats that do not write JSON need their schemas).
             finish: applied to each call that was read whole; fills in ``error`` where the call is not valid.
             new_id: makes the id of a call that has none on the wire.
-            whole_text: text and calls exclude each other, as with a `Turn.response_schema`: a marker inside of the
+            whole_text: text and calls exclude each other, as with a `TurnSpec.response_schema`: a marker inside of the
                 text (in a JSON string, say) begins no call.
         """
 

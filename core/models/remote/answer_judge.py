@@ -266,7 +266,7 @@ class Turn:
                 return (), (self._broken,)
             start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
             partial = ToolCall(start.id, start.name, {}, raw="".join(pieces))
-        calls = [tools.judged(call, repair=self._task.repair) for call in found]
+        calls = [tools.check_call(call, repair=self._task.repair) for call in found]
         choice = self._task.params.tool_choice
         named = choice not in ("auto", "required")
         wrong = [call.error for call in calls if call.error is not None]

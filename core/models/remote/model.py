@@ -432,7 +432,7 @@ class RemoteModel(Model):
         params, tools = task.params, task.tools
         if tools is not None and form.tools_in_prompt:
             wire = tools.wire_format(params.tool_format, "", ())
-            messages = with_system(tools.spelled(messages, wire), tools.prompt(wire))
+            messages = with_system(tools.render_history(messages, wire), tools.prompt(wire))
         if form.schema_in_prompt:
             messages = with_system(messages, schema_text(task.schema, tools is not None))
         body = {"model": self._name, "messages": openai_messages(messages), **form.fields, **sampling(kind, params)}

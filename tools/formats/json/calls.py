@@ -20,7 +20,7 @@ from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 
 from ...tool import Tool
-from ..base import Turn, WireFormat, dump_json
+from ..base import TurnSpec, WireFormat, dump_json
 from ..buffer import SPACE
 from ..described import described
 from ..reasoning import Thinking
@@ -119,7 +119,7 @@ class JsonCalls(WireFormat):
 
     # -- grammar -----------------------------------------------------------------------------------------------
 
-    def grammar(self, turn: Turn) -> Grammar:
+    def grammar(self, turn: TurnSpec) -> Grammar:
         """The language of the assistant's turn: text, or calls, or (where the family does so) text and then calls.
 
         Raises:
@@ -163,11 +163,11 @@ class JsonCalls(WireFormat):
         at = next(index for index, piece in enumerate(pieces) if piece in values)
         return self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])
 
-    def _prose(self, turn: Turn) -> Grammar:
+    def _prose(self, turn: TurnSpec) -> Grammar:
         """Text before calls."""
         return Grammar.text(excluding=self.markers, min_chars=1)
 
-    def _text(self, turn: Turn, calls_allowed: bool) -> Grammar:
+    def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
             text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
             if self.anchored and calls_allowed and any(text.begins(self._beginning(each)) for each in turn.tools):
@@ -183,7 +183,7 @@ class JsonCalls(WireFormat):
             text = Grammar.from_regex(rf"[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
-    def _calls(self, turn: Turn) -> Grammar:
+    def _calls(self, turn: TurnSpec) -> Grammar:
         pieces = [each for each in _HOLE.split(self.call) if each]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
@@ -192,13 +192,13 @@ class JsonCalls(WireFormat):
         several = self.several(turn, calls, head, self.markup(self.separator))
         return self.markup(self.begin) + several + self.markup(self.finish)
 
-    def _call(self, tool: Tool, turn: Turn, pieces: Sequence[str]) -> tuple[str, Grammar]:
+    def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> tuple[str, Grammar]:
         """A call of a tool from its name on: the name, with the text behind it, and the rest with its own arguments."""
         self._check_name(tool.name)
         name = tool.name if pieces[0] == "$name" else dump_json(tool.name)
         return name, turn.part(tool, self, partial(self._rest, tool, turn, pieces[1:]))
 
-    def _rest(self, tool: Tool, turn: Turn, pieces: Sequence[str]) -> Grammar:
+    def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> Grammar:
         return Grammar.sequence(
             *(self._arguments(tool, turn) if piece == "$args" else self._hole_or_markup(piece) for piece in pieces)
         )
@@ -206,7 +206,7 @@ class JsonCalls(WireFormat):
     def _hole_or_markup(self, piece: str) -> Grammar:
         return Grammar.from_regex(self.ids) if piece == "$id" else self.markup(piece)
 
-    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         """What stands for ``$args``."""
         return turn.arguments(tool)
 

@@ -13,7 +13,7 @@ from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.grammar import Grammar
 
 from ...tool import Tool
-from ..base import Turn
+from ..base import TurnSpec
 from .calls import JsonCalls
 from .parser import JsonCallsParser, Syntax
 
@@ -24,7 +24,7 @@ _ALL = "all\n"
 class Recipients(JsonCalls):
     """A format in which text is a part for ``all``."""
 
-    def _prose(self, turn: Turn) -> Grammar:
+    def _prose(self, turn: TurnSpec) -> Grammar:
         # It does not end with what begins the mark behind it: the mark would be found too early.
         marks = "|".join(map(re.escape, self.markers))
         return Grammar.literal(_ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")

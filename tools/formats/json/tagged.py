@@ -15,7 +15,7 @@ from toolgrammar.core.errors import GrammarError
 from toolgrammar.core.grammar import Grammar
 
 from ...tool import Tool
-from ..base import Turn, WireFormat, dump_json, dump_name
+from ..base import TurnSpec, WireFormat, dump_json, dump_name
 from ..described import described
 from ..reasoning import Thinking
 from .tagged_parser import TaggedJsonParser, Tags
@@ -53,7 +53,7 @@ class TaggedJson(WireFormat):
     argument_aliases: tuple[str, ...] = ("parameters",)
     thinking: Thinking | None = None
 
-    def grammar(self, turn: Turn) -> Grammar:
+    def grammar(self, turn: TurnSpec) -> Grammar:
         """The language of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.
 
         Nothing follows the last call: it ends the turn. The name is bound to its own arguments, and stands in one
@@ -72,7 +72,7 @@ class TaggedJson(WireFormat):
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         return alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
 
-    def _text(self, turn: Turn) -> Grammar:
+    def _text(self, turn: TurnSpec) -> Grammar:
         if turn.response_schema is not None:
             return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
         return Grammar.text(excluding=[self.start, *self._reserved], min_chars=1)
@@ -82,7 +82,7 @@ class TaggedJson(WireFormat):
         """What is not text, beside ``start``."""
         return [] if self.thinking is None else [self.thinking.start]
 
-    def _calls(self, turn: Turn) -> Grammar:
+    def _calls(self, turn: TurnSpec) -> Grammar:
         """All calls of a turn, after the first ``start``."""
         key = f", {dump_json(self.arguments_key)}: "
         calls = {
@@ -95,7 +95,7 @@ class TaggedJson(WireFormat):
         head = Grammar.literal(f"{self.padding}{{{dump_json(self.name_key)}: ")
         return self.several(turn, calls, head, Grammar.literal(f"{self.separator}{self.start}"))
 
-    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         """This tool's arguments, and the end of the call."""
         return turn.arguments(tool) + Grammar.literal(f"}}{self.padding}{self.end}")
 

@@ -12,13 +12,13 @@ from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, Mark, Spelling
 
 from ...tool import Tool, not_enforced
-from ..base import Turn
+from ..base import TurnSpec
 
 _ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"})
 
 
 def spelled_arguments(
-    tool: Tool, turn: Turn, *, spelling: Spelling | None = None, arguments: Arguments | None = None
+    tool: Tool, turn: TurnSpec, *, spelling: Spelling | None = None, arguments: Arguments | None = None
 ) -> Grammar:
     """The texts that are arguments of a tool in a spelling.
 

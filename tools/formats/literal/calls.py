@@ -13,7 +13,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, PythonSpelling
 
 from ...tool import Tool
-from ..base import Turn
+from ..base import TurnSpec
 from ..json.calls import JsonCalls
 from .arguments import spelled_arguments
 from .literals import Literals, write_bare, write_python
@@ -32,7 +32,7 @@ class PythonicCalls(JsonCalls):
     """Calls as Python writes them, ``name(a="x", b=[1, True])``: ``$args`` are keyword arguments, whose values are
     literals of exactly the schema's values."""
 
-    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         return spelled_arguments(tool, turn, spelling=PythonSpelling(), arguments=_KEYWORDS)
 
     def _render_arguments(self, call: ToolCall) -> str:
@@ -63,7 +63,7 @@ class BareCalls(JsonCalls):
 
     quote: str = ""
 
-    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         for keyword, name in _subschemas(tool.parameters):
             _check(keyword, name, tool.name)
         control = self.quote in self.special and self.quote not in self.as_text

@@ -18,7 +18,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.scalars.value_syntax import Arguments
 
 from ...tool import Tool
-from ..base import Turn, dump_json
+from ..base import TurnSpec, dump_json
 from ..json.calls import JsonCalls
 from ..literal.arguments import kinds_of_arguments, mark, spelled_arguments
 from .parser import XmlCallsParser, XmlSyntax
@@ -62,7 +62,7 @@ class XmlCalls(JsonCalls):
             after_name_raw=mark(between.replace("$raw", "true"), control) if "$raw" in between else None,
         )
 
-    def _arguments(self, tool: Tool, turn: Turn) -> Grammar:
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         return spelled_arguments(tool, turn, arguments=self.arguments)
 
     def _render_arguments(self, call: ToolCall) -> str:

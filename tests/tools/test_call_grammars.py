@@ -20,10 +20,9 @@ from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError
 from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.core.automaton.lazy_dfa import SHARED, Program
 from toolgrammar.core.schema import CompiledSchema
-from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools import parts as parts_module
-from toolgrammar.tools.formats import Turn
-from toolgrammar.tools.parts import PARTS
+from toolgrammar.tools import Tool, ToolSet, call_grammars
+from toolgrammar.tools.call_grammars import CALL_GRAMMARS
+from toolgrammar.tools.formats import TurnSpec
 
 WORDS = [b"<tool_call>\n", b'{"name": "', b'", "', b'"}}\n</tool_call>', b"}}", b'": ', b'": "', b"true", b"12", b"ab"]
 TOKENS: list[bytes | None] = [*(bytes([each]) for each in range(256)), *WORDS, None, None]
@@ -102,7 +101,7 @@ def test_known_tools_are_not_derived_again() -> None:
     for start in range(0, 40, 5):
         run_to_the_end(ToolSet(POOL[start : start + 5]).grammar(tool_choice="required").bind(known))
     store = SHARED.store()
-    before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(PARTS)
+    before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)
     nodes = len(store.nodes)
     chosen = random.Random(1).sample(POOL, 20)
     constraint = ToolSet(chosen).grammar(tool_choice="required").bind(known)
@@ -111,7 +110,7 @@ def test_known_tools_are_not_derived_again() -> None:
     assert len(store.nodes) - nodes < 3 * len(chosen)
     run_to_the_end(constraint)
     assert SHARED.store() is store
-    assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(PARTS)) == before
+    assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)) == before
     assert len(store.nodes) - nodes < 14 * len(chosen)
 
 
@@ -134,9 +133,9 @@ def test_equal_tools_are_one_part() -> None:
     before = len(store.nodes.builders)
     meet([tool(90, "now with a description"), tool(91)])
     assert len(store.nodes.builders) == before + 1
-    count = len(PARTS)
+    count = len(CALL_GRAMMARS)
     meet([tool(90), tool(91)])
-    assert len(PARTS) == count
+    assert len(CALL_GRAMMARS) == count
     assert len(store.nodes.builders) == before + 1
 
 
@@ -242,8 +241,8 @@ def test_threads_share_a_store() -> None:
 
 def test_kept_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many parts are kept, and the ones used least recently go."""
-    monkeypatch.setattr(parts_module, "MAX_PARTS", 3)
-    parts = parts_module.Parts()
+    monkeypatch.setattr(call_grammars, "MAX_CALL_GRAMMARS", 3)
+    parts = call_grammars.CallGrammars()
     made: list[str] = []
 
     def get(name: str) -> Grammar:
@@ -258,13 +257,13 @@ def test_kept_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_parts_in_use_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set of more tools than are kept makes each of them once, as long as one of its grammars is in use."""
-    parts = parts_module.Parts()
-    monkeypatch.setattr(parts_module, "MAX_PARTS", 3)
-    monkeypatch.setattr("toolgrammar.tools.formats.base.PARTS", parts)
+    parts = call_grammars.CallGrammars()
+    monkeypatch.setattr(call_grammars, "MAX_CALL_GRAMMARS", 3)
+    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", parts)
     pool = [tool(100 + number) for number in range(8)]
     made: list[str] = []
-    arguments = Turn.arguments
-    monkeypatch.setattr(Turn, "arguments", lambda turn, each: (made.append(each.name), arguments(turn, each))[1])
+    arguments = TurnSpec.arguments
+    monkeypatch.setattr(TurnSpec, "arguments", lambda turn, each: (made.append(each.name), arguments(turn, each))[1])
     auto = ToolSet(pool).grammar()
     assert len(made) == len(pool) and len(parts) == 3
     required = ToolSet([replace(each) for each in pool]).grammar(tool_choice="required")
@@ -290,7 +289,7 @@ def test_thousands_of_tools_with_the_same_names(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(kind, "__eq__", compare)
 
     count = 5_000
-    monkeypatch.setattr(parts_module, "MAX_PARTS", count // 2)
+    monkeypatch.setattr(call_grammars, "MAX_CALL_GRAMMARS", count // 2)
     pool = [
         Tool(f"many_{at}", "", {"type": "object", "properties": {"x": {"const": at}}, "required": ["x"]})
         for at in range(count)

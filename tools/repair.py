@@ -1,4 +1,4 @@
-"""Mending calls of models that nothing held: broken JSON, and values written as strings where none may stand."""
+"""Repair of calls written without a grammar: broken JSON, and values written as strings where the schema has none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .formats.base import MALFORMED
 _WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
 
 
-def mended(call: ToolCall, names: Collection[str], kinds: Callable[[str, str], frozenset[str]]) -> ToolCall:
-    """The call as it was meant, as far as that can be seen; it may still be invalid.
+def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, str], frozenset[str]]) -> ToolCall:
+    """Return a call as it was probably meant; the result may still be invalid.
 
     Args:
         call: a call with an error.

@@ -1,4 +1,4 @@
-"""The grammars of single tools, kept: the tool sets of an agent change, its tools hardly do."""
+"""Cache of the grammars of single tools: the tool sets of an agent change, its tools hardly do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from weakref import WeakValueDictionary
 from toolgrammar.core.grammar import Grammar
 
 #: How many grammars of single tools are kept that no grammar of a tool set holds any more, the ones used last.
-MAX_PARTS = 4_096
+MAX_CALL_GRAMMARS = 4_096
 
 
-class Parts:
+class CallGrammars:
     """Keeps the grammars of tools by what they follow from: all that are in use, and some more. Thread-safe."""
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Parts:
         """Count a part as the one that was used last."""
         self._known[key] = part
         self._known.move_to_end(key)
-        while len(self._known) > MAX_PARTS:
+        while len(self._known) > MAX_CALL_GRAMMARS:
             self._known.popitem(last=False)
 
 
 #: The process's kept grammars.
-PARTS = Parts()
+CALL_GRAMMARS = CallGrammars()

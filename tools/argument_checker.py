@@ -1,4 +1,4 @@
-"""Whether arguments are valid for a tool: the closed schema, judged by the ``jsonschema`` library."""
+"""Validation of finished arguments: the closed schema, checked by the ``jsonschema`` library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from toolgrammar.core.errors import InvalidArgumentsError, LimitError, Place
 from toolgrammar.core.validation import Validator
 
-from .closing import close_objects
+from .closed_schema import close_objects
 from .tool import Tool
 
 
