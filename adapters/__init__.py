@@ -1,8 +1,11 @@
-"""Thin translations between the engine and the outside: agent frameworks, an HTTP server, the command line.
+"""Adapters to agent frameworks, and the command line.
 
-Nothing is imported here: each adapter needs one optional framework and is imported by its own name, for example
-``from toolgrammar.adapters.langchain import ChatToolGrammar``. An adapter translates and never decides; importing one
-never imports another, nor another framework.
+Each framework has a package of its own, which needs that framework and no other::
+
+    from toolgrammar.adapters.langchain import ChatToolGrammar
+
+An adapter translates: tools become a tool set, messages become ours, answers and errors become the framework's. What
+may be written is decided below, in ``toolgrammar.core`` and ``toolgrammar.tools``.
 """
 
 from __future__ import annotations

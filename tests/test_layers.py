@@ -171,6 +171,8 @@ def test_adapters_do_not_know_each_other() -> None:
         source, target = arrow.source.split("."), arrow.target.split(".")
         if source[0] != "adapters" or target[0] != "adapters" or len(source) < 2 or len(target) < 2:
             continue
+        if source[1] == "langchain_agents":  # an old path of a module of adapters.langchain
+            continue
         if target[1] != source[1] and not target[1].startswith("_"):
             crossing.append(f"{arrow.source}:{arrow.line} imports {arrow.target}")
     assert crossing == []
@@ -209,7 +211,7 @@ def test_arrows_are_found() -> None:
 @pytest.mark.parametrize("package", HOUSE)
 def test_each_module_can_be_imported_first(package: str) -> None:
     """Every module that needs no optional package can be the first one imported, without a warning."""
-    frameworks = ("agent_framework", "autogen", "crewai", "langchain", "server")
+    frameworks = ("agent_framework", "autogen", "crewai", "langchain")
     optional = tuple(f"adapters.{name}" for name in frameworks)
     modules = [module_name(path) for path in sources() if path.relative_to(ROOT).parts[0] == package]
     modules = [f"toolgrammar.{name}" for name in modules if not name.startswith(optional) and "__main__" not in name]

@@ -9,12 +9,26 @@
 
 Grammars are compiled from the tools' own schemas, not from LangChain's rendering of them, which loses recursion and
 maps. A call that the token budget cut short is never among ``tool_calls``: it is in ``invalid_tool_calls``, with the
-reason, and ``response_metadata["cut"]`` says where. What LangChain and we call by different names is translated in
-`langchain_messages`.
+reason, and ``response_metadata["cut"]`` says where.
+
+`ValidatedStrategy`, for LangChain's `create_agent`, needs the package ``langchain``; all else needs ``langchain-core``.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .chat_model import ChatToolGrammar
 
-__all__ = ["ChatToolGrammar"]
+if TYPE_CHECKING:
+    from .agents import ValidatedStrategy
+
+__all__ = ["ChatToolGrammar", "ValidatedStrategy"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ValidatedStrategy":
+        from .agents import ValidatedStrategy
+
+        return ValidatedStrategy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,8 @@
-"""For LangChain's `create_agent`: a final answer that has to pass the validators of its class.
+"""A response format for LangChain's `create_agent` whose answers pass the validators of their class.
 
 ::
+
+    from toolgrammar.adapters.langchain import ValidatedStrategy
 
     agent = create_agent(model, tools, response_format=ValidatedStrategy(Order))
 """
@@ -23,15 +25,16 @@ __all__ = ["ValidatedStrategy"]
 
 
 class ValidatedStrategy(ProviderStrategy[Any]):
-    """LangChain's provider strategy, which also shows the model's adapter the class of the answer.
+    """LangChain's provider strategy, with the validators of the answer's class.
 
-    LangChain's own hands on its JSON Schema only, so that the first answer to which a validator objects ends the agent.
-    With this one the model is told, and asked again, twice at most. It is for `ChatToolGrammar` alone.
+    LangChain's own strategy passes on the JSON Schema of the class, but not the class. The first answer that a validator
+    rejects then ends the agent. With this strategy `ChatToolGrammar` asks the model again, twice at most, with the
+    validator's message. Other chat models do not understand it.
 
     Args:
         schema: the Pydantic class.
     """
 
     def to_model_kwargs(self) -> dict[str, Any]:
-        """Return what the agent binds to the model."""
+        """Return the arguments that the agent binds to the model."""
         return {"response_format": self.schema}
