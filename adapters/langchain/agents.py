@@ -27,7 +27,7 @@ __all__ = ["ValidatedStrategy"]
 class ValidatedStrategy(ProviderStrategy[Any]):
     """LangChain's provider strategy, with the validators of the answer's class.
 
-    LangChain's own strategy passes on the JSON Schema of the class, but not the class. The first answer that a validator
+    LangChain's own strategy passes on the JSON Schema of the class, not the class. The first answer that a validator
     rejects then ends the agent. With this strategy `ChatToolGrammar` asks the model again, twice at most, with the
     validator's message. Other chat models do not understand it.
 
