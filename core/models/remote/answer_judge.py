@@ -274,7 +274,10 @@ class Turn:
         if wrong:
             return (), tuple(wrong)
         if partial is not None:
-            calls.append(_cut(partial))
+            if partial.name in tools.names and not (named and partial.name != choice):
+                calls.append(_cut(partial))
+            elif not calls:
+                return (), ("the answer ended before a call had its tool's name",)
         if named or not self._task.params.parallel_tool_calls:
             del calls[1:]  # what a model writes that has to stop after its first call
         ids: set[str] = set()

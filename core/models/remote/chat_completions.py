@@ -91,6 +91,9 @@ _WHOLE = frozenset(
     {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use", "complete"}
 )
 
+#: The least power of two that is taken for a token budget of the server's own.
+_LEAST_OWN_BUDGET = 1024
+
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +141,9 @@ class Answer:
         """Return whether the tokens that the answer might have were all used, so that it may have been cut.
 
         The finish reason alone does not tell: servers say ``tool_calls`` or ``stop`` of calls that they cut (named
-        choices of llama_cpp.server, streamed calls of vLLM), so their counts are believed too.
+        choices of llama_cpp.server, streamed calls of vLLM, unfinished calls of ``transformers serve``), so their
+        counts are believed too. A server may also have a budget of its own, which nobody told (``transformers serve``:
+        1,024 tokens): a count that is a power of two from there on is taken for one.
 
         Args:
             window: the context window, if it is known.
@@ -153,7 +158,8 @@ class Answer:
         if not written:
             return False if self.budget is None else None
         full = window is not None and self.usage.prompt_tokens + written >= window
-        return full or (self.budget is not None and written >= self.budget)
+        own = written >= _LEAST_OWN_BUDGET and written.bit_count() == 1
+        return full or own or (self.budget is not None and written >= self.budget)
 
     def add(self, event: Any) -> tuple[str, str]:
         """Take a whole completion, or the next chunk of one.
@@ -175,9 +181,11 @@ class Answer:
         self.model = event.get("model") or self.model
         if isinstance(event.get("usage"), Mapping):
             self.usage = _usage(event["usage"])
-        for choice in choices[:1]:
+        for choice in choices:
             if not isinstance(choice, Mapping):
                 raise _odd(event)
+            if choice.get("index"):
+                continue  # another answer to the same request, which comes in between
             self.finish = choice.get("finish_reason") or self.finish
             delta = choice.get("delta") or choice.get("message") or {}
             if not isinstance(delta, Mapping):

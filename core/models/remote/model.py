@@ -54,6 +54,14 @@ DEFAULT_WINDOW = 8_192
 BYTES_PER_TOKEN = 3
 
 
+#: Fields of a request whose change would make its answers unreadable here, and what to do instead.
+_OWN_FIELDS = {
+    "messages": "give the conversation as the prompt",
+    "n": "ask as often as there should be answers",
+    "stop": "give stop=... with the request, which looks for it where no call can be cut by it",
+    "stream": "call stream() or generate()",
+}
+
 _COUNT = (lambda value: is_whole(value) and value >= 0, "a whole number from 0")
 _FIELDS = (lambda value: value is None or isinstance(value, Mapping), "a dict, or None")
 _RANGES: Ranges = {
@@ -102,7 +110,8 @@ class RemoteModel(Model):
         retries: how often the model is asked again when its answer is not valid.
         max_retries: how often a request is sent again to a server that is busy or has failed.
         repair: mend calls and JSON where that makes them valid.
-        body: fields for every request, over ours; None leaves one out.
+        body: fields for every request, over ours; None leaves one out. ``messages``, ``n``, ``stop`` and ``stream`` are
+            refused.
         trust_env: use the proxies and certificates that the environment names.
         transport: an httpx transport to send requests with, instead of the network.
 
@@ -136,6 +145,9 @@ class RemoteModel(Model):
             "trust_env": trust_env,
         }
         check_ranges(given, _RANGES)
+        for name, instead in _OWN_FIELDS.items():
+            if (body or {}).get(name) is not None and (name, (body or {})[name]) != ("n", 1):
+                raise ModelError(f"body may not set {name!r}", hint=instead)
         place = parse_address(address, base_url)
         sent, secrets = headers_of(api_key, headers)
         self._name = place.model
@@ -464,12 +476,18 @@ class RemoteModel(Model):
                     yield piece
 
     async def _pieces(self, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
-        if not live:
-            yield await self._transport.fetch("chat/completions", body)
-            return
-        async with aclosing(self._transport.events("chat/completions", body)) as events:
-            async for event in events:
-                yield event
+        if live:
+            is_empty = True
+            async with aclosing(self._transport.events("chat/completions", body)) as events:
+                async for event in events:
+                    is_empty = False
+                    yield event
+            if not is_empty:
+                return
+            # llama_cpp.server cannot stream an answer that may call tools, and ends the stream before its first event.
+            _LOG.info("the server of %s ended a stream before it began; asking for the answer in one piece", self._name)
+            body = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+        yield await self._transport.fetch("chat/completions", body)
 
     def _whole(self, answer: Answer) -> None:
         """Refuse an answer that is none, or that the server took back."""
