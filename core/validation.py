@@ -53,12 +53,15 @@ class Validator:
     Args:
         schema: a JSON Schema; Draft 2020-12 unless its ``$schema`` names another.
         formats: whether ``format`` is an assertion, as grammars take it, or an annotation.
+        plain_integers: an integer is an ``int``, and no ``float`` without a fraction, as JSON Schema has it.
 
     Raises:
         InvalidSchemaError: it is neither an object nor a bool.
     """
 
-    def __init__(self, schema: Mapping[str, Any] | bool, *, formats: bool = False) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any] | bool, *, formats: bool = False, plain_integers: bool = False
+    ) -> None:
         if not isinstance(schema, (Mapping, bool)):
             raise InvalidSchemaError(
                 f"a schema is an object or a bool, not {type(schema).__name__}", hint="{} takes every value"
@@ -77,7 +80,8 @@ class Validator:
         if formats:
             ours["format"] = self._format
         keywords = {name: self._timed(name, ours.get(name, each)) for name, each in kind.VALIDATORS.items()}
-        kind = jsonschema.validators.extend(kind, keywords)
+        types = kind.TYPE_CHECKER.redefine("integer", _is_int) if plain_integers else kind.TYPE_CHECKER
+        kind = jsonschema.validators.extend(kind, keywords, type_checker=types)
         self._validator = kind(schema, registry=referencing.Registry())
         self._time = threading.local()
         self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
@@ -117,6 +121,15 @@ class Validator:
         """What is wrong with a value, one sentence each; see `problems`."""
         for pointer, message in self.problems(value):
             yield f"at {pointer or '(root)'}: {message}"
+
+    def with_plain_integers(self, value: Any) -> Any:
+        """Return a valid value with its integers as ``int``, where the validator asks for them: 3 for 3.0.
+
+        Numbers from 2**53 on stay: as doubles they may be others than those that were written.
+        """
+        if not _has_whole_float(value) or next(self.problems(value), None) is None:
+            return value
+        return _with_integers(value)
 
     def _timed(self, name: str, check: Callable[..., Any]) -> Callable[..., Any]:
         """A keyword of jsonschema, under the time limit."""
@@ -180,6 +193,28 @@ class Validator:
                 yield ValidationError(f"the property {name!r} is not allowed")
             else:
                 yield from validator.descend(value, extra, path=name)
+
+
+def _is_int(checker: Any, instance: Any) -> bool:
+    return isinstance(instance, int) and not isinstance(instance, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _has_whole_float(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_whole_float, value.values()))
+    return any(map(_has_whole_float, value)) if isinstance(value, list) else _is_whole(value)
+
+
+def _with_integers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_integers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(each) for each in value]
+    return int(value) if _is_whole(value) and abs(value) < 2**53 else value
 
 
 def _multiple_of(validator: Any, step: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:

@@ -23,7 +23,9 @@ class ArgumentChecker:
     def __init__(self, tool: Tool, *, additional_properties: bool = False) -> None:
         self._tool = tool.name
         schema = tool.parameters if additional_properties else close_objects(tool.parameters)
+        self._schema = schema
         self._validator = Validator(schema, formats=True)
+        self._plain: Validator | None = None
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Return if the arguments are valid.
@@ -32,8 +34,23 @@ class ArgumentChecker:
             InvalidArgumentsError: says what is wrong, and where in the arguments; also where the check takes too long.
             InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
+        self._refuse(self._validator, arguments)
+
+    def read(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return valid arguments with their integers as Pydantic reads them: 3, not 3.0.
+
+        Raises:
+            InvalidArgumentsError: an integer is so large that Pydantic refuses it with a point or an exponent.
+        """
+        if self._plain is None:
+            self._plain = Validator(self._schema, formats=True, plain_integers=True)
+        found: Mapping[str, Any] = self._plain.with_plain_integers(dict(arguments))
+        self._refuse(self._plain, found)
+        return found
+
+    def _refuse(self, validator: Validator, arguments: Mapping[str, Any]) -> None:
         try:
-            problem = next(self._validator.problems(dict(arguments)), None)
+            problem = next(validator.problems(dict(arguments)), None)
         except LimitError as error:  # what cannot be checked is not run
             problem = "", error.message
         if problem is not None:

@@ -86,6 +86,11 @@ class Tool:
         return known
 
     @property
+    def is_bound(self) -> bool:
+        """Whether a call's arguments become values of Python's types: those of a function or a class."""
+        return self.binder is not None or self.model is not None
+
+    @property
     def names_a_day(self) -> bool:
         """Whether the parameters hold a date that must be past or still to come; worked out once."""
         known: bool | None = self.__dict__.get("_names_a_day")

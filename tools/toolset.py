@@ -440,10 +440,18 @@ class ToolSet:
             call: as a server or a parser read it.
             repair: repair it where that makes it valid, as `parse` does.
 
-        Law: if ``error`` is None, `validate` takes the call.
+        Law: if ``error`` is None, `validate` takes the call; so does Pydantic, if the tool is a function or a class,
+        validators that the user wrote apart.
         """
         found = self._checked(call)
-        return self._repaired(found) if repair and found.error is not None else found
+        if repair and found.error is not None:
+            found = self._repaired(found)
+        if found.error is not None or not self[found.name].is_bound:
+            return found
+        try:  # JSON Schema takes 3.0 and 1e25 for integers, and Pydantic does not
+            return replace(found, arguments=self._checker(found.name).read(found.arguments))
+        except ToolGrammarError as error:
+            return replace(found, error=str(error))
 
     def wire_format(
         self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()

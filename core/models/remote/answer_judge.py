@@ -53,6 +53,7 @@ class Task:
         grammar: of a text answer; None if it is free.
         repair: mend what can be mended.
         free: nothing is to be demanded of the server but in words (``constrained_decoding=False``).
+        plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
         convert: what the value of a JSON answer must become besides; gives what is wrong.
     """
 
@@ -64,6 +65,7 @@ class Task:
     free: bool = False
     convert: Callable[[Any], Sequence[str]] | None = None
     forbidden: ToolInterface | None = None
+    plain_integers: bool = False
     _validator: list[Validator] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -101,7 +103,9 @@ class Task:
         allowed = tools if given and params.tool_choice != "none" else None
         is_text = schema is None and grammar is None and mode is None
         forbidden = tools if given and allowed is None and is_text else None
-        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden)
+        asked = params.response_schema if mode is None else mode.schema
+        plain_integers = hasattr(asked, "model_json_schema")
+        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden, plain_integers)
 
     @property
     def is_json(self) -> bool:
@@ -132,6 +136,8 @@ class Task:
         answer = text.rpartition("</think>")[2]
         try:
             value = self._value(text, answer, mend=self.repair and not cut)
+            if self.plain_integers:
+                value = self._judge().with_plain_integers(value)
             found = self._spelled(value)
         except (ValueError, ParseError, RecursionError) as error:
             cut = cut or (used_up is None and ends_early(answer))
@@ -161,12 +167,16 @@ class Task:
             return next(filter(self.grammar.matches, written), written[0])
         return written[0]
 
+    def _judge(self) -> Validator:
+        if not self._validator:
+            schema = True if self.schema is None else self.schema
+            self._validator.append(Validator(schema, formats=True, plain_integers=self.plain_integers))
+        return self._validator[0]
+
     def _problems(self, value: Any, written: str) -> list[str]:
         if self.grammar is not None and self.grammar.schema is None:
             return [] if self.grammar.matches(written) else ["the JSON does not have the form that was asked for"]
-        if not self._validator:
-            self._validator.append(Validator(True if self.schema is None else self.schema, formats=True))
-        wrong = list(self._validator[0].violations(value))
+        wrong = list(self._judge().violations(value))
         return wrong or list(self.convert(value) if self.convert is not None else ())
 
 

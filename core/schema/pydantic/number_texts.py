@@ -76,9 +76,8 @@ def _whole(bounds: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _holds(value: float, bounds: Mapping[str, Any]) -> bool:
-    return bounds.get("minimum", -math.inf) <= value <= bounds.get("maximum", math.inf) and bounds.get(
-        "exclusiveMinimum", -math.inf
-    ) < value < bounds.get("exclusiveMaximum", math.inf)
+    within = bounds.get("minimum", -math.inf) <= value <= bounds.get("maximum", math.inf)
+    return bool(within and bounds.get("exclusiveMinimum", -math.inf) < value < bounds.get("exclusiveMaximum", math.inf))
 
 
 def _fractions(bounds: Mapping[str, Any]) -> Iterable[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import jsonschema
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,36 @@ def test_invalid_calls_are_asked_for_again(serve: Any, complete: Any, arguments:
     assert answer.usage.prompt_tokens == 20  # both requests count
     told = server.asked[1]["messages"][-1]["content"]
     assert wrong in told or "number" in told or "10" in told
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_integers_are_those_of_pydantic(serve: Any, complete: Any, strict: bool) -> None:
+    """JSON Schema takes 3.0 and 1e25 for integers: the one is read as 3, the other asked for again, not at the call."""
+    kind = pydantic.StrictInt if strict else int
+
+    def count(of: Any, beside: Any, share: float, any: Any) -> Any:
+        """Count."""
+        return of, beside, share, any
+
+    count.__annotations__.update(of=kind, beside=dict[str, kind])  # type: ignore[valid-type]
+    tools = ToolSet.from_any([count])
+    large = '{"of": 1e25, "beside": {}, "share": 2.0, "any": 0}'
+    good = '{"of": 3.0, "beside": {"a": 4.0}, "share": 2.5, "any": null}'
+    server = serve(complete("", ("count", large)), complete("", ("count", good)))
+    answer = server.model().generate("Count.", tools=tools)
+    assert answer.attempts == 2 and "1e+25" in json.dumps(server.asked[1])
+    assert tools.call(answer.tool_calls[0]) == (3, {"a": 4}, 2.5, None)
+    described = ToolSet.from_any([tools.to_openai()[0]])  # no Python in it: JSON Schema's integers
+    server = serve(complete("", ("count", large)))
+    assert server.model().generate("Count.", tools=described).tool_calls[0].arguments["of"] == 1e25
+
+
+def test_answers_have_the_integers_of_pydantic(serve: Any, complete: Any) -> None:
+    """The same for the JSON of a class."""
+    model = pydantic.create_model("Count", of=(pydantic.StrictInt, ...), more=(list[int], []))
+    server = serve(complete('{"of": 1e25}'), complete('{"of": 3.0, "more": [1.0, 2]}'))
+    answer = server.model().generate_json("Count.", model)
+    assert answer == model(of=3, more=[1, 2]) and len(server.asked) == 2
 
 
 def test_names_that_are_no_tools_are_told(serve: Any, complete: Any) -> None:
