@@ -200,7 +200,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.check.exact", "MAX_DEPTH"),
         ("core.schema.lower.values", "MAX_STEPS"),
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
-        ("tools.sources.dialects", "MAX_DEPTH"),
+        ("tools.dialects", "MAX_DEPTH"),
         ("tools.call_grammars", "MAX_CALL_GRAMMARS"),
         ("tools.typescript.source", "MAX_SECONDS"),
         ("tools.typescript.types", "MAX_TYPE_DEPTH"),

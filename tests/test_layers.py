@@ -47,6 +47,14 @@ PIPELINE = (
     "core.models",
     "core.testing",
     "core",  # the front door: it may show everything before it
+    # tools: from signatures to grammars of calls, and from text to calls that run
+    "tools.type_names",
+    "tools.dialects",
+    "tools.tool",
+    "tools.typescript",
+    "tools.sources",
+    "tools.call_grammars",
+    "tools.formats",
     "tools",
     "adapters",
 )

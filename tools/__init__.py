@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from .calling import ToolResult
 from .closed_schema import close_objects
+from .dialects import to_json_schema
 from .formats import TurnSpec, WireFormat, get_format
-from .sources.dialects import to_json_schema
 from .sources.openapi import tools_from_openapi
 from .tool import Tool
 from .toolset import ToolSet

@@ -15,7 +15,7 @@ from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, Tool
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
 from toolgrammar.core.schema.scalars.dates import names_a_day, of_today
 
-from .sources.dialects import to_json_schema
+from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
 

@@ -19,6 +19,7 @@ from toolgrammar.core.schema.scalars import dates
 from .argument_checker import ArgumentChecker
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
+from .dialects import to_json_schema
 from .formats import (
     MALFORMED,
     Reasoning,
@@ -33,7 +34,6 @@ from .formats import (
 from .formats.literal.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
-from .sources.dialects import to_json_schema
 from .tool import Tool
 from .typescript.reader import tools_from_typescript
 

@@ -1,25 +1,19 @@
-"""Anything that describes a tool, as tools: one recogniser for each kind of source, asked in turn.
+"""Tools of anything that describes tools: one recogniser for each kind of source, asked in turn.
 
-A recogniser takes a source and returns its tools, or None if the source is not of its kind. Strings are TypeScript;
-dicts are of providers, JSON Schemas or OpenAPI documents; classes, tool objects of frameworks and callables have a
-recogniser each; what is left and can be iterated holds tools.
+A recogniser takes a source and returns its tools, or None if the source is not of its kind. To read one more kind,
+write a module with a `recognise` and add it to `RECOGNISERS`.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import SchemaError
 
 from ..tool import Tool
-from ..typescript.reader import tools_from_typescript
-from . import tool_objects
-from .classes import parameters_of, tool_from_class
-from .openapi import tools_from_openapi
-from .python import tool_from_function
-from .tool_dicts import list_in, tools_from_dict
+from ..typescript import reader as typescript
+from . import classes, openapi, python, tool_dicts, tool_objects
 
 
 def tools_from_any(source: Any) -> list[Tool]:
@@ -28,8 +22,8 @@ def tools_from_any(source: Any) -> list[Tool]:
     Raises:
         SchemaError: something is no tool; names the tool, the parameter and the reason.
     """
-    for recogniser in _RECOGNISERS:
-        tools = recogniser(source)
+    for recognise in RECOGNISERS:
+        tools = recognise(source)
         if tools is not None:
             return tools
     raise SchemaError(
@@ -50,64 +44,36 @@ def tool_from_any(source: Any) -> Tool:
     return tools[0]
 
 
-def _nothing(source: Any) -> list[Tool] | None:
-    return [] if source is None else None
-
-
 def _tool(source: Any) -> list[Tool] | None:
+    """Return a tool itself, and no tools for None."""
+    if source is None:
+        return []
     return [source] if isinstance(source, Tool) else None
 
 
-def _typescript(source: Any) -> list[Tool] | None:
-    return list(tools_from_typescript(source)) if isinstance(source, str) else None
-
-
-def _class(source: Any) -> list[Tool] | None:
-    return [tool_from_class(source)] if inspect.isclass(source) else None
-
-
-def _openapi(source: Any) -> list[Tool] | None:
-    if isinstance(source, Mapping) and any(isinstance(source.get(key), str) for key in ("openapi", "swagger")):
-        return list(tools_from_openapi(source))
-    return None
-
-
-def _dict(source: Any) -> list[Tool] | None:
-    if not isinstance(source, Mapping):
-        return None
-    listed = list_in(source)
-    if listed is not None:
-        return _iterable(listed)
-    return tools_from_dict(source, parameters_of)
-
-
-def _routine(source: Any) -> list[Tool] | None:
-    # Not inspect.isroutine: to it any object that can be bound is one, and tool objects are.
-    plain = inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
-    return [tool_from_function(source)] if plain else None
-
-
-def _callable(source: Any) -> list[Tool] | None:
-    return [tool_from_function(source)] if callable(source) else None
+def _dict_with_list(source: Any) -> list[Tool] | None:
+    """Return the tools of a provider's dict that holds a list of them."""
+    listed = tool_dicts.list_in(source) if isinstance(source, Mapping) else None
+    return None if listed is None else _iterable(listed)
 
 
 def _iterable(source: Any) -> list[Tool] | None:
+    """Return the tools of an iterable of sources; an object that occurs several times counts once."""
     if not isinstance(source, Iterable) or isinstance(source, bytes):
         return None
-    different = {id(each): each for each in list(source)}  # one object is one tool, however often it is there
-    return [tool for each in different.values() for tool in tools_from_any(each)]
+    distinct = {id(item): item for item in list(source)}
+    return [tool for item in distinct.values() for tool in tools_from_any(item)]
 
 
-#: In this order: functions may have any attributes, and tool objects may be callable and iterable.
-_RECOGNISERS: tuple[Callable[[Any], list[Tool] | None], ...] = (
-    _nothing,
+#: The order matters where a source is of several kinds: tool objects may be callable and iterable.
+RECOGNISERS: tuple[Callable[[Any], list[Tool] | None], ...] = (
     _tool,
-    _typescript,
-    _class,
-    _openapi,
-    _dict,
-    _routine,
+    typescript.recognise,
+    classes.recognise,
+    openapi.recognise,
+    _dict_with_list,
+    tool_dicts.recognise,
     tool_objects.recognise,
-    _callable,
+    python.recognise,
     _iterable,
 )

@@ -49,6 +49,11 @@ def tool_from_class(cls: type[Any]) -> Tool:
     raise _not_a_tool(name, "the class has no schema", "use a Pydantic model, a dataclass, a TypedDict or a function")
 
 
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tool that a class is, None for what is no class."""
+    return [tool_from_class(source)] if inspect.isclass(source) else None
+
+
 def parameters_of(source: Any, name: str) -> Any:
     """Return the parameters of a class or a schema; the class's own description is not the tool's."""
     if not inspect.isclass(source):

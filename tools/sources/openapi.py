@@ -125,6 +125,13 @@ def tools_from_openapi(
     return OperationTools(chosen, errors)
 
 
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tools of an OpenAPI or Swagger document, None for anything else."""
+    if isinstance(source, Mapping) and any(isinstance(source.get(key), str) for key in ("openapi", "swagger")):
+        return tools_from_openapi(source)
+    return None
+
+
 @dataclass(frozen=True)
 class _Operation:
     """One operation of a document.

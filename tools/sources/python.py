@@ -34,8 +34,8 @@ from pydantic.json_schema import JsonSchemaWarningKind
 from toolgrammar.core.errors import InvalidArgumentsError, Place, SchemaError
 from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema
 
+from ..dialects import is_finite
 from ..tool import Tool
-from .dialects import is_finite
 from .typed_dicts import readable
 
 _UNPACK = (typing_extensions.Unpack, getattr(typing, "Unpack", typing_extensions.Unpack))
@@ -106,6 +106,17 @@ def tool_from_function(
         function=function,
         binder=functools.partial(_bind, model, parameters, name),
     )
+
+
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tool that a callable is, None for anything else."""
+    return [tool_from_function(source)] if callable(source) else None
+
+
+def is_function(source: object) -> bool:
+    """Return whether a value is a function or method of Python's own."""
+    # Not inspect.isroutine: to it any object with a __get__ is one, and tool objects are.
+    return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 
 
 def _description(documentation: docstring_parser.Docstring) -> str:

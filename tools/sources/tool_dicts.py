@@ -13,9 +13,10 @@ from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
 
+from ..dialects import is_type_name
 from ..tool import Tool
-from .dialects import is_type_name
-from .type_names import is_optional_type
+from ..type_names import is_optional_type
+from .classes import parameters_of
 
 _logger = logging.getLogger("toolgrammar.tools")
 
@@ -81,12 +82,22 @@ _OF_SCHEMAS = frozenset(
 )  # fmt: skip
 
 
-def tools_from_dict(source: Mapping[str, Any], class_schema: Callable[[Any, str], Any]) -> list[Tool]:
-    """Return the tools in a dict of any provider, or the one that a JSON Schema with a ``title`` is.
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tool that a dict describes, None for what is no dict; for a dict with a list of tools, see `list_in`.
+
+    Raises:
+        SchemaError: as `tools_from_dict`.
+    """
+    return tools_from_dict(source) if isinstance(source, Mapping) else None
+
+
+def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
+    """Return the tool in a dict of any provider, or the one that a JSON Schema with a ``title`` is; a list, since some
+    dicts between tools are none (Bedrock's ``cachePoint``).
 
     Args:
-        source: the dict. Keys whose value is None are as if they were not there.
-        class_schema: gives the schema of a class that stands where a schema is expected, for a tool's name.
+        source: the dict. Keys whose value is None are as if they were not there. A class may take the place of the
+            parameters' schema.
 
     Raises:
         SchemaError: a tool that runs at a provider (``{"type": "web_search"}``), a dict whose parameters cannot be
@@ -104,7 +115,7 @@ def tools_from_dict(source: Mapping[str, Any], class_schema: Callable[[Any, str]
         inner = source.get(key)
         if isinstance(inner, Mapping) and _name_of(inner) is not None:
             _warn_of_unknown([other for other in source if other not in _WRAPPERS], _name_of(inner))
-            return tools_from_dict(inner, class_schema)
+            return tools_from_dict(inner)
     if set(source) == {"cachePoint"}:
         return []  # Bedrock: where the prompt may be cached
     name = _name_of(source)
@@ -118,7 +129,7 @@ def tools_from_dict(source: Mapping[str, Any], class_schema: Callable[[Any, str]
         )
     title = source.get("title")
     if name is not None and not ("properties" in source and isinstance(title, str) and not schema_keys):
-        return [_named(source, name, schema_keys, class_schema)]
+        return [_named(source, name, schema_keys)]
     if isinstance(title, str) and _looks_like_schema(source):
         body = {key: value for key, value in source.items() if key not in ("title", "description")}
         return [Tool(title, _text(source.get("description")), body)]
@@ -191,7 +202,7 @@ def parameter_map(entries: Mapping[str, Any], tool: str, *, required: bool = Tru
     return {"type": "object", "properties": dict(entries), **({"required": needed} if needed else {})}
 
 
-def _named(source: Mapping[str, Any], name: str, keys: list[str], class_schema: Callable[[Any, str], Any]) -> Tool:
+def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
     """Return the tool that a dict with a name describes."""
     if len(keys) > 1:
         raise SchemaError(
@@ -199,7 +210,7 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str], class_schema: 
         )
     rest = {key: value for key, value in source.items() if key not in keys and key not in _OTHERS}
     if keys:
-        schema = _schema(source[keys[0]], keys[0], name, class_schema)
+        schema = _schema(source[keys[0]], keys[0], name)
     elif isinstance(source.get("properties"), Mapping):  # the schema beside the name
         schema = {key: source[key] for key in source if key not in (*_NAMES, "description", "title", "strict")}
         rest = {}
@@ -220,10 +231,10 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str], class_schema: 
     return Tool(name, description, schema, **about(source))
 
 
-def _schema(value: Any, key: str, tool: str, class_schema: Callable[[Any, str], Any]) -> Any:
+def _schema(value: Any, key: str, tool: str) -> Any:
     """Return parameters as a schema, whatever form they are in."""
     if inspect.isclass(value):
-        return class_schema(value, tool)
+        return parameters_of(value, tool)
     if isinstance(value, (list, tuple)):
         return _parameter_list(value, tool)
     if not isinstance(value, Mapping):

@@ -19,6 +19,7 @@ from toolgrammar.core.errors import Place, SchemaError
 
 from ..tool import Tool
 from .classes import parameters_of
+from .python import is_function
 from .tool_dicts import about, list_in, parameter_map, tools_from_dict
 
 _ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
@@ -223,7 +224,7 @@ def _with_parameters(source: Any) -> list[Tool] | None:
     if name is None or not isinstance(parameters, (Mapping, list)) or hasattr(source, "parameters_json_schema"):
         return None
     description = _text(getattr(source, "description", ""))
-    (tool,) = tools_from_dict({"name": name, "description": description, "parameters": parameters}, parameters_of)
+    (tool,) = tools_from_dict({"name": name, "description": description, "parameters": parameters})
     run: Any = None
     if callable(getattr(source, "invoke", None)):
         run = source.invoke
@@ -268,8 +269,8 @@ def _model(source: Any) -> list[Tool] | None:
     said = source.model_dump(mode="json", by_alias=True, exclude_none=True)
     listed = list_in(said)
     if listed is not None:
-        return [tool for each in listed for tool in tools_from_dict(each, parameters_of)]
-    return tools_from_dict(said, parameters_of)
+        return [tool for each in listed for tool in tools_from_dict(each)]
+    return tools_from_dict(said)
 
 
 #: In this order: an object of a later kind may have the attributes of an earlier one, not the other way round.
@@ -299,6 +300,8 @@ def recognise(source: Any) -> list[Tool] | None:
     Raises:
         SchemaError: it is of a known kind, and cannot be a tool; names the tool and the reason.
     """
+    if is_function(source):  # which may have any attributes
+        return None
     for recogniser in RECOGNISERS:
         tools = recogniser(source)
         if tools is not None:

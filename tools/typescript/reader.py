@@ -74,6 +74,11 @@ def schema_from_typescript(
         return _Text(text, files).schema(name)
 
 
+def recognise(source: Any) -> list[Tool] | None:
+    """Return the tools that a string declares in TypeScript, None for what is no string."""
+    return tools_from_typescript(source) if isinstance(source, str) else None
+
+
 @contextmanager
 def _bounded() -> Iterator[None]:
     """Turn Python's own limit into ours, should a text reach it first."""
