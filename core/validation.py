@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from jsonschema.validators import validator_for
 
 from .errors import InvalidSchemaError, LimitError, PatternError, Place
 from .grammar import Grammar
+from .json_pointer import to_pointer
 from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.values import canonical
@@ -115,12 +116,12 @@ class Validator:
             yield "", "it is nested too deeply to be checked"
             return
         for each in found:
-            yield _pointer(each.absolute_path), each.message
+            yield to_pointer(each.absolute_path), each.message
 
     def violations(self, value: Any) -> Iterator[str]:
         """What is wrong with a value, one sentence each; see `problems`."""
-        for pointer, message in self.problems(value):
-            yield f"at {pointer or '(root)'}: {message}"
+        for where, message in self.problems(value):
+            yield f"at {where or '(root)'}: {message}"
 
     def with_plain_integers(self, value: Any) -> Any:
         """Return a valid value with its integers as ``int``, where the validator asks for them: 3 for 3.0.
@@ -262,13 +263,8 @@ def _not_json(value: Any) -> tuple[str, str] | None:
             while path is not None:
                 path, step = path
                 steps.append(step)
-            return _pointer(reversed(steps)), problem
+            return to_pointer(reversed(steps)), problem
     return None
-
-
-def _pointer(steps: Iterable[Any]) -> str:
-    """A JSON pointer (RFC 6901)."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 class _Patterns:

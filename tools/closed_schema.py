@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolgrammar.core.json_pointer import escape, resolve_local
+
 _NAMING = ("properties", "patternProperties")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = (*_IN_PLACE_LISTS, "$ref", "$dynamicRef", "then", "else", "dependentSchemas")
@@ -105,7 +107,7 @@ class _Closer:
             elif key == "dependentSchemas" and isinstance(value, dict):
                 result[key] = {name: self._open(sub) for name, sub in value.items()}
             elif key in _DEFINITIONS and isinstance(value, dict):
-                result[key] = {name: self._definition(f"#/{key}/{_escape(name)}", sub) for name, sub in value.items()}
+                result[key] = {name: self._definition(f"#/{key}/{escape(name)}", sub) for name, sub in value.items()}
         return result
 
     def _definition(self, pointer: str, schema: Any) -> Any:
@@ -174,25 +176,15 @@ class _Closer:
 
     def _definitions(self) -> list[tuple[str, Any]]:
         return [
-            (f"#/{key}/{_escape(name)}", sub)
-            for key in _DEFINITIONS
-            for name, sub in (self.root.get(key) or {}).items()
+            (f"#/{key}/{escape(name)}", sub) for key in _DEFINITIONS for name, sub in (self.root.get(key) or {}).items()
         ]
 
     def _resolve(self, reference: str) -> Any:
         """The schema that a local reference names; None for others (a validator will say what is wrong with them)."""
-        if not reference.startswith("#"):
+        try:
+            return resolve_local(self.root, reference)
+        except LookupError:
             return None
-        found: Any = self.root
-        for step in reference[1:].split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
-                found = found[int(name)]
-            else:
-                return None
-        return found
 
 
 def _union(schema: Mapping[str, Any]) -> str | None:
@@ -203,7 +195,3 @@ def _union(schema: Mapping[str, Any]) -> str | None:
 
 def _without(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name != key}
-
-
-def _escape(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
+from toolgrammar.core.json_pointer import escape
 from toolgrammar.core.schema.pydantic.discriminator import require_tags
 
 from .type_names import is_optional_type, schema_of_type
@@ -157,7 +158,7 @@ class _Converter:
             schema = {key: schema[key] for key in schema if key in keep}
         result: dict[str, Any] = {}
         for key, value in schema.items():
-            here = f"{pointer}/{_escape(key)}"
+            here = f"{pointer}/{escape(key)}"
             if key == "type":
                 self._type(value, schema, result, here)
             elif key in _ONE_SCHEMA:
@@ -247,7 +248,7 @@ class _Converter:
     def _map(self, value: Any, pointer: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise InvalidSchemaError("expected an object of schemas", place=Place(pointer=pointer))
-        return {name: self.convert(sub, f"{pointer}/{_escape(name)}") for name, sub in value.items()}
+        return {name: self.convert(sub, f"{pointer}/{escape(name)}") for name, sub in value.items()}
 
     def _dependencies(self, value: Any, result: dict[str, Any], pointer: str) -> None:
         if not isinstance(value, Mapping):
@@ -257,7 +258,7 @@ class _Converter:
                 result.setdefault("dependentRequired", {})[name] = list(sub)
             else:
                 result.setdefault("dependentSchemas", {})[name] = self.convert(
-                    sub, f"{pointer}/dependentSchemas/{_escape(name)}"
+                    sub, f"{pointer}/dependentSchemas/{escape(name)}"
                 )
 
     def _required(self, schema: Mapping[str, Any], result: dict[str, Any]) -> None:
@@ -335,7 +336,3 @@ def _number(text: str) -> Any:
 
 def _is_true(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
-
-
-def _escape(name: Any) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ..json_pointer import to_pointer
+
 
 def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
     """JSON pointers (RFC 6901) of the values that were closed, or written, by force.
@@ -40,7 +42,7 @@ def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
                 hidden -= 1
             index += 1
             if index <= offset:
-                innermost = None if not opened else _pointer(path[:-1])
+                innermost = None if not opened else to_pointer(path[:-1])
         elif char == ",":
             if opened[-1] == "[":
                 path[-1] = int(path[-1]) + 1
@@ -55,7 +57,7 @@ def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
             expect_key = False
             index = end
         else:
-            pointer = _pointer(path)
+            pointer = to_pointer(path)
             forced = index >= offset
             if forced and not hidden:
                 found.append(pointer)
@@ -76,15 +78,11 @@ def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
                     if end > offset or (end == offset and char != '"' and end < size):
                         innermost = pointer
                     else:
-                        innermost = _pointer(path[:-1]) if opened else None
+                        innermost = to_pointer(path[:-1]) if opened else None
                 index = end
     if innermost is not None:
         found.insert(0, innermost)
     return tuple(dict.fromkeys(found))
-
-
-def _pointer(path: list[str | int]) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def _string_end(text: str, index: int) -> int:

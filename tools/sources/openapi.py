@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError
+from toolgrammar.core.json_pointer import escape, resolve_local, unescape
 
 from ..tool import Tool
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
@@ -336,7 +337,7 @@ class _Document:
         for path, source in (paths or {}).items():
             if not str(path).startswith("/"):
                 continue  # an extension
-            pointer = f"/paths/{_escape(path)}"
+            pointer = f"/paths/{escape(path)}"
             try:
                 item = self.resolve(source, pointer)
                 shared = _list(item.get("parameters"), "parameters", pointer)
@@ -346,7 +347,7 @@ class _Document:
             methods = {method: (f"{pointer}/{method}", item.get(method)) for method in METHODS}
             more = item.get("additionalOperations")
             for method, body in more.items() if isinstance(more, Mapping) else ():
-                methods[method] = (f"{pointer}/additionalOperations/{_escape(method)}", body)
+                methods[method] = (f"{pointer}/additionalOperations/{escape(method)}", body)
             for method, (where, body) in methods.items():
                 if not isinstance(body, Mapping):
                     continue
@@ -374,20 +375,12 @@ class _Document:
                 hint="put what it names into this document: nothing is fetched",
                 place=Place(pointer=pointer),
             )
-        target: Any = self.document
-        for step in reference[2:].split("/"):
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(target, Mapping) and name in target:
-                target = target[name]
-            elif isinstance(target, list) and name.isdigit() and int(name) < len(target):
-                target = target[int(name)]
-            else:
-                raise SchemaError(
-                    f"the reference {reference} leads nowhere",
-                    hint="correct the document",
-                    place=Place(pointer=pointer),
-                )
-        return target
+        try:
+            return resolve_local(self.document, reference)
+        except LookupError:
+            raise SchemaError(
+                f"the reference {reference} leads nowhere", hint="correct the document", place=Place(pointer=pointer)
+            ) from None
 
     def standalone(self, schema: dict[str, Any], pointer: str) -> dict[str, Any]:
         """Return a schema with everything that it refers to in its own ``$defs``."""
@@ -410,7 +403,7 @@ class _Document:
     def _name(self, reference: str) -> str:
         """Return the name in ``$defs`` for what a reference leads to: the same in all tools of the document."""
         if reference not in self._names:
-            short = unquote(reference.rsplit("/", 1)[-1]).replace("~1", "/").replace("~0", "~")
+            short = unescape(unquote(reference.rsplit("/", 1)[-1]))
             taken = set(self._names.values())
             self._names[reference] = short if short not in taken else f"{short}_{len(taken)}"
         return self._names[reference]
@@ -427,7 +420,7 @@ class _Document:
             result: dict[str, Any] = {}
             if isinstance(part.get("$ref"), str):
                 references[part["$ref"]] = None
-                result["$ref"] = f"#/$defs/{_escape(self._name(part['$ref']))}"
+                result["$ref"] = f"#/$defs/{escape(self._name(part['$ref']))}"
                 if not self.siblings:
                     return result
             unsent = unsent | self._read_only(part, pointer)
@@ -480,7 +473,3 @@ def _is_form(media: str) -> bool:
 
 def _is_text(media: str) -> bool:
     return media.strip().lower().startswith("text/")
-
-
-def _escape(name: object) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError
+from toolgrammar.core.json_pointer import escape
 
 _MAX_ANSWER = 2_000
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -183,7 +184,7 @@ class Request:
             raise InvalidArgumentsError(
                 f"{written.get(empty, '')!r} cannot be a part of a path",
                 hint="give another value",
-                place=Place(tool=self.tool, pointer="/" + key.replace("~", "~0").replace("/", "~1")),
+                place=Place(tool=self.tool, pointer="/" + escape(key)),
             )
         return text
 

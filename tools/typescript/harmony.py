@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolgrammar.core.json_pointer import unescape
+
 from ..tool import Tool
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
@@ -51,7 +53,7 @@ class _Writer:
             match := re.fullmatch(r"#/(\$defs|definitions)/(.+)", schema.get("$ref", ""))
         ):
             rest = {key: value for key, value in schema.items() if key not in ("$ref", "type")}
-            name = match[2].replace("~1", "/").replace("~0", "~")
+            name = unescape(match[2])
             schema = {**self._root.get(match[1], {}).get(name, {}), **rest}
         return schema
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolgrammar.core.json_pointer import escape, unescape
+
 from ..tool import Tool
 from . import jsdoc
 from .model import NUMBER_NAME
@@ -147,9 +149,7 @@ class _Printer:
         whole = {key: value for key, value in schema.items() if key != "$schema"}
         body = {key: value for key, value in whole.items() if key not in ("$defs", "definitions")}
         definitions: dict[str, Any] = {
-            f"#/{key}/{_escaped(own)}": sub
-            for key in ("$defs", "definitions")
-            for own, sub in whole.get(key, {}).items()
+            f"#/{key}/{escape(own)}": sub for key in ("$defs", "definitions") for own, sub in whole.get(key, {}).items()
         }
         used = _reachable(body, {**definitions, "#": body})
         if used - set(definitions) - {"#"} or any(key in _BASES for key in _keywords(whole)):
@@ -163,7 +163,7 @@ class _Printer:
             identity = json.dumps([reference, sub, {ref: needed[ref] for ref in sorted(inner)}], sort_keys=True)
             if identity not in self._names:
                 match = _DEFINITION.fullmatch(reference)
-                own = _unescaped(match[2]) if match else f"{name}_arguments"
+                own = unescape(match[2]) if match else f"{name}_arguments"
                 self._names[identity] = self.fresh(own)
                 self._declarations[self._names[identity]] = ""  # its place
                 new.append(reference)
@@ -542,11 +542,3 @@ def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
         else:
             result[key] = value if key in _DATA else _with_names(value, names)
     return result
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def _unescaped(name: str) -> str:
-    return name.replace("~1", "/").replace("~0", "~")

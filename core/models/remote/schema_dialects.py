@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from ...json_pointer import escape
 from ...regex.printer import with_short_classes
 from ...schema.scalars.dates import of_today
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
@@ -145,10 +146,10 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
             key = "anyOf"
         elif not keep(key, value):
             if key not in _ANNOTATIONS:
-                left_out.append(f"{place}/{_escaped(key)}")
+                left_out.append(f"{place}/{escape(key)}")
             continue
         inner: list[str] = []
-        found[key] = _inner(key, value, keep, f"{place}/{_escaped(key)}", inner)
+        found[key] = _inner(key, value, keep, f"{place}/{escape(key)}", inner)
         if inner and key in _INVERTING and key != "oneOf":
             del found[key]
             inner = [f"{place}/{key}"]
@@ -166,7 +167,7 @@ def _inner(key: str, value: Any, keep: Keep, place: str, left_out: list[str]) ->
     if key in _MANY and isinstance(value, list):
         return [_reduce(each, keep, f"{place}/{index}", left_out) for index, each in enumerate(value)]
     if key in _NAMED and isinstance(value, Mapping):
-        return {name: _reduce(each, keep, f"{place}/{_escaped(name)}", left_out) for name, each in value.items()}
+        return {name: _reduce(each, keep, f"{place}/{escape(name)}", left_out) for name, each in value.items()}
     return value
 
 
@@ -246,7 +247,3 @@ def _is_anchored(pattern: Any) -> bool:
     body = pattern[1:-1]
     # `^a|b$` is anchored at one end of each alternative only.
     return not re.search(r"\(\?|\\[bBpPkuxc1-9]", body) and "|" not in re.sub(r"\([^()]*\)", "", body)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...json_pointer import resolve_local
+
 _DATA = frozenset({"enum", "const", "default", "examples"})
 
 
@@ -67,8 +69,7 @@ def _referred(reference: Any, root: Any) -> Any:
     """Return the subschema that a local reference names, or None."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    found = root
-    for step in reference[2:].split("/"):
-        step = step.replace("~1", "/").replace("~0", "~")
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+    try:
+        return resolve_local(root, reference)
+    except LookupError:
+        return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
-from urllib.parse import unquote
 
 import referencing
 import referencing.exceptions
 import referencing.jsonschema
 
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
+from ...json_pointer import escape, reference_steps, step_into
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
@@ -100,7 +100,7 @@ class Located:
         parts: list[str] = []
         here: Located = self
         while here._above is not None:
-            parts.extend("/" + str(step).replace("~", "~0").replace("/", "~1") for step in reversed(here._steps))
+            parts.extend("/" + escape(step) for step in reversed(here._steps))
             here = here._above
         return here._start + "".join(reversed(parts))
 
@@ -270,13 +270,10 @@ class Document:
         """The subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
         target: Any = self.schema
         resolver = None
-        is_plain = "%" not in ref and "~" not in ref
-        for step in ref[2:].split("/") if len(ref) > 1 else ():
-            if not is_plain:
-                step = unquote(step).replace("~1", "/").replace("~0", "~")
+        for step in reference_steps(ref):
             try:
-                target = target[int(step)] if isinstance(target, list) else target[step]
-            except (KeyError, IndexError, ValueError, TypeError):
+                target = step_into(target, step)
+            except LookupError:
                 raise InvalidSchemaError(
                     f"$ref {ref!r} points at nothing",
                     hint="check the spelling of the pointer",

@@ -1,0 +1,237 @@
+"""The JSON Schema keywords: one row for each, which every reader of schemas consults.
+
+To add a keyword, add its row to `KEYWORDS`, read it in `normal/assertions` (or, if it applies other schemas to the same
+value, in `normal/normalise`), and give its negation in `normal/negation`. Checks, comparison of schemas, conversion of
+dialects and everything that walks schemas follow the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any
+
+#: JSON types of values.
+TYPES = ("null", "boolean", "number", "string", "array", "object")
+
+
+class Draft(IntEnum):
+    """Versions of the specification, oldest first."""
+
+    DRAFT_4 = 0
+    DRAFT_6 = 1
+    DRAFT_7 = 2
+    DRAFT_2019_09 = 3
+    DRAFT_2020_12 = 4
+
+
+class Shape(IntEnum):
+    """Shape of a keyword's value."""
+
+    SCHEMA = 1
+    SCHEMAS = 2  # a list of schemas
+    ALTERNATIVES = 3  # the same, not empty
+    ITEMS = 4  # a schema, or before 2020-12 a list of schemas
+    BY_NAME = 5  # schemas by a name
+    BY_PATTERN = 6  # schemas by a regular expression
+    DEPENDENCIES = 7  # schemas, or lists of names, by a name
+    REQUIREMENTS = 8  # lists of names by a name
+    TYPE = 9  # the name of a type, or a list of them
+    NAMES = 10  # a list of strings
+    VALUES = 11  # a list of any JSON values
+    VALUE = 12  # any JSON value
+    UPPER_COUNT = 13  # a whole number that is not negative: an upper bound
+    LOWER_COUNT = 14  # the same: a lower bound
+    BOUND = 15  # a number (draft 4: exclusiveMinimum and exclusiveMaximum are flags)
+    STEP = 16  # a number above zero
+    PATTERN = 17  # a regular expression
+    FORMAT = 18  # the name of a format
+    FLAG = 19  # true or false
+    REFERENCE = 20  # a URI reference
+    TEXT = 21  # a string
+
+
+class Role(Enum):
+    """How a keyword takes part in judging a value."""
+
+    IDENTIFIER = "names a schema, a dialect or a place"
+    DEFINITIONS = "holds schemas for others to refer to"
+    REFERENCE = "applies a schema that stands elsewhere to the same value"
+    SAME_VALUE = "applies schemas, or requires members, depending on other schemas that hold of the same value"
+    REMAINDER = "applies a schema to the parts of a value that other keywords did not evaluate"
+    PARTS = "applies schemas to the members or items of a value"
+    ASSERTION = "constrains a value by itself"
+    FORMAT = "constrains strings, or annotates them, as the reader chooses"
+    ANNOTATION = "constrains nothing"
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """One keyword.
+
+    Attributes:
+        name: how it is written.
+        shape: what its value is.
+        role: how it takes part in judging a value.
+        type: the JSON type that it constrains; None: every type.
+        since: the first draft that has it.
+        until: the first draft that has it no more; None: all later ones have it.
+        forks: it makes alternatives, or refers to what may.
+        negates: judging it may take the negation of a subschema.
+        trivial: it holds of the empty value of each type (``""``, ``0``, ``[]``, ``{}``, and true, false, null).
+        risky: a well-formed schema may still turn out to be beyond a limit, or impossible to enforce, beside it.
+    """
+
+    name: str
+    shape: Shape
+    role: Role
+    type: str | None = None
+    since: Draft = Draft.DRAFT_4
+    until: Draft | None = None
+    forks: bool = False
+    negates: bool = False
+    trivial: bool = False
+    risky: bool = False
+
+    def is_in(self, draft: int) -> bool:
+        """Return whether a draft has this keyword."""
+        return self.since <= draft and (self.until is None or draft < self.until)
+
+
+_S, _R, _D = Shape, Role, Draft
+
+#: Every keyword that some reader treats in a way of its own, by name. All others are annotations.
+KEYWORDS: dict[str, Keyword] = {
+    row.name: row
+    for row in (
+        # objects
+        Keyword("properties", _S.BY_NAME, _R.PARTS, "object", trivial=True),
+        Keyword("required", _S.NAMES, _R.ASSERTION, "object"),
+        Keyword("patternProperties", _S.BY_PATTERN, _R.PARTS, "object", trivial=True, risky=True),
+        Keyword("additionalProperties", _S.SCHEMA, _R.PARTS, "object", trivial=True),
+        Keyword("propertyNames", _S.SCHEMA, _R.PARTS, "object", _D.DRAFT_6, trivial=True, risky=True),
+        Keyword("minProperties", _S.LOWER_COUNT, _R.ASSERTION, "object"),
+        Keyword("maxProperties", _S.UPPER_COUNT, _R.ASSERTION, "object", trivial=True),
+        # lists of values
+        Keyword("enum", _S.VALUES, _R.ASSERTION),
+        Keyword("const", _S.VALUE, _R.ASSERTION, since=_D.DRAFT_6),
+        # alternatives
+        Keyword("anyOf", _S.ALTERNATIVES, _R.SAME_VALUE, forks=True),
+        Keyword("allOf", _S.ALTERNATIVES, _R.SAME_VALUE, forks=True, risky=True),
+        Keyword("oneOf", _S.ALTERNATIVES, _R.SAME_VALUE, forks=True),
+        # arrays
+        Keyword("prefixItems", _S.SCHEMAS, _R.PARTS, "array", _D.DRAFT_2020_12, trivial=True),
+        Keyword("items", _S.ITEMS, _R.PARTS, "array", trivial=True),
+        Keyword("additionalItems", _S.SCHEMA, _R.PARTS, "array", trivial=True),
+        Keyword("minItems", _S.LOWER_COUNT, _R.ASSERTION, "array"),
+        Keyword("maxItems", _S.UPPER_COUNT, _R.ASSERTION, "array", trivial=True),
+        # strings
+        Keyword("pattern", _S.PATTERN, _R.ASSERTION, "string"),
+        Keyword("format", _S.FORMAT, _R.FORMAT, "string"),
+        Keyword("minLength", _S.LOWER_COUNT, _R.ASSERTION, "string"),
+        Keyword("maxLength", _S.UPPER_COUNT, _R.ASSERTION, "string", trivial=True),
+        # numbers
+        Keyword("minimum", _S.BOUND, _R.ASSERTION, "number"),
+        Keyword("maximum", _S.BOUND, _R.ASSERTION, "number"),
+        Keyword("exclusiveMinimum", _S.BOUND, _R.ASSERTION, "number"),
+        Keyword("exclusiveMaximum", _S.BOUND, _R.ASSERTION, "number"),
+        Keyword("type", _S.TYPE, _R.ASSERTION),
+        # the same value
+        Keyword("not", _S.SCHEMA, _R.SAME_VALUE, forks=True, negates=True, risky=True),
+        Keyword("if", _S.SCHEMA, _R.SAME_VALUE, since=_D.DRAFT_7, forks=True, negates=True, risky=True),
+        Keyword("then", _S.SCHEMA, _R.SAME_VALUE),
+        Keyword("else", _S.SCHEMA, _R.SAME_VALUE),
+        Keyword("contains", _S.SCHEMA, _R.PARTS, "array", _D.DRAFT_6, negates=True, risky=True),
+        Keyword("minContains", _S.LOWER_COUNT, _R.ASSERTION, "array", _D.DRAFT_2019_09),
+        Keyword("maxContains", _S.UPPER_COUNT, _R.ASSERTION, "array", _D.DRAFT_2019_09),
+        Keyword("unevaluatedProperties", _S.SCHEMA, _R.REMAINDER, "object", _D.DRAFT_2019_09, negates=True, risky=True),
+        Keyword("unevaluatedItems", _S.SCHEMA, _R.REMAINDER, "array", _D.DRAFT_2019_09, negates=True, risky=True),
+        Keyword("dependentSchemas", _S.BY_NAME, _R.SAME_VALUE, "object", _D.DRAFT_2019_09, forks=True, risky=True),
+        Keyword("dependentRequired", _S.REQUIREMENTS, _R.SAME_VALUE, "object", _D.DRAFT_2019_09),
+        Keyword("dependencies", _S.DEPENDENCIES, _R.SAME_VALUE, "object", forks=True, risky=True),
+        Keyword("multipleOf", _S.STEP, _R.ASSERTION, "number", risky=True),
+        Keyword("uniqueItems", _S.FLAG, _R.ASSERTION, "array", trivial=True, risky=True),
+        Keyword("nullable", _S.FLAG, _R.ASSERTION, trivial=True),  # OpenAPI 3.0
+        # references, and what they lead to
+        Keyword("$ref", _S.REFERENCE, _R.REFERENCE, forks=True),
+        Keyword("$dynamicRef", _S.REFERENCE, _R.REFERENCE, since=_D.DRAFT_2020_12, risky=True),
+        Keyword(
+            "$recursiveRef", _S.REFERENCE, _R.REFERENCE, since=_D.DRAFT_2019_09, until=_D.DRAFT_2020_12, risky=True
+        ),
+        Keyword("$defs", _S.BY_NAME, _R.DEFINITIONS, trivial=True),
+        Keyword("definitions", _S.BY_NAME, _R.DEFINITIONS, trivial=True),
+        Keyword("$id", _S.TEXT, _R.IDENTIFIER, since=_D.DRAFT_6),
+        Keyword("id", _S.TEXT, _R.IDENTIFIER, until=_D.DRAFT_6),
+        Keyword("$schema", _S.TEXT, _R.IDENTIFIER, trivial=True),
+        Keyword("$anchor", _S.TEXT, _R.IDENTIFIER, since=_D.DRAFT_2019_09),
+        Keyword("$dynamicAnchor", _S.TEXT, _R.IDENTIFIER, since=_D.DRAFT_2020_12),
+        Keyword("$recursiveAnchor", _S.FLAG, _R.IDENTIFIER, since=_D.DRAFT_2019_09, until=_D.DRAFT_2020_12),
+        # annotations
+        Keyword("title", _S.TEXT, _R.ANNOTATION, trivial=True),
+        Keyword("description", _S.TEXT, _R.ANNOTATION, trivial=True),
+        Keyword("$comment", _S.TEXT, _R.ANNOTATION, trivial=True),
+        Keyword("deprecated", _S.FLAG, _R.ANNOTATION, trivial=True),
+        Keyword("readOnly", _S.FLAG, _R.ANNOTATION, trivial=True),
+        Keyword("writeOnly", _S.FLAG, _R.ANNOTATION, trivial=True),
+        Keyword("default", _S.VALUE, _R.ANNOTATION, trivial=True),
+        Keyword("examples", _S.VALUES, _R.ANNOTATION, trivial=True),
+        Keyword("example", _S.VALUE, _R.ANNOTATION, trivial=True),  # OpenAPI 3.0
+        Keyword("contentSchema", _S.SCHEMA, _R.ANNOTATION, "string", trivial=True),
+    )
+}
+
+
+def keywords(
+    *,
+    shapes: Iterable[Shape] = tuple(Shape),
+    roles: Iterable[Role] = tuple(Role),
+    type: str | None = None,
+) -> frozenset[str]:
+    """Return the keywords of these shapes and roles, and (if one is given) of this JSON type."""
+    shapes, roles = frozenset(shapes), frozenset(roles)
+    return frozenset(
+        row.name
+        for row in KEYWORDS.values()
+        if row.shape in shapes and row.role in roles and (type is None or row.type == type)
+    )
+
+
+#: Keywords whose value is one schema; a list of schemas; schemas by name or by pattern.
+ONE_SCHEMA = keywords(shapes=(Shape.SCHEMA,))
+SCHEMA_LISTS = keywords(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES))
+SCHEMA_MAPS = keywords(shapes=(Shape.BY_NAME, Shape.BY_PATTERN))
+
+#: Keywords whose value is data, in which nothing is a schema although it may look like one.
+DATA = keywords(shapes=(Shape.VALUE, Shape.VALUES))
+
+#: Keywords that constrain nothing.
+ANNOTATIONS = keywords(roles=(Role.ANNOTATION,))
+
+REFERENCES = keywords(roles=(Role.REFERENCE,))
+DEFINITIONS = keywords(roles=(Role.DEFINITIONS,))
+
+#: Keywords that judge a value by other schemas for the same value: where there are none, what a schema asserts is one
+#: conjunction.
+APPLICATORS = keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER))
+
+#: Keywords that may constrain a value, or make others do so.
+CONSTRAINING = APPLICATORS | keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT))
+
+
+def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the schemas in a keyword's value, each with the steps that lead to it from there.
+
+    A value of another shape than the keyword's has none.
+    """
+    if keyword in SCHEMA_MAPS or keyword == "dependencies":
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                if isinstance(inner, (dict, bool)):
+                    yield (name,), inner
+    elif keyword in SCHEMA_LISTS or (keyword == "items" and isinstance(value, list)):
+        if isinstance(value, list):
+            for index, inner in enumerate(value):
+                yield (index,), inner
+    elif keyword in ONE_SCHEMA or keyword == "items":
+        yield (), value
