@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from ..options import Whitespace
 
 if TYPE_CHECKING:
+    from ..conversation.events import Event
+    from ..conversation.messages import Message, ToolCall
     from ..grammar import Grammar
-    from .conversation.events import Event
-    from .conversation.messages import Message, ToolCall
 
 
 class OutputParser(Protocol):

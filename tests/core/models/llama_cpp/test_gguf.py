@@ -17,11 +17,12 @@ from toolgrammar.core import (
     InvalidArgumentsError,
     JsonMode,
     Message,
+    Model,
     ModelError,
     ToolCall,
     load_model,
 )
-from toolgrammar.core.models.llama_cpp.backend import GGUFBackend
+from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
 
 pytestmark = pytest.mark.llama_cpp
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -503,3 +504,41 @@ def test_remote_model_of_llama_cpp_python(path: Path) -> None:
         streamed = "".join(getattr(event, "text", "") for event in model.stream("Tell me.", max_tokens=12, seed=1))
         assert streamed == text.text
     llama.close()
+
+
+def test_forced_text_is_spelled_as_llama_cpp_spells_it(
+    tmp_path: Path, oracle: Any, tokens: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With jumps and without, alone and in batches: a model that wants a text writes it in the tokens that llama.cpp's
+    tokenizer gives for it, and is asked only where it has written a beginning of those."""
+    file = tmp_path / "tiny.gguf"
+    write_gguf(file, oracle, tokens, TEMPLATE.replace("assistant: ", "<|im_start|>"))
+    backend = GGUFBackend(str(file), threads=1)
+    model = Model(backend)
+    target: list[int] = []
+    strays: list[list[int]] = []
+    start, end = tokens.convert_tokens_to_ids("<|im_start|>"), min(backend.vocabulary.eos)
+    extend = GGUFSession.extend
+
+    def wants_the_text(session: GGUFSession, token_ids: Any) -> Any:
+        logits = extend(session, token_ids)
+        written = session._ids[len(session._ids) - session._ids[::-1].index(start) :]
+        if written != target[: len(written)]:
+            strays.append(written)
+        logits[(*target, end)[len(written)]] = 1e4
+        return logits
+
+    monkeypatch.setattr(GGUFSession, "extend", wants_the_text)
+    passes = {True: 0, False: 0}
+    for city in ("Paris", "Rome", "", " a", "x y", "\\", "é", "3"):
+        for days in (3, 9):
+            text = json.dumps({"city": city, "days": days}, ensure_ascii=False)
+            target[:] = backend.encode(text)
+            for jumps in (True, False):
+                (answer,) = model.generate_batch(
+                    ["Hi"], json_mode=JsonMode(SCHEMA), jump_forward=jumps, temperature=0.0
+                )
+                assert answer.raw == text and list(answer.token_ids) == target and not strays
+                passes[jumps] += answer.usage.forward_passes
+    assert passes[True] < passes[False]
+    backend.close()
