@@ -15,10 +15,11 @@ from .automaton.lazy_dfa import SHARED
 from .errors import GrammarError
 from .grammar import Grammar
 from .logs import logger_of
+from .masks.matcher import SharedEngine
 
 if TYPE_CHECKING:
     from .language.nodes import Nodes
-    from .masks.constraint import Constraint
+    from .masks.matcher import Constraint
     from .vocabulary.vocabulary import Vocabulary
 
 _LOG = logger_of("grammars")
@@ -59,6 +60,7 @@ class CacheStatistics:
 
 @dataclass
 class _Entry:
+    grammar: Grammar
     constraint: Constraint
     size: int = 0
 
@@ -116,12 +118,10 @@ class ConstraintCache:
         Raises:
             ToolGrammarError: as `Grammar.bind`; errors are not kept.
         """
-        return self._get((_digest((grammar,)) or grammar, vocabulary.content_hash), lambda: grammar.bind(vocabulary))
+        return self._get(_digest((grammar,)) or grammar, vocabulary, lambda: grammar)
 
     def from_json_schema(self, schema: Any, vocabulary: Vocabulary, **options: Any) -> Constraint:
         """``Grammar.from_json_schema(schema, **options).bind(vocabulary)``, from the cache if the like was asked for.
-
-        The constraint's ``grammar.schema`` may differ from ``schema`` in annotations.
 
         Raises:
             ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
@@ -143,9 +143,7 @@ class ConstraintCache:
                 pass  # it has no text, or there is no such option: the grammar says so
         if digest is None:
             return self.bind(Grammar.from_json_schema(schema, **options), vocabulary)
-        return self._get(
-            (digest, vocabulary.content_hash), lambda: Grammar.from_json_schema(schema, **options).bind(vocabulary)
-        )
+        return self._get(digest, vocabulary, lambda: Grammar.from_json_schema(schema, **options))
 
     def clear(self) -> None:
         """Forget all constraints; what was counted so far stays counted."""
@@ -155,7 +153,8 @@ class ConstraintCache:
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _get(self, key: Hashable, make: Callable[[], Constraint]) -> Constraint:
+    def _get(self, like: Hashable, vocabulary: Vocabulary, make: Callable[[], Grammar]) -> Constraint:
+        key = like, vocabulary.content_hash
         while True:
             with self._lock:
                 entry = self._entries.get(key)
@@ -175,7 +174,8 @@ class ConstraintCache:
                 return made
         started = time.monotonic()
         try:
-            constraint = make()
+            grammar = make()
+            constraint = grammar.bind(vocabulary)
             if (seconds := time.monotonic() - started) > SLOW:
                 _LOG.warning("a grammar took %.1f s to compile", seconds)
         except BaseException as error:
@@ -188,7 +188,7 @@ class ConstraintCache:
             raise
         with self._lock:
             del self._making[key]
-            entry = self._entries[key] = _Entry(constraint)
+            entry = self._entries[key] = _Entry(grammar, constraint)
             self._round.append(key)
             if constraint.program.store.is_shared:
                 entry.size = THIN_BYTES
@@ -242,7 +242,7 @@ class ConstraintCache:
     def _drop(self, key: Hashable) -> None:
         entry = self._entries.pop(key)
         self._bytes -= entry.size
-        entry.constraint.grammar._release()  # whoever keeps the grammar shall not keep what was counted here
+        entry.grammar._release()  # whoever keeps the grammar shall not keep what was counted here
         vocabulary = entry.constraint.vocabulary
         if entry.constraint.program.store.is_shared:
             sharers = self._shared[vocabulary]
@@ -250,8 +250,7 @@ class ConstraintCache:
             if sharers.count == 0:
                 del self._shared[vocabulary]
                 SHARED.release(entry.constraint.program.store)
-                with vocabulary.lock:
-                    vocabulary.cache.pop("engine", None)
+                vocabulary.derived(SharedEngine).release()
 
 
 @dataclass

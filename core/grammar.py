@@ -13,7 +13,7 @@ from .automaton.shared_terms import Seed
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.lookback import Written
 from .language.nodes import Nodes
-from .masks.constraint import Constraint
+from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ class Grammar:
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """The grammar over a model's tokens: shared, thread-safe; make one `Matcher` per text from it."""
-        return Constraint(self.program, vocabulary, self)
+        return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
 
 
 def _words(texts: Sequence[str]) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class Output:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
-        self._control = _markup(decoding.backend.vocabulary)
+        self._control = decoding.backend.vocabulary.derived(_markup)
         self._raw: list[str] = []
         self._raw_size = 0
 
@@ -260,13 +260,8 @@ class Output:
 
 
 def _markup(vocabulary: Vocabulary) -> Mapping[int, str]:
-    """The names of control tokens; what ends the text is none of its markup."""
-    with vocabulary.lock:
-        found: dict[int, str] | None = vocabulary.cache.get("markup")
-        if found is None:  # a thousand names in some vocabularies
-            found = {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
-            vocabulary.cache["markup"] = found
-    return found
+    """Return the names of the control tokens by their ids, without those that end the text."""
+    return {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
 
 
 class _Thoughts:

@@ -165,7 +165,7 @@ class Speller:
             return count, None
         among = {way[count] for way in ways if len(way) > count}
         if vague:
-            known, _ = _ids_of(self._vocabulary)
+            known, _ = self._vocabulary.derived(_ids_of)
             among.update(known[data] for data in _beginnings(rest) if data in known)
         longer = self._longer(rest, following) if any(len(way) == count for way in ways) else _NONE
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
@@ -183,7 +183,7 @@ class Speller:
 
     def _longer(self, head: bytes, following: _Following) -> npt.NDArray[np.intp]:
         """The tokens that begin with ``head`` and go on with what may come next."""
-        ordered, numbers = _sorted_tokens(self._vocabulary)
+        ordered, numbers = self._vocabulary.derived(_sorted_tokens)
         begin = bisect_right(ordered, head)
         if begin == len(ordered) or not ordered[begin].startswith(head):
             return _NONE
@@ -204,8 +204,8 @@ class Speller:
 
     def _find_longer(self, head: bytes, byte: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The tokens that begin with ``head`` and a byte; for each the token of all its bytes after ``head``, or -1."""
-        ordered, numbers = _sorted_tokens(self._vocabulary)
-        known, _ = _ids_of(self._vocabulary)
+        ordered, numbers = self._vocabulary.derived(_sorted_tokens)
+        known, _ = self._vocabulary.derived(_ids_of)
         data = head + bytes((byte,))
         begin = bisect_left(ordered, data)
         end = bisect_left(ordered, _successor(data), begin)
@@ -319,7 +319,7 @@ def may_say(matcher: Matcher, data: bytes) -> bool:
 
 def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
     """``data`` in as few tokens as can be."""
-    ids, longest = _ids_of(vocabulary)
+    ids, longest = vocabulary.derived(_ids_of)
     counts = [0] + [len(data) + 1] * len(data)  # fewest tokens up to each place
     sizes = [0] * (len(data) + 1)  # how long the last of them is
     for end in range(1, len(data) + 1):
@@ -337,30 +337,19 @@ def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
 
 
 def _ids_of(vocabulary: Vocabulary) -> tuple[dict[bytes, int], int]:
-    """The first token of each byte string, and the length of the longest."""
-    with vocabulary.lock:
-        known: tuple[dict[bytes, int], int] | None = vocabulary.cache.get("ids")
-        if known is None:
-            ids: dict[bytes, int] = {}
-            for token_id, data in enumerate(vocabulary.tokens):
-                if data:
-                    ids.setdefault(data, token_id)
-            known = vocabulary.cache["ids"] = ids, max(map(len, ids), default=0)
-    return known
+    """Return the first token of each byte string, and the length of the longest; ask `Vocabulary.derived`."""
+    ids: dict[bytes, int] = {}
+    for token_id, data in enumerate(vocabulary.tokens):
+        if data:
+            ids.setdefault(data, token_id)
+    return ids, max(map(len, ids), default=0)
 
 
 def _sorted_tokens(vocabulary: Vocabulary) -> tuple[list[bytes], npt.NDArray[np.intp]]:
-    """The text tokens in the order of their bytes, and their ids."""
-    with vocabulary.lock:
-        known: tuple[list[bytes], npt.NDArray[np.intp]] | None = vocabulary.cache.get("sorted tokens")
-        if known is None:
-            texts: list[bytes] = [data or b"" for data in vocabulary.tokens]
-            order = sorted((token_id for token_id, data in enumerate(texts) if data), key=texts.__getitem__)
-            known = vocabulary.cache["sorted tokens"] = (
-                [texts[token_id] for token_id in order],
-                np.array(order, dtype=np.intp),
-            )
-    return known
+    """Return the text tokens in the order of their bytes, and their ids; ask `Vocabulary.derived`."""
+    texts: list[bytes] = [data or b"" for data in vocabulary.tokens]
+    order = sorted((token_id for token_id, data in enumerate(texts) if data), key=texts.__getitem__)
+    return [texts[token_id] for token_id in order], np.array(order, dtype=np.intp)
 
 
 def _successor(head: bytes) -> bytes:
@@ -376,12 +365,13 @@ def _mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
 
 
 def has_all_bytes(vocabulary: Vocabulary) -> bool:
-    """Whether each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
-    ids, _ = _ids_of(vocabulary)
-    known = vocabulary.cache.get("all bytes")
-    if known is None:
-        known = vocabulary.cache["all bytes"] = all(bytes((byte,)) in ids for byte in range(256))
-    return bool(known)
+    """Return whether each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
+    return vocabulary.derived(_has_all_bytes)
+
+
+def _has_all_bytes(vocabulary: Vocabulary) -> bool:
+    ids, _ = vocabulary.derived(_ids_of)
+    return all(bytes((byte,)) in ids for byte in range(256))
 
 
 def whole_characters(data: bytes) -> bytes:

@@ -13,9 +13,8 @@ import logging
 
 from ..automaton.lazy_dfa import Program
 from .batch import MaskTable, apply_mask, fill_masks
-from .constraint import Constraint
 from .masks import COMPILED
-from .matcher import Matcher
+from .matcher import Constraint, Matcher
 
 if not COMPILED:
     logging.getLogger("toolgrammar").warning(

@@ -40,7 +40,7 @@ cdef class Survey:
     cdef Atoms automaton
     cdef Trie trie
     cdef Loops loops
-    cdef object shared
+    cdef object index
     # by the automaton's number of a class
     cdef list taken
     cdef long long visited

@@ -116,21 +116,21 @@ class Survey:
         automaton: an automaton; what is found does not depend on it, but its row states say which classes there are.
         trie: the vocabulary's trie.
         loops: the automaton's.
-        shared: what is known of the vocabulary, for all automata.
+        index: the vocabulary's index, which keeps what is found for all automata.
     """
 
-    def __init__(self, automaton: Atoms, trie: Trie, loops: Loops, shared):
+    def __init__(self, automaton: Atoms, trie: Trie, loops: Loops, index):
         self.automaton = automaton
         self.trie = trie
         self.loops = loops
-        self.shared = shared
+        self.index = index
         self.taken = []
         self.visited = 0
 
     @cython.cfunc
     def counts(self) -> Counts:
         """How many characters each token has inside a JSON string; taken once for the vocabulary."""
-        found = self.shared.get("counts")
+        found = self.index.counts
         if found is not None:
             return found
         trie: Trie = self.trie
@@ -182,7 +182,7 @@ class Survey:
         counts.token, counts.token_chars = [each[: token_count + 1] for each in rooms[:2]]
         counts.end, counts.end_chars = [each[: end_count + 1] for each in rooms[2:]]
         _sort_counts(counts)
-        self.shared["counts"] = counts
+        self.index.counts = counts
         return counts
 
     @cython.cfunc
@@ -193,7 +193,7 @@ class Survey:
         found = self.taken[number]
         if found is None:
             key, star = self.automaton.given.character_class(number)
-            known = self.shared.setdefault("runs", {})
+            known: dict = self.index.runs
             found = known.get(key)
             if found is None:
                 found = self._take_runs(star)
@@ -215,9 +215,9 @@ class Survey:
         if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
             return 1
         key, _ = automaton.given.character_class(number)
-        if key in self.shared.setdefault("runs", {}):
+        if key in self.index.runs:
             return 1
-        met: dict = self.shared.setdefault("met", {})
+        met: dict = self.index.met
         if len(met) > MOST_MET:
             met.clear()
         met[key] = met.get(key, 0) + 1
@@ -310,7 +310,7 @@ class Survey:
     def marks(self, number: cython.int) -> Marks:
         """The `Marks` of a class of characters; taken once for the vocabulary."""
         key, star = self.automaton.given.character_class(number)
-        known = self.shared.setdefault("marks", {})
+        known: dict = self.index.marks
         found = known.get(key)
         if found is None:
             found = self._take_marks(star)

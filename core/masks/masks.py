@@ -52,18 +52,18 @@ class Masks:
 
     Args:
         automaton: the automaton.
-        trie: the vocabulary's trie.
+        index: the vocabulary's index.
         finals: ids that are allowed where the text may end.
         specials: token ids of the automaton's control tokens, by their number.
-        shared: tables that do not depend on the grammar, by the key that `Rows.shared` gives.
         limit: bytes that memoised masks and tables may take.
     """
 
-    def __init__(self, automaton: Automaton, trie: Trie, finals, specials, shared, limit):
+    def __init__(self, automaton: Automaton, index, finals, specials, limit):
+        trie: Trie = index.trie
         self.automaton = automaton
         self.trie = trie
         self.walk = Walk(automaton, trie)
-        self.tables = Tables(automaton, trie, self.walk, shared)
+        self.tables = Tables(automaton, index, self.walk)
         self.finals = tuple(finals)
         self.specials = dict(specials)
         self.memo = []

@@ -1,12 +1,12 @@
 # Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..automaton.states import Automaton
-from .trie import Trie
+from .vocabulary_index import VocabularyIndex
 
 COMPILED: bool
 
@@ -14,10 +14,9 @@ class Masks:
     def __init__(
         self,
         automaton: Automaton,
-        trie: Trie,
+        index: VocabularyIndex,
         finals: Iterable[int],
         specials: Mapping[int, int],
-        shared: MutableMapping[Any, Any],
         limit: int,
     ) -> None: ...
     def byte_count(self) -> int: ...

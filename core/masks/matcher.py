@@ -1,23 +1,28 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""`Matcher`, one text being written under a grammar, and `Engine`, what the texts of a grammar have in common.
+"""Constraints and matchers: a grammar bound to a vocabulary, and one text that is written under it.
 
-Compiled where that is possible (Cython in pure-Python mode): what is known already costs little more than the calls.
+A `Constraint` makes matchers, and a `Matcher` knows its constraint; the `MaskEngine` between them holds what the texts
+of a grammar have in common. Compiled where that is possible (Cython in pure-Python mode): a token that was met before
+costs little more than the calls.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Collection
 from operator import index
+from threading import Lock
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ..automaton.lazy_dfa import Store
+from ..automaton.lazy_dfa import Program, Store
+from ..errors import GrammarError
 from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
+from .index_files import index_of
 from .masks import COMPILED, Masks
-from .vocabulary_index import prepared
 
 try:
     import cython
@@ -29,23 +34,31 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from .constraint import Constraint
+#: Maximum of bytes that the memoised masks of one constraint take.
+MASK_MEMORY = 64 * 2**20
 
-#: How many bytes one call of `Matcher.forced_bytes` looks ahead at most.
+#: Maximum of bytes that one call of `Matcher.forced_bytes` looks ahead.
 FORCED_LIMIT = 4096
 
 #: Whether this module is compiled, and `masks`: only then is what is known looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
+#: The state of a text that an end-of-text token has ended.
 FINISHED = cython.declare(cython.longlong, -2)
-#: For how many steps at most one engine has room; a power of two.
-MOST_STEPS = cython.declare(cython.longlong, 1 << 16)
+#: Returned for a token that does not go on, as the automaton does.
+REFUSED = cython.declare(cython.longlong, -1)
+#: Returned for a step that was not taken before.
+UNKNOWN = cython.declare(cython.longlong, -3)
+#: Maximum of remembered steps of one engine; a power of two.
+MAX_STEPS = cython.declare(cython.longlong, 1 << 16)
 MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 
 
 @cython.cclass
-class Engine:
+class MaskEngine:
     """A store, and the masks of its states over a vocabulary.
+
+    It does not hold the vocabulary, which may hold it (see `Vocabulary.derived`).
 
     Args:
         program: the store.
@@ -54,7 +67,9 @@ class Engine:
     """
 
     _program: object
-    _vocabulary: object
+    _index: object
+    _eos: frozenset
+    _token_ids: object
     _automaton: object
     _lock: object
     _masks: object
@@ -67,12 +82,13 @@ class Engine:
     _step_count: cython.longlong
 
     def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory):
-        trie, shared, _ = prepared(vocabulary)
         self._program = program
-        self._vocabulary = vocabulary
+        self._index = index_of(vocabulary)
+        self._eos = vocabulary.eos
+        self._token_ids = vocabulary.special
         self._automaton = program.automaton
         self._lock = program.lock
-        self._masks = Masks(program.automaton, trie, sorted(vocabulary.eos), {}, shared, mask_memory)
+        self._masks = Masks(program.automaton, self._index, sorted(vocabulary.eos), {}, mask_memory)
         self._fill_known = self._masks.fill_known
         self._specials = {}
         self._known = 0
@@ -100,7 +116,7 @@ class Engine:
         names: list = self._program.specials
         while self._known < len(names):
             # A name that the vocabulary lacks belongs to a grammar that was bound to another.
-            known = self._vocabulary.special.get(names[self._known])
+            known = self._token_ids.get(names[self._known])
             if known is not None:
                 self._specials[known] = self._known
                 self._masks.set_special(self._known, known)
@@ -110,16 +126,19 @@ class Engine:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
-        """The state after a token if that is known, else -3. Compiled, nothing can interrupt it: it needs no lock."""
+        """Return the state after a token that was met there before, else `UNKNOWN`.
+
+        Compiled, nothing can interrupt it: it needs no lock.
+        """
         if self._step_room == 0:
-            return -3
+            return UNKNOWN
         key: cython.longlong = state << 32 | token
         slot: cython.longlong = _slot(key, self._step_room)
         while True:
             if self._steps[2 * slot] == key:
                 return self._steps[2 * slot + 1]
             if self._steps[2 * slot] == -1:
-                return -3
+                return UNKNOWN
             slot = (slot + 1) & (self._step_room - 1)
 
     @cython.cfunc
@@ -142,9 +161,9 @@ class Engine:
     def _make_room(self) -> object:
         """A larger table, or an empty one if it is as large as it may be."""
         room: cython.longlong = 2 * self._step_room if self._step_room else 64
-        is_afresh: cython.bint = room > MOST_STEPS
+        is_afresh: cython.bint = room > MAX_STEPS
         if is_afresh:
-            room = MOST_STEPS
+            room = MAX_STEPS
         steps: cython.longlong[::1] = array("q", [-1]) * (2 * room)
         count: cython.longlong = 0
         i: cython.longlong
@@ -219,7 +238,7 @@ class Matcher:
 
     __weakref__: object
     _constraint: object
-    _engine: Engine
+    _engine: MaskEngine
     _automaton: object
     _tokens: tuple
     _state: cython.longlong
@@ -231,7 +250,7 @@ class Matcher:
     def __init__(
         self,
         constraint: Constraint,
-        engine: Engine,
+        engine: MaskEngine,
         state: cython.longlong,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
@@ -254,7 +273,7 @@ class Matcher:
         return self._constraint
 
     @property
-    def _place(self) -> tuple[Engine, int]:
+    def _place(self) -> tuple[MaskEngine, int]:
         """Where the text is: texts with the same engine and state have the same mask, as far as that is settled."""
         return self._engine, self._state
 
@@ -264,7 +283,7 @@ class Matcher:
         Args:
             out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
         """
-        engine: Engine = self._engine
+        engine: MaskEngine = self._engine
         if self._state == FINISHED:
             out[:] = 0
             return
@@ -289,14 +308,14 @@ class Matcher:
         if watched:
             endings, is_odd = written.repeats()
             if endings or is_odd:  # a token that closes the name, and spells some of it another way
-                trial += _within(self._constraint.closers, out)
+                trial += _within(self._engine._index.closers, out)
             if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
-                trial += _within(self._constraint.quoted, out)
+                trial += _within(self._engine._index.quoted, out)
             for data in endings:
                 below = masks.below(data, out)
                 if not below:
                     continue
-                if advance(self._state, data, written) == -1:
+                if advance(self._state, data, written) == REFUSED:
                     doomed += below
                 else:
                     trial += below
@@ -309,7 +328,9 @@ class Matcher:
                 for name in written.spelled_names():
                     trial += by_name.get(name, ())
         if trial:
-            doomed += [token for token in dict.fromkeys(trial) if advance(self._state, tokens[token], written) == -1]
+            doomed += [
+                token for token in dict.fromkeys(trial) if advance(self._state, tokens[token], written) == REFUSED
+            ]
         for token in doomed:
             out[token >> 5] &= ~np.uint32(1 << (token & 31))
         return None
@@ -350,10 +371,10 @@ class Matcher:
             return False
         token: cython.longlong = token_id
         data = self._tokens[token]
-        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else -3
-        if state == -3:
+        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else UNKNOWN
+        if state == UNKNOWN:
             state = self._take(token, data)
-            if state == -1:
+            if state == REFUSED:
                 return False
         self._history.append(self._state)
         self._pieces.append(CONTROL if data is None else data)
@@ -363,8 +384,8 @@ class Matcher:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _take(self, token: cython.longlong, data: object) -> cython.longlong:
-        """The state after a token, or -1."""
-        engine: Engine = self._engine
+        """Return the state after a token, or `REFUSED`."""
+        engine: MaskEngine = self._engine
         then: cython.longlong
         with engine._lock:
             if data:
@@ -374,17 +395,17 @@ class Matcher:
                 elif then < -1:
                     then = engine._program.advance(self._state, data, self._text_so_far())
                 return then
-            if token in engine._vocabulary.eos and self._automaton.accepts(self._state):
+            if token in engine._eos and self._automaton.accepts(self._state):
                 return FINISHED
             number = engine.special_number(token)
-            return -1 if number is None else self._automaton.advance_special(self._state, number)
+            return REFUSED if number is None else self._automaton.advance_special(self._state, number)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
         if self._state == FINISHED:
             return False
         state = self._advance(data)
-        if state == -1:
+        if state == REFUSED:
             return False
         self._history.append(self._state)
         self._pieces.append(data)
@@ -466,3 +487,109 @@ class Matcher:
             "allowed": len(self.allowed_tokens()),
             "forced": self.forced_bytes(),
         }
+
+
+class Constraint:
+    """A grammar bound to a vocabulary: shared by any number of matchers and threads.
+
+    Args:
+        program: the grammar's automaton.
+        vocabulary: the model's tokens.
+        refill: returns the grammar's automaton in a fresh store, once that of ``program`` is full.
+        specials: the control tokens that the grammar may ask for.
+        mask_memory: maximum of bytes that memoised masks take.
+
+    Raises:
+        GrammarError: the vocabulary lacks a control token of ``specials``.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        vocabulary: Vocabulary,
+        refill: Callable[[], Program],
+        specials: Collection[str] = (),
+        *,
+        mask_memory: int = MASK_MEMORY,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.words = (vocabulary.size + 31) // 32
+        for name in specials:
+            if name not in vocabulary.special:
+                raise GrammarError(
+                    f"the grammar needs the control token {name!r}, which the vocabulary does not have",
+                    hint="give it in Vocabulary(special={...}), or choose another format",
+                )
+        self._refill = refill
+        self._mask_memory = mask_memory
+        self._bound = program, _engine(program.store, vocabulary, mask_memory)
+
+    @property
+    def program(self) -> Program:
+        """The automaton of new matchers."""
+        return self._bound[0]
+
+    @property
+    def masks(self) -> Masks:
+        """The masks of new matchers."""
+        return self._bound[1].masks
+
+    def matcher(self) -> Matcher:
+        """Return a matcher at the beginning of a text.
+
+        What is derived for a grammar is kept for all texts. When that has grown past a bound (`Program.is_full`), new
+        matchers begin with a fresh store, and the old one goes when the last matcher that uses it does.
+        """
+        program, engine = self._bound
+        if program.is_full:
+            program = self._refill()
+            engine = _engine(program.store, self.vocabulary, self._mask_memory)
+            self._bound = program, engine
+        return Matcher(self, engine, program.start)
+
+    def byte_count(self) -> int:
+        """Return the bytes that the store and its masks take beside the vocabulary, shared or not (estimated from
+        their counts, without a lock)."""
+        program, engine = self._bound
+        return program.store.byte_count() + int(engine.byte_count())
+
+    def counters(self) -> dict[str, int]:
+        """Return deterministic counts of what was derived and built so far, and bytes held (see
+        ``docs/performance.md``)."""
+        engine = self._bound[1]
+        with engine.lock:
+            automaton: dict[str, int] = engine.program.automaton.counters()
+            masks: dict[str, int] = engine.masks.counters()
+        return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
+
+
+class SharedEngine:
+    """Holder of the engine of the store that many grammars share; each vocabulary has one (`Vocabulary.derived`).
+
+    Attributes:
+        engine: the engine of the newest such store; None while nobody needs it.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.engine: MaskEngine | None = None
+        self._lock = Lock()
+
+    def of(self, store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
+        """Return the engine of a store, made if that of another was kept."""
+        with self._lock:
+            engine = self.engine
+            if engine is None or engine.program is not store:
+                engine = self.engine = MaskEngine(store, vocabulary, mask_memory)
+            return engine
+
+    def release(self) -> None:
+        """Forget the engine: it is made again when a grammar needs it."""
+        with self._lock:
+            self.engine = None
+
+
+def _engine(store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
+    """Return the engine of a store: one for all constraints if the store is shared."""
+    if not store.is_shared:
+        return MaskEngine(store, vocabulary, mask_memory)
+    return vocabulary.derived(SharedEngine).of(store, vocabulary, mask_memory)

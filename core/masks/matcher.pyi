@@ -1,16 +1,16 @@
 # Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+from collections.abc import Callable, Collection
 from threading import RLock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..automaton.lazy_dfa import Store
+from ..automaton.lazy_dfa import Program, Store
 from ..vocabulary.vocabulary import Vocabulary
-from .constraint import Constraint
 from .masks import Masks
 
-class Engine:
+class MaskEngine:
     def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory: int) -> None: ...
     @property
     def program(self) -> Store: ...
@@ -25,7 +25,7 @@ class Matcher:
     def __init__(
         self,
         constraint: Constraint,
-        engine: Engine,
+        engine: MaskEngine,
         state: int,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
@@ -33,7 +33,7 @@ class Matcher:
     @property
     def constraint(self) -> Constraint: ...
     @property
-    def _place(self) -> tuple[Engine, int]: ...
+    def _place(self) -> tuple[MaskEngine, int]: ...
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None: ...
     def allowed_tokens(self) -> list[int]: ...
     def accept(self, token_id: int) -> bool: ...
@@ -49,3 +49,29 @@ class Matcher:
     def shortest_length(self) -> int: ...
     def shortest_parts(self) -> list[bytes | str]: ...
     def describe(self) -> dict[str, Any]: ...
+
+class Constraint:
+    vocabulary: Vocabulary
+    words: int
+    def __init__(
+        self,
+        program: Program,
+        vocabulary: Vocabulary,
+        refill: Callable[[], Program],
+        specials: Collection[str] = (),
+        *,
+        mask_memory: int = ...,
+    ) -> None: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def masks(self) -> Masks: ...
+    def matcher(self) -> Matcher: ...
+    def byte_count(self) -> int: ...
+    def counters(self) -> dict[str, int]: ...
+
+class SharedEngine:
+    engine: MaskEngine | None
+    def __init__(self, vocabulary: Vocabulary) -> None: ...
+    def of(self, store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine: ...
+    def release(self) -> None: ...

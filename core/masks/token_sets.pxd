@@ -16,7 +16,7 @@ cdef class Tables:
     cdef Walk walk
     cdef Loops loops
     cdef Survey survey
-    cdef object shared
+    cdef object index
     cdef dict known
     # bytes that tables take which nobody shares
     cdef long long held

@@ -36,18 +36,18 @@ class Tables:
 
     Args:
         automaton: the automaton.
-        trie: the vocabulary's trie.
+        index: the vocabulary's index, which keeps the tables that do not depend on the grammar.
         walk: the walk of the same automaton and trie.
-        shared: tables that do not depend on the grammar, by the key that `Rows.shared` gives.
     """
 
-    def __init__(self, automaton: Atoms, trie: Trie, walk: Walk, shared):
+    def __init__(self, automaton: Atoms, index, walk: Walk):
         self.automaton = automaton
+        trie: Trie = index.trie
         self.trie = trie
         self.walk = walk
         self.loops = Loops(automaton, trie)
-        self.survey = Survey(automaton, trie, self.loops, shared)
-        self.shared = shared
+        self.survey = Survey(automaton, trie, self.loops, index)
+        self.index = index
         self.known = {}
         self.held = 0
         self.built = 0
@@ -86,7 +86,7 @@ class Tables:
         if tag == encoding.ROW:
             key, free, open_class = self.automaton.given.shared(atom)
             if key is not None:
-                found = self.shared.get(key)
+                found = self.index.tables.get(key)
         elif tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
             found = self._counted_table(atom)
         if found is None:
@@ -101,7 +101,7 @@ class Tables:
             if found is None:
                 found = self._build_table(atom, free)
             if key is not None:
-                self.shared[key] = found
+                self.index.tables[key] = found
         if key is None:
             self.held += cython.cast(Table, found).size
         self.known[atom] = found
@@ -520,7 +520,7 @@ class Tables:
             needed = 0
         if needed > counts.longest:
             needed = counts.longest + 1
-        known = self.shared.setdefault("counted", {})
+        known: dict = self.index.counted
         key = (left, needed)
         found = known.get(key)
         if found is not None:
@@ -528,7 +528,7 @@ class Tables:
         table: Table = new_table()
         self.built += 1
         i: cython.int
-        inside = self.shared.get(("inside", left))
+        inside = self.index.inside.get(left)
         if inside is None:
             table.count = counts.until[left]
             if 2 * table.count < counts.tokens or left == counts.longest:
@@ -539,7 +539,7 @@ class Tables:
                 table.dense = copied_bits(self._free_bits(counts), self.words)
                 for i in range(table.count, counts.tokens):
                     table.dense[counts.token[i] >> 5] &= ~(cython.cast(cython.uint, 1) << (counts.token[i] & 31))
-            self.shared[("inside", left)] = table
+            self.index.inside[left] = table
         else:
             table.dense = cython.cast(Table, inside).dense
             table.count = cython.cast(Table, inside).count
@@ -557,7 +557,7 @@ class Tables:
     @cython.cfunc
     def _free_bits(self, counts: Counts) -> cython.uint[::1]:
         """A bit for each token that stays inside a JSON string."""
-        found = self.shared.get(("inside", counts.longest))
+        found = self.index.inside.get(counts.longest)
         table: Table
         i: cython.int
         if found is None:
@@ -566,6 +566,6 @@ class Tables:
             table.dense = array("I", [0]) * self.words
             for i in range(counts.tokens):
                 table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
-            found = self.shared["inside", counts.longest] = table
+            found = self.index.inside[counts.longest] = table
         table = found
         return table.dense

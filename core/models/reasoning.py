@@ -70,22 +70,17 @@ FAMILIES = (
 
 
 def find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
-    """The markers of the family whose markers are tokens of this vocabulary; None if there is none."""
-    with vocabulary.lock:
-        if "reasoning" not in vocabulary.cache:
-            texts = {token for token in vocabulary.tokens if token}
+    """Return the markers of the family whose markers are tokens of this vocabulary; None if there is none."""
+    return vocabulary.derived(_find_markers)
 
-            def is_known(marker: str) -> bool:
-                if marker.encode() in texts:
-                    return True
-                pieces = _pieces(marker, vocabulary.special)
-                return any(control for _, control in pieces)
 
-            vocabulary.cache["reasoning"] = next(
-                (each for each in FAMILIES if is_known(each.start) and is_known(each.end)), None
-            )
-        found: ReasoningMarkers | None = vocabulary.cache["reasoning"]
-    return found
+def _find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
+    texts = {token for token in vocabulary.tokens if token}
+
+    def is_token(marker: str) -> bool:
+        return marker.encode() in texts or any(control for _, control in _pieces(marker, vocabulary.special))
+
+    return next((family for family in FAMILIES if is_token(family.start) and is_token(family.end)), None)
 
 
 def markers_of(given: tuple[str, str] | None, vocabulary: Vocabulary) -> ReasoningMarkers | None:

@@ -14,9 +14,9 @@ import operator
 import sys
 import threading
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ..errors import VocabularyError
 from .disk_cache import CacheDir
@@ -24,6 +24,8 @@ from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transform
 
 #: More than any tokenizer has. Each byte may open a bracket, whose end takes states of its own.
 MAX_TOKEN_BYTES = 4_096
+
+_Derived = TypeVar("_Derived")
 
 
 class Vocabulary:
@@ -44,13 +46,10 @@ class Vocabulary:
         VocabularyError: a token that is not bytes, or too long, an id out of range, or no tokens at all.
 
     Attributes:
-        cache: room for what others derive from this vocabulary (byte tries, shared mask tables); lives as long as
-            the vocabulary does. Hold `lock` to fill it.
         cache_dir: as it was given.
-        lock: guards `cache`; re-entrant.
     """
 
-    __slots__ = ("__weakref__", "_content_hash", "_eos", "_special", "_tokens", "cache", "cache_dir", "lock")
+    __slots__ = ("__weakref__", "_content_hash", "_derived", "_eos", "_lock", "_special", "_tokens", "cache_dir")
 
     def __init__(
         self,
@@ -86,8 +85,8 @@ class Vocabulary:
         self._tokens = tuple(table)
         self._content_hash: str | None = None
         self.cache_dir = cache_dir
-        self.cache: dict[Hashable, Any] = {}
-        self.lock = threading.RLock()
+        self._derived: dict[Callable[[Vocabulary], Any], Any] = {}
+        self._lock = threading.RLock()
 
     @classmethod
     def from_transformers(
@@ -183,6 +182,17 @@ class Vocabulary:
         tokens = self._tokens
         return b"".join(tokens[_checked_id(token_id, len(tokens), "token")] or b"" for token_id in ids)
 
+    def derived(self, make: Callable[[Vocabulary], _Derived]) -> _Derived:
+        """Return ``make(self)``, made once and kept as long as the vocabulary: indexes of its tokens, for example.
+
+        Args:
+            make: a function or a class that takes a vocabulary; it should not keep it, which would be a cycle.
+        """
+        with self._lock:
+            if make not in self._derived:
+                self._derived[make] = make(self)
+            return cast(_Derived, self._derived[make])
+
     @property
     def content_hash(self) -> str:
         """SHA-256 (hex) of tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
@@ -213,7 +223,7 @@ class Vocabulary:
 def _rebuild(
     tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int], cache_dir: CacheDir
 ) -> Vocabulary:
-    """Unpickle a vocabulary; its lock and cache start afresh."""
+    """Rebuild a pickled vocabulary; nothing is derived from it yet."""
     return Vocabulary(tokens, eos=eos, special=special, cache_dir=cache_dir)
 
 

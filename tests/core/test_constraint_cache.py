@@ -23,6 +23,7 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.core.automaton import lazy_dfa as program_module
+from toolgrammar.core.masks.matcher import SharedEngine
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
 
@@ -277,10 +278,10 @@ def test_shared_stores_are_counted_once_and_go_with_the_last() -> None:
     statistics = cache.statistics
     assert statistics.entries == 11 and statistics.bytes < 3 * one
     store = weakref.ref(first.program.store)
-    assert "engine" in known.cache
+    assert known.derived(SharedEngine).engine is not None
     cache.clear()
     del first
-    assert "engine" not in known.cache and cache.statistics.bytes == 0
+    assert known.derived(SharedEngine).engine is None and cache.statistics.bytes == 0
     gc.collect()
     assert store() is None
 

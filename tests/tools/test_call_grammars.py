@@ -56,7 +56,7 @@ def vocabulary() -> Vocabulary:
 
 def alone(grammar: Grammar, known: Vocabulary) -> Constraint:
     """The same grammar in a store of its own."""
-    return Constraint(Program(grammar._build), known, grammar)
+    return Constraint(Program(grammar._build), known, lambda: grammar.program, grammar.specials)
 
 
 def walk(ours: Constraint, other: Constraint, seed: int, steps: int = 60) -> Iterator[tuple[Any, Any]]:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, Grammar, Matcher, Vocabulary
-from toolgrammar.core.masks import batch
-from toolgrammar.core.masks import mask_logits as forbid
+from toolgrammar.core.masks import batch, mask_logits
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
@@ -66,20 +65,20 @@ def test_rows_are_the_masks_of_each(matchers: list[Matcher]) -> None:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How masks are applied: the compiled loops, NumPy, and the loops as plain Python."""
     if request.param == "compiled":
-        if not forbid.COMPILED:
+        if not mask_logits.COMPILED:
             pytest.skip("the loops are not compiled here")
     elif request.param == "numpy":
-        monkeypatch.setattr(forbid, "COMPILED", False)
+        monkeypatch.setattr(mask_logits, "COMPILED", False)
     else:
-        source = Path(batch.__file__).with_name("forbid.py")
-        loader = importlib.machinery.SourceFileLoader("toolgrammar.core.automaton.forbid_interpreted", str(source))
+        source = Path(batch.__file__).with_name("mask_logits.py")
+        loader = importlib.machinery.SourceFileLoader("toolgrammar.core.masks.mask_logits_interpreted", str(source))
         spec = importlib.util.spec_from_loader(loader.name, loader)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
         assert module.COMPILED is False
         monkeypatch.setattr(module, "COMPILED", True)
-        monkeypatch.setattr(batch, "forbid", module)
+        monkeypatch.setattr(batch, "mask_logits", module)
     return str(request.param)
 
 
@@ -211,5 +210,5 @@ def test_every_row_of_logits_has_one_of_masks(rows: list[int]) -> None:
     """A row of the masks that is not there, or not said, is an error: nothing beyond them is read."""
     logits = np.zeros((2, 64), np.uint32)
     with pytest.raises(IndexError):
-        forbid.forbid(logits, np.zeros((1, 2), np.uint32), np.array(rows, np.int32), 1)
+        mask_logits.forbid(logits, np.zeros((1, 2), np.uint32), np.array(rows, np.int32), 1)
     assert not logits.any()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
 from toolgrammar.core.automaton import completion as shortest
-from toolgrammar.core.masks.matcher import Engine
+from toolgrammar.core.masks.matcher import MaskEngine
 
 ALPHABET = "ab,"
 LONGEST = 5
@@ -280,7 +280,7 @@ def test_masks_are_not_written_where_there_is_no_room() -> None:
 def test_a_state_of_nowhere_is_an_error(state: int) -> None:
     """Every question about a state that the automaton does not have raises IndexError."""
     store = Grammar.from_regex("[ab]*").program.store
-    automaton, masks = store.automaton, Engine(store, VOCABULARY, 2**20).masks
+    automaton, masks = store.automaton, MaskEngine(store, VOCABULARY, 2**20).masks
     out = np.zeros(1, np.uint32)
     for ask in (automaton.accepts, automaton.thread_count, automaton.threads, automaton.open_threads):
         with pytest.raises(IndexError):
@@ -313,7 +313,7 @@ def test_mask_memory_is_bounded() -> None:
     wide = grammar.bind(VOCABULARY)
     from toolgrammar.core.masks import Constraint
 
-    narrow = Constraint(grammar.program, VOCABULARY, grammar, mask_memory=2_000)
+    narrow = Constraint(grammar.program, VOCABULARY, lambda: grammar.program, mask_memory=2_000)
     one, two = wide.matcher(), narrow.matcher()
     for _ in range(3):
         for _ in range(30):

@@ -1,4 +1,4 @@
-"""What a vocabulary is prepared with: the same whether computed or read from disk."""
+"""Vocabulary indexes: the same whether computed or read from disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.masks import vocabulary_index as module
+from toolgrammar.core.masks import index_files as module
+from toolgrammar.core.masks.index_files import MIN_TOKENS, index_of
 from toolgrammar.core.masks.trie import Trie
-from toolgrammar.core.masks.vocabulary_index import LEAST_TOKENS, prepared
+from toolgrammar.core.masks.vocabulary_index import VocabularyIndex
 from toolgrammar.core.vocabulary.disk_cache import read_arrays, write_arrays
 
 SCHEMA = {
@@ -33,7 +34,7 @@ def tokens(seed: int = 0) -> list[bytes | None]:
     draw = random.Random(seed)
     letters = ["a", "b", "c", " ", '"', '", "', '": ', "{", "}", "[", "]", "1", ".5", "\\", "é", "\n", "x", "u00"]
     words = {bytes([byte]): None for byte in range(256)}
-    while len(words) < LEAST_TOKENS:
+    while len(words) < MIN_TOKENS:
         words["".join(draw.choices(letters, k=draw.randint(1, 6))).encode()] = None
     return [*words, b"a", None, None]
 
@@ -62,7 +63,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[Vocabulary]:
     found: list[Vocabulary] = []
     compute = module._compute
 
-    def counted(each: Vocabulary) -> module.Prepared:
+    def counted(each: Vocabulary) -> VocabularyIndex:
         found.append(each)
         return compute(each)
 
@@ -77,9 +78,9 @@ def test_what_is_read_equals_what_is_computed(tmp_path: Path, computed: list[Voc
     assert list(masks(second)) == expected
     assert list(masks(without)) == expected
     assert computed == [first, without]
-    assert prepared(second).trie.saved() == prepared(first).trie.saved()
-    assert prepared(second).quoted == prepared(first).quoted
-    assert list(prepared(first).quoted) == [n for n, data in enumerate(first.tokens) if b'"' in (data or b"")]
+    assert index_of(second).trie.saved() == index_of(first).trie.saved()
+    assert index_of(second).quoted.tolist() == index_of(first).quoted.tolist()
+    assert list(index_of(first).quoted) == [n for n, data in enumerate(first.tokens) if b'"' in (data or b"")]
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -215,7 +216,8 @@ import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import test_vocabulary_index as tests
-from toolgrammar.core.masks import vocabulary_index as module
+from toolgrammar.core.masks import index_files as module
+from toolgrammar.core.masks.index_files import MIN_TOKENS, index_of
 computed = []
 compute = module._compute
 module._compute = lambda each: (computed.append(1), compute(each))[1]
@@ -225,7 +227,7 @@ print(json.dumps([digest, len(computed)]))
 """
 
 
-def test_processes_share_what_one_prepared(tmp_path: Path) -> None:
+def test_processes_share_what_one_index_of(tmp_path: Path) -> None:
     """Two processes that begin at once agree, and a third reads what they left."""
     command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(tmp_path)]
 

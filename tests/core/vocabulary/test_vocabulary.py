@@ -102,13 +102,19 @@ def test_is_immutable_and_equal_only_to_itself() -> None:
 
 
 def test_pickle_keeps_the_content() -> None:
-    """A pickled vocabulary comes back with the same content and an empty cache."""
+    """A pickled vocabulary comes back with the same content, and what was derived from it is derived again."""
     vocabulary = Vocabulary([b"a", b"", None], eos=[2], special={"<eos>": 2})
-    vocabulary.cache["trie"] = object()
+    made: list[Vocabulary] = []
+
+    def size(each: Vocabulary) -> int:
+        made.append(each)
+        return each.size
+
+    assert vocabulary.derived(size) == vocabulary.derived(size) == vocabulary.size and made == [vocabulary]
     back = pickle.loads(pickle.dumps(vocabulary))
     assert (back.tokens, back.eos, back.special) == (vocabulary.tokens, vocabulary.eos, vocabulary.special)
     assert back.content_hash == vocabulary.content_hash
-    assert back.cache == {}
+    assert back.derived(size) == vocabulary.size and made == [vocabulary, back]
 
 
 def test_content_hash_tells_contents_apart() -> None:

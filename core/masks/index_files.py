@@ -1,0 +1,139 @@
+"""Vocabulary indexes, computed or read from disk.
+
+For a large vocabulary the trie and the token sets of free strings take a while, so they are kept on disk
+(``disk_cache.py``), under a key that holds the vocabulary's content, the library's version and the code that computes
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from array import array
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ..automaton.byte_rows import free_key
+from ..automaton.encoding import OPEN, QUOTED, RAW
+from ..automaton.lazy_dfa import Program
+from ..language.nodes import Nodes
+from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
+from ..vocabulary.vocabulary import Vocabulary
+from .character_counts import load_counts
+from .masks import Masks
+from .token_set import load_table
+from .trie import Trie
+from .vocabulary_index import VocabularyIndex
+
+#: Version of the files: of what they hold, and in which form.
+FORMAT = 1
+
+#: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
+MIN_TOKENS = 8_192
+
+#: Names of free strings on disk, and their keys among the shared token sets (see `Rows.shared`).
+_FREE: dict[str, Hashable] = {
+    "open": free_key(OPEN),
+    "quoted": free_key(QUOTED),
+    "raw": free_key(RAW),
+}
+
+
+def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
+    """Return the index of a vocabulary; computed when first asked for, or read from disk."""
+    return vocabulary.derived(_make)
+
+
+def _make(vocabulary: Vocabulary) -> VocabularyIndex:
+    if vocabulary.size < MIN_TOKENS:
+        return _index(vocabulary, Trie(vocabulary.tokens))
+    folder = cache_folder(vocabulary.cache_dir)
+    if folder is None:
+        return _compute(vocabulary)
+    key = _key(vocabulary)
+    arrays = read_arrays(folder, key)
+    if arrays is not None:
+        try:
+            return _unpacked(vocabulary, arrays)
+        except (KeyError, ValueError, TypeError):  # whole, but not what we wrote: made anew below
+            pass
+    index = _compute(vocabulary)
+    write_arrays(folder, key, _packed(index))
+    return index
+
+
+def _key(vocabulary: Vocabulary) -> str:
+    """Return the name under which an index is kept."""
+    digest = hashlib.sha256(f"{FORMAT} {vocabulary.content_hash} {_code()}".encode())
+    return digest.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Return a digest of the library's version and of the code that computes indexes, so that a changed tree reads no
+    file of another."""
+    digest = hashlib.sha256()
+    with suppress(importlib.metadata.PackageNotFoundError):  # run from a tree
+        digest.update(importlib.metadata.version("toolgrammar").encode())
+    core = Path(__file__).parent.parent
+    with suppress(OSError):
+        for folder in ("unicode", "language", "automaton", "masks"):
+            for path in sorted((core / folder).glob("*.py")):  # none where compiled modules alone were shipped
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _index(vocabulary: Vocabulary, trie: Trie, quoted: array[int] | None = None) -> VocabularyIndex:
+    """Return an index without token sets; ``quoted`` are the tokens that hold a quote, if they are known."""
+    if quoted is None:
+        quoted = array("i", [number for number, data in enumerate(vocabulary.tokens) if data and b'"' in data])
+    return VocabularyIndex(trie, quoted, vocabulary.tokens)
+
+
+def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
+    """Return a new index with the token sets of free strings, which masks of free strings leave there."""
+    index = _index(vocabulary, Trie(vocabulary.tokens))
+    # A string of few characters is counted, and asks for the counts.
+    programs: list[tuple[Callable[[Nodes], int], bytes]] = [
+        (lambda nodes: nodes.json_string(nodes.terms.ALL), b'"'),
+        (lambda nodes: nodes.text(nodes.terms.ALL), b"-"),
+        (lambda nodes: nodes.counted(0, 1), b'"'),
+    ]
+    out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+    for build, first in programs:
+        program = Program(build)
+        masks = Masks(program.automaton, index, (), {}, 2**30)
+        masks.fill(program.start, out)
+        masks.fill(program.automaton.advance(program.start, first), out)
+    return index
+
+
+def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
+    """Return the arrays from which `_unpacked` makes an index again."""
+    assert index.counts is not None  # `_compute` asked for them
+    arrays = {"quoted": array("i", index.quoted.tolist())}
+    arrays.update((f"trie {number}", part) for number, part in enumerate(index.trie.saved()))
+    arrays.update((f"counts {number}", part) for number, part in enumerate(index.counts.saved()))
+    for name, key in _FREE.items():
+        arrays.update((f"{name} {number}", part) for number, part in enumerate(index.tables[key].saved()))
+    return arrays
+
+
+def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> VocabularyIndex:
+    """Return the index of `_packed` arrays.
+
+    Raises:
+        KeyError, ValueError, TypeError: these are not such arrays.
+    """
+
+    def part(name: str, count: int) -> tuple[array[int], ...]:
+        return tuple(arrays[f"{name} {number}"] for number in range(count))
+
+    index = _index(vocabulary, Trie(vocabulary.tokens, part("trie", 4)), arrays["quoted"])
+    index.counts = load_counts(part("counts", 5))
+    index.tables.update((key, load_table(index.trie, part(name, 4))) for name, key in _FREE.items())
+    return index
