@@ -81,6 +81,8 @@ _NEVER_NULL = (
         "$comment", "dependentRequired", "minContains", "maxContains", "deprecated", "readOnly", "writeOnly",
     }
 )  # fmt: skip
+#: What ``required`` may say of one property, as text.
+_FLAGS = ("true", "false", "")
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -278,7 +280,7 @@ class _Converter:
         required = [name for name in required if not isinstance(name, str) or name not in optional]
         if required or isinstance(stated, (list, tuple)):
             result["required"] = required
-        elif stated is not None and not isinstance(stated, (bool, str)):
+        elif stated is not None and not isinstance(stated, bool) and str(stated).lower() not in _FLAGS:
             result["required"] = copy.deepcopy(stated)
 
 
@@ -298,6 +300,8 @@ def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     result: dict[str, Any] = {}
     for key, value in schema.items():
         name = _RENAMED.get(key, key)
+        if key == "ref" and isinstance(value, str) and value.startswith("#/defs/"):
+            value = "#/$defs/" + value.removeprefix("#/defs/")
         if value is None and (name in _NEVER_NULL or key in ("default", "example")):
             continue  # here a default of null was not given either
         if name == key or (schema.get(name) is None and name not in result):

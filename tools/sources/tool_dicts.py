@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
+from toolgrammar.core.schema.read.keywords import KEYWORDS, ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
 
 from ..dialects import is_type_name
 from ..tool import Tool
@@ -89,6 +90,17 @@ def recognise(source: Any) -> list[Tool] | None:
         SchemaError: as `tools_from_dict`.
     """
     return tools_from_dict(source) if isinstance(source, Mapping) else None
+
+
+#: Keys under which Bedrock has ``{"json": schema}``.
+_OF_BEDROCK = ("inputSchema", "input_schema")
+#: Keys in schemas that constrain nothing, beside the keywords.
+_ANNOTATIONS = frozenset(
+    {
+        "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
+        "enumNames", "enumDescriptions", "markdownDescription", "examples", "order",
+    }
+)  # fmt: skip
 
 
 def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
@@ -210,7 +222,9 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
         )
     rest = {key: value for key, value in source.items() if key not in keys and key not in _OTHERS}
     if keys:
-        schema = _schema(source[keys[0]], keys[0], name)
+        # Of the functions of Bedrock's agents, parameters are optional unless they say otherwise.
+        needed = _PARAMETERS[keys[0]] and "requireConfirmation" not in source
+        schema = _schema(source[keys[0]], keys[0], name, required=needed)
     elif isinstance(source.get("properties"), Mapping):  # the schema beside the name
         schema = {key: source[key] for key in source if key not in (*_NAMES, "description", "title", "strict")}
         rest = {}
@@ -228,26 +242,61 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
     if keys and isinstance(required, (list, tuple)) and isinstance(schema, Mapping):
         schema = {**schema, "required": [*required]} if "required" not in schema else schema
     description = _text(source.get("description")) or _text(source.get("desc"))
-    return Tool(name, description, schema, **about(source))
+    tool = Tool(name, description, schema, **about(source))
+    unread = list(_unread_keywords(tool.parameters))
+    if unread:
+        _logger.warning("tool %r: keywords that are not read: %s", name, ", ".join(unread[:10]))
+    return tool
 
 
-def _schema(value: Any, key: str, tool: str) -> Any:
-    """Return parameters as a schema, whatever form they are in."""
+def _unread_keywords(schema: Any) -> Iterator[str]:
+    """Yield pointers to the keys of a schema that no dialect knows and nothing marks as somebody's own."""
+    waiting = [("", schema)]
+    while waiting:
+        pointer, part = waiting.pop()
+        for key, value in part.items() if isinstance(part, Mapping) else ():
+            here = f"{pointer}/{key}"
+            if key in SCHEMA_MAPS and isinstance(value, Mapping):
+                waiting += [(f"{here}/{name}", each) for name, each in value.items()]
+            elif key in SCHEMA_LISTS and isinstance(value, list):
+                waiting += [(f"{here}/{index}", each) for index, each in enumerate(value)]
+            elif key in ONE_SCHEMA or key == "items":
+                waiting.append((here, value))
+            elif key not in KEYWORDS and key not in _ANNOTATIONS and not key.startswith(("x-", "x_", "$")):
+                yield here
+
+
+def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: bool = False) -> Any:
+    """Return parameters as a schema, whatever form they are in.
+
+    Args:
+        value: what stands under the key.
+        key: the key.
+        tool: the tool's name, for errors.
+        required: whether a parameter of a map that says nothing of it is required.
+        wrapped: it stood in Bedrock's wrapper.
+    """
     if inspect.isclass(value):
         return parameters_of(value, tool)
     if isinstance(value, (list, tuple)):
         return _parameter_list(value, tool)
     if not isinstance(value, Mapping):
         return value
-    if set(value) == {"json"} and isinstance(value["json"], Mapping):  # Bedrock wraps the schema once more
-        return value["json"]
+    if not wrapped and set(value) == {"json"} and key in _OF_BEDROCK:  # which wraps the schema once more
+        return _schema({} if value["json"] is None else value["json"], key, tool, required=required, wrapped=True)
     given = {name: each for name, each in value.items() if each is not None}
     marks = [name for name, each in given.items() if name in _MARKS and _MARKS[name](each)]
     if given and not marks and all(isinstance(each, Mapping) for each in given.values()):
-        return parameter_map(given, tool, required=_PARAMETERS[key])
+        return parameter_map(given, tool, required=required)
     if marks or not given:
         stranger = next(
-            (name for name, each in given.items() if name not in _OF_SCHEMAS and _is_parameter(name, each)), None
+            (
+                name
+                for name, each in given.items()
+                if name not in _OF_SCHEMAS
+                and (_is_parameter(name, each) or ("properties" not in given and _holds_parameters(name, each)))
+            ),
+            None,
         )
         if stranger is not None:
             raise SchemaError(
@@ -272,6 +321,12 @@ def _is_parameter(name: object, value: Any) -> bool:
         and isinstance(value, Mapping)
         and any(isinstance(value.get(key), str) for key in types)
     )
+
+
+def _holds_parameters(name: object, value: Any) -> bool:
+    """Return whether a key that is no keyword holds a map of parameters, as ``property`` instead of ``properties``."""
+    unknown = isinstance(name, str) and name not in KEYWORDS and name not in _ANNOTATIONS and name not in _OF_SCHEMAS
+    return unknown and isinstance(value, Mapping) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
 
 
 def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:

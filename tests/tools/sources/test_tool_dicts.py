@@ -136,6 +136,66 @@ def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A keyword that no dialect knows constrains nothing: the log says where it stands; those that are marked are left."""
+    inner = {"type": "string", "choices": ["x"], "x-order": 1, "examples": ["x"]}
+    schema = {"type": "object", "properties": {"choices": {"anyOf": [inner]}, "n": {"type": "array", "item": {}}}}
+    ToolSet.from_any([{"name": "w", "parameters": {**schema, "requried": ["n"]}}])
+    (record,) = caplog.records
+    assert sorted(record.getMessage().partition(": keywords that are not read: ")[2].split(", ")) == [
+        "/properties/choices/anyOf/0/choices",
+        "/properties/n/item",
+        "/requried",
+    ]
+
+
+@pytest.mark.parametrize("key", ["property", "params", "fields"])
+def test_parameters_under_an_unknown_keyword_are_not_lost(key: str) -> None:
+    """Such a schema would take no arguments at all."""
+    with pytest.raises(SchemaError, match=f"{key}.*is no keyword"):
+        ToolSet.from_any([{"name": "w", "parameters": {"type": "object", key: {"a": {"type": "integer"}}}}])
+
+
+@pytest.mark.parametrize(
+    ("source", "properties", "required"),
+    [
+        # Bedrock wraps a schema in {"json": ...}; a parameter may be called so, too.
+        ({"name": "w", "inputSchema": {"json": {"json": {"type": "string"}}}}, ["json"], ["json"]),
+        ({"name": "w", "parameters": {"json": {"type": "string"}}}, ["json"], ["json"]),
+        ({"toolSpec": {"name": "w", "inputSchema": {"json": None}}}, [], []),
+        (
+            {
+                "name": "w",
+                "requireConfirmation": "DISABLED",
+                "parameters": {"a": {"type": "string", "required": True}, "b": {"type": "integer"}},
+            },
+            ["a", "b"],
+            ["a"],
+        ),
+    ],
+)
+def test_what_bedrock_writes(source: Any, properties: list[str], required: list[str]) -> None:
+    """Schemas in a wrapper, and maps of parameters that are optional unless they say otherwise."""
+    parameters = ToolSet.from_any([source])["w"].parameters
+    assert (list(parameters["properties"]), parameters.get("required", [])) == (properties, required)
+    assert set(parameters) <= {"type", "properties", "required"}
+
+
+def test_definitions_of_gemini_are_found() -> None:
+    """Its Python package writes ``defs`` and ``ref``."""
+    schema = {"type": "OBJECT", "properties": {"x": {"ref": "#/defs/P"}}, "defs": {"P": {"type": "STRING"}}}
+    tools = ToolSet.from_any([{"name": "w", "parameters": schema}])
+    tools.grammar()
+    assert tools["w"].parameters["properties"]["x"] == {"$ref": "#/$defs/P"}
+
+
+def test_required_that_is_no_list_is_not_dropped() -> None:
+    """``"required": "a"`` of an object is an error."""
+    tools = ToolSet.from_any([{"name": "w", "parameters": {"properties": {"a": {"type": "string"}}, "required": "a"}}])
+    with pytest.raises(SchemaError, match="required"):
+        tools.grammar()
+
+
 def test_a_map_may_have_parameters_called_like_keywords() -> None:
     """Parameters called ``type``, ``properties``, ``required`` or ``description`` are parameters in a map."""
     entries = {name: {"type": "str"} for name in ("type", "properties", "required", "description", "items", "title")}
