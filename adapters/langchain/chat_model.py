@@ -199,6 +199,11 @@ class ChatToolGrammar(BaseChatModel):
         }
 
     @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        """Return the package by which saved models are found again, not the module inside of it."""
+        return ["toolgrammar", "adapters", "langchain"]
+
+    @classmethod
     def is_lc_serializable(cls) -> bool:
         """Objects whose model has a URI can be saved and loaded; see `to_json` for the others."""
         return True
