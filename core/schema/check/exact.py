@@ -23,47 +23,25 @@ from ...errors import (
 from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ..normal.assertions import CHECK_LATER, unsupported
-from ..normal.conjunction import TYPES, Literal
-from ..normal.negation import NOT_NEGATED
+from ..normal.conjunction import Literal
 from ..normal.normalise import Normaliser
+from ..read.keywords import CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Shape, keywords
 from ..read.options import SchemaOptions
 from ..read.resolve import Document, Located
 from ..scalars.formats import ENFORCED, REFUSED
 
-_SHAPES: dict[str, tuple[type, ...]] = {
-    "properties": (Mapping,),
-    "required": (list, tuple),
-    "patternProperties": (Mapping,),
-    "additionalProperties": (Mapping, bool),
-    "enum": (list, tuple),
-    "anyOf": (list, tuple),
-    "allOf": (list, tuple),
-    "oneOf": (list, tuple),
-    "prefixItems": (list, tuple),
-    "items": (Mapping, bool, list, tuple),
-    "additionalItems": (Mapping, bool),
-    "pattern": (str,),
-    "format": (str,),
-    "minimum": (int, float),
-    "maximum": (int, float),
-    "exclusiveMinimum": (int, float),
-    "exclusiveMaximum": (int, float),
-    "type": (str, list, tuple),
-    "not": (Mapping, bool),
-    "if": (Mapping, bool),
-    "then": (Mapping, bool),
-    "else": (Mapping, bool),
-    "propertyNames": (Mapping, bool),
-    "contains": (Mapping, bool),
-    "unevaluatedProperties": (Mapping, bool),
-    "unevaluatedItems": (Mapping, bool),
-    "dependentSchemas": (Mapping,),
-    "dependentRequired": (Mapping,),
-    "dependencies": (Mapping,),
-    "multipleOf": (int, float),
-    "uniqueItems": (bool,),
-    "nullable": (bool,),
+#: Types that the value of a keyword may have, by its shape.
+_CLASSES: dict[Shape, tuple[type, ...]] = {
+    Shape.SCHEMA: (Mapping, bool),
+    **dict.fromkeys((Shape.SCHEMAS, Shape.ALTERNATIVES, Shape.NAMES, Shape.VALUES), (list, tuple)),
+    Shape.ITEMS: (Mapping, bool, list, tuple),
+    **dict.fromkeys((Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES, Shape.REQUIREMENTS), (Mapping,)),
+    Shape.TYPE: (str, list, tuple),
+    **dict.fromkeys((Shape.BOUND, Shape.STEP), (int, float)),
+    **dict.fromkeys((Shape.PATTERN, Shape.FORMAT), (str,)),
+    Shape.FLAG: (bool,),
 }
+_SHAPES = {word: _CLASSES[KEYWORDS[word].shape] for word in keywords(shapes=_CLASSES) if word in CONSTRAINING}
 #: The largest lower bounds, on characters, items and members: each item has states of its own, and each member needs
 #: another name.
 MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
@@ -77,8 +55,8 @@ _LEAST = {
     "minContains": MAX_LEAST_ITEMS,
     "minProperties": MAX_LEAST_PROPERTIES,
 }
-_COUNTS = (*_LEAST, "maxLength", "maxItems", "maxProperties", "maxContains")
-_NUMBERS = (*_COUNTS, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COUNTS = keywords(shapes=(Shape.LOWER_COUNT, Shape.UPPER_COUNT))
+_NUMBERS = (*_COUNTS, *keywords(shapes=(Shape.BOUND, Shape.STEP)))
 
 #: Maximum nesting of a value in ``const`` or ``enum``.
 MAX_DEPTH = 64
@@ -87,9 +65,10 @@ MAX_DEPTH = 64
 MAX_INTEGER = 10**600
 
 #: Keywords that make alternatives, or refer.
-_FORKS = frozenset({"anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "allOf", "$ref"})
+_FORKS = frozenset(row.name for row in KEYWORDS.values() if row.forks)
 
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+#: Keywords whose negation is refused.
+_NOT_NEGATED = tuple(row.name for row in KEYWORDS.values() if not row.negatable)
 
 #: What formats are called in errors that nobody wrote under that name.
 _FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
@@ -149,7 +128,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
             continue
         children: list[tuple[Located, bool]] = []
         broken = False
-        for keyword in _REFERENCES:
+        for keyword in REFERENCES:
             if keyword not in schema or not document.knows(keyword):
                 continue
             if keyword != "$ref" and not document.dynamic:
@@ -163,7 +142,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
             stack.extend(children)
             continue
         if not positive:
-            for keyword in NOT_NEGATED:
+            for keyword in _NOT_NEGATED:
                 if normaliser.asserts(located, keyword) and schema[keyword] is not False:
                     yield located, unsupported(located, keyword, "under a negation")
         children += _children(document, normaliser, located, positive)

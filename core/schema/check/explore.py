@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import LimitError, Place, SchemaError
 from ..normal.conjunction import Arrays, Conjunction, Goal, Literal, Objects
+from ..read.keywords import KEYWORDS
 
 if TYPE_CHECKING:
     from ..lower.lowering import Lowering
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 MAX_GOALS, MAX_STEPS = 1_000, 10_000
 
 #: Keywords beside which lowering may fail although each subschema is well-formed.
-_HAZARDS = frozenset(
-    {"$dynamicRef", "$recursiveRef", "allOf", "not", "if", "dependentSchemas", "dependencies", "patternProperties"}
-    | {"propertyNames", "uniqueItems", "contains", "unevaluatedProperties", "unevaluatedItems", "multipleOf"}
-)
+_HAZARDS = frozenset(row.name for row in KEYWORDS.values() if row.risky)
 
 
 def explore(lowering: Lowering) -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 from math import inf
 
 from ...errors import SchemaError, ToolGrammarError
-from ..normal.conjunction import TYPES, Literal
+from ..normal.conjunction import Literal
 from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
+from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.options import SchemaOptions
-from ..read.resolve import Document, Located, is_known
+from ..read.resolve import Document, Located
 from ..scalars.formats import ENFORCED, REFUSED
 from .exact import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
 
@@ -28,86 +29,70 @@ except ImportError:  # interpreted, without Cython installed
 #: Whether this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
 
-# What the value of a keyword is.
-SCHEMA = cython.declare(cython.int, 1)
-BY_NAME = cython.declare(cython.int, 2)
-BY_PATTERN = cython.declare(cython.int, 3)
-LIST = cython.declare(cython.int, 4)
-OPTIONS = cython.declare(cython.int, 5)
-ITEMS = cython.declare(cython.int, 6)
-TYPE = cython.declare(cython.int, 7)
-NAMES = cython.declare(cython.int, 8)
-VALUES = cython.declare(cython.int, 9)
-VALUE = cython.declare(cython.int, 10)
-MOST = cython.declare(cython.int, 11)
-LEAST = cython.declare(cython.int, 12)
-BOUND = cython.declare(cython.int, 13)
-STEP = cython.declare(cython.int, 14)
-PATTERN = cython.declare(cython.int, 15)
-FORMAT = cython.declare(cython.int, 16)
-FLAG = cython.declare(cython.int, 17)
-DEPENDENT = cython.declare(cython.int, 18)
-REFERENCE = cython.declare(cython.int, 19)
-ADDRESS = cython.declare(cython.int, 20)
-DYNAMIC = cython.declare(cython.int, 21)
+# Shapes of values, as numbers of C.
+SCHEMA = cython.declare(cython.int, int(Shape.SCHEMA))
+SCHEMAS = cython.declare(cython.int, int(Shape.SCHEMAS))
+ALTERNATIVES = cython.declare(cython.int, int(Shape.ALTERNATIVES))
+ITEMS = cython.declare(cython.int, int(Shape.ITEMS))
+BY_NAME = cython.declare(cython.int, int(Shape.BY_NAME))
+BY_PATTERN = cython.declare(cython.int, int(Shape.BY_PATTERN))
+DEPENDENCIES = cython.declare(cython.int, int(Shape.DEPENDENCIES))
+REQUIREMENTS = cython.declare(cython.int, int(Shape.REQUIREMENTS))
+TYPE = cython.declare(cython.int, int(Shape.TYPE))
+NAMES = cython.declare(cython.int, int(Shape.NAMES))
+VALUES = cython.declare(cython.int, int(Shape.VALUES))
+VALUE = cython.declare(cython.int, int(Shape.VALUE))
+UPPER_COUNT = cython.declare(cython.int, int(Shape.UPPER_COUNT))
+LOWER_COUNT = cython.declare(cython.int, int(Shape.LOWER_COUNT))
+BOUND = cython.declare(cython.int, int(Shape.BOUND))
+STEP = cython.declare(cython.int, int(Shape.STEP))
+PATTERN = cython.declare(cython.int, int(Shape.PATTERN))
+FORMAT = cython.declare(cython.int, int(Shape.FORMAT))
+FLAG = cython.declare(cython.int, int(Shape.FLAG))
+REFERENCE = cython.declare(cython.int, int(Shape.REFERENCE))
+ADDRESS = cython.declare(cython.int, 30)
 KIND = cython.declare(cython.int, 31)
 # What else there is to know of a keyword.
 UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: its value must be well-formed, and means nothing
-FORKS = cython.declare(cython.int, 64)  # it makes alternatives, or refers
-NEGATES = cython.declare(cython.int, 128)  # a schema may have to fail
-UNIQUE = cython.declare(cython.int, 256)
+FORKS = cython.declare(cython.int, 64)
+NEGATES = cython.declare(cython.int, 128)
+NOT_NEGATABLE = cython.declare(cython.int, 256)
 CONDITIONAL = cython.declare(cython.int, 512)  # it means nothing without ``if``
 EXCLUDES = cython.declare(cython.int, 1024)  # it is ``oneOf``
-
-_KEYWORDS: dict[str, int] = {
-    **dict.fromkeys(("additionalProperties", "additionalItems", "propertyNames"), SCHEMA),
-    **dict.fromkeys(("contains", "unevaluatedProperties", "unevaluatedItems"), SCHEMA | NEGATES),
-    **dict.fromkeys(("not", "if"), SCHEMA | FORKS | NEGATES),
-    **dict.fromkeys(("then", "else"), SCHEMA | CONDITIONAL),
-    "properties": BY_NAME,
-    "dependentSchemas": BY_NAME | FORKS,
-    "patternProperties": BY_PATTERN,
-    "prefixItems": LIST,
-    **dict.fromkeys(("anyOf", "allOf"), OPTIONS | FORKS),
-    "oneOf": OPTIONS | FORKS | EXCLUDES,
-    "items": ITEMS,
-    "type": TYPE,
-    "required": NAMES,
-    "enum": VALUES,
-    "const": VALUE,
-    **dict.fromkeys(("maxLength", "maxItems", "maxProperties", "maxContains"), MOST),
-    **dict.fromkeys(("minLength", "minItems", "minProperties", "minContains"), LEAST),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), BOUND),
-    "multipleOf": STEP,
-    "pattern": PATTERN,
-    "format": FORMAT,
-    "nullable": FLAG,
-    "uniqueItems": FLAG | UNIQUE,
-    "dependentRequired": DEPENDENT,
-    "dependencies": DEPENDENT | FORKS,
-    "$ref": REFERENCE | FORKS,
-    **dict.fromkeys(("$dynamicRef", "$recursiveRef"), DYNAMIC),
-}
+DYNAMIC = cython.declare(cython.int, 2048)  # what it refers to depends on the way to it
 
 
-def _table(age: int) -> dict[str, int]:
-    """The keywords of a dialect."""
-    found = {word: kind | (0 if is_known(word, age) else UNKNOWN) for word, kind in _KEYWORDS.items()}
-    found = {word: kind for word, kind in found.items() if kind != DYNAMIC | UNKNOWN}
-    found["$id" if age else "id"] = ADDRESS
-    return found
+def _table(draft: Draft) -> dict[str, int]:
+    """Return what this module needs to know of the keywords of a draft."""
+    result = {}
+    for row in KEYWORDS.values():
+        if row.name not in CONSTRAINING:
+            continue
+        is_dynamic = row.name in REFERENCES and row.name != "$ref"
+        if is_dynamic and not row.is_in(draft):
+            continue
+        result[row.name] = (
+            row.shape
+            | (0 if row.is_in(draft) else UNKNOWN)
+            | (FORKS if row.forks else 0)
+            | (NEGATES if row.negates else 0)
+            | (0 if row.negatable else NOT_NEGATABLE)
+            | (CONDITIONAL if row.name in ("then", "else") else 0)
+            | (EXCLUDES if row.name == "oneOf" else 0)
+            | (DYNAMIC if is_dynamic else 0)
+        )
+    result["$id" if draft else "id"] = ADDRESS
+    return result
 
 
-_TABLES = [_table(age) for age in range(5)]
+_TABLES = [_table(draft) for draft in Draft]
 _TYPES = frozenset((*TYPES, "integer", "any"))
 _SCALARS = frozenset((str, int, bool, type(None)))
 
 #: Keywords that make alternatives in ways that are not counted here.
-_UNCOUNTED = frozenset(
-    {"not", "if", "dependentSchemas", "dependentRequired", "dependencies", "unevaluatedItems", "unevaluatedProperties"}
-)
+_UNCOUNTED = APPLICATORS.difference(REFERENCES, keywords(shapes=(Shape.ALTERNATIVES,)))
 
-#: So deep is counted.
+#: Recursion limit of the estimate of alternatives.
 _MAX_DEPTH = 64
 
 
@@ -185,7 +170,7 @@ class _Pass:
             if self._excludes():
                 flags |= NEGATES
             # Whether items differ cannot be negated: what is asked of them must be seen with its sign.
-            return not (flags & UNIQUE and flags & NEGATES) and self._forks_are_small()
+            return not (flags & NOT_NEGATABLE and flags & NEGATES) and self._forks_are_small()
         except ToolGrammarError:
             return False
 
@@ -223,8 +208,8 @@ class _Pass:
                     return -1
                 if not kind & UNKNOWN and (not kind & CONDITIONAL or "if" in schema):
                     todo.append(value)
-            elif what == OPTIONS or what == LIST or what == ITEMS:
-                if type(value) is not list or (what == OPTIONS and not value):
+            elif what == ALTERNATIVES or what == SCHEMAS or what == ITEMS:
+                if type(value) is not list or (what == ALTERNATIVES and not value):
                     return -1
                 if not kind & UNKNOWN:
                     todo.extend(value)
@@ -246,8 +231,8 @@ class _Pass:
                         compounds += 1
                         if compounds > MAX_LOOSE or not is_json(each) or not is_small(each):
                             return -1
-            elif what == MOST or what == LEAST:
-                if type(value) is not int or value < 0 or (what == LEAST and value > MAX_LEAST_PROPERTIES):
+            elif what == UPPER_COUNT or what == LOWER_COUNT:
+                if type(value) is not int or value < 0 or (what == LOWER_COUNT and value > MAX_LEAST_PROPERTIES):
                     return -1
                 if not is_small(value):
                     return -1
@@ -273,11 +258,11 @@ class _Pass:
                     return -1
                 if value is False:
                     continue
-            elif what == DEPENDENT:
-                if type(value) is not dict or not self._depend(keyword, value, not kind & UNKNOWN):
+            elif what == DEPENDENCIES or what == REQUIREMENTS:
+                if type(value) is not dict or not self._depend(what, value, not kind & UNKNOWN):
                     return -1
             elif what == REFERENCE:
-                if type(value) is not str:
+                if kind & DYNAMIC or type(value) is not str:
                     return -1
             elif what == ADDRESS:
                 # What references mean changes where a subschema has an address of its own.
@@ -310,13 +295,13 @@ class _Pass:
         return not options.formats or (name not in REFUSED and (name in ENFORCED or not options.strict_formats))
 
     @cython.cfunc
-    def _depend(self, keyword: str, needs: dict, known: cython.bint) -> cython.bint:
+    def _depend(self, what: cython.int, needs: dict, known: cython.bint) -> cython.bint:
         """Whether what members depend on is well-formed: names, or a schema, which is to be read."""
         for needed in needs.values():
             if type(needed) is list:
                 if not _are_names(needed):
                     return False
-            elif keyword == "dependentRequired" or (type(needed) is not dict and type(needed) is not bool):
+            elif what == REQUIREMENTS or (type(needed) is not dict and type(needed) is not bool):
                 return False
             elif known:
                 self.todo.append(needed)

@@ -25,7 +25,6 @@ from ..normal.conjunction import (
 from ..normal.direct import (
     ALL_OF,
     ANY_OF,
-    APPLICATORS,
     ONE_OF,
     PLAIN,
     PLAIN_LIST,
@@ -40,6 +39,7 @@ from ..normal.direct import (
 from ..normal.inhabited import is_surely_satisfiable
 from ..normal.normalise import Normaliser
 from ..normal.strings import string_term
+from ..read.keywords import APPLICATORS
 from ..read.options import SchemaOptions
 from ..read.resolve import Located
 from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer

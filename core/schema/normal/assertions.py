@@ -10,12 +10,12 @@ from typing import Any
 from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
+from ..read.keywords import TYPES, Role, keywords
 from ..read.resolve import Document, Located
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
 from .conjunction import (
     EVERY,
-    TYPES,
     ArrayPart,
     Arrays,
     Conjunction,
@@ -31,10 +31,10 @@ from .conjunction import (
 
 _OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
 ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
-_OF_OBJECTS = _OBJECT_PART | {"propertyNames", "required", "minProperties", "maxProperties"}
-_OF_ARRAYS = ARRAY_PART | {"contains", "minItems", "maxItems", "uniqueItems"}
-_OF_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
-_OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_OF_OBJECTS, _OF_ARRAYS, _OF_STRINGS, _OF_NUMBERS = (
+    frozenset(keywords(types=(kind,), roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
+    for kind in ("object", "array", "string", "number")
+)
 
 #: The way out for a keyword that cannot be enforced, where a grammar is made of a schema; others name their own.
 CHECK_LATER = "have it checked after generation with on_unsupported='validate'"

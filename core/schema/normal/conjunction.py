@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, Union
 
+from ..read.keywords import TYPES
 from ..read.resolve import Located
 from ..scalars.numbers import NumberRange
-
-TYPES = ("null", "boolean", "number", "string", "array", "object")
 
 Value = TypeVar("Value")
 

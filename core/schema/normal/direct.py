@@ -5,37 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from ..read.keywords import CONSTRAINING, TYPES, Role, Shape, keywords
 from ..scalars.numbers import NumberRange
 from .assertions import bounds_of, types_of
-from .conjunction import TYPES, ArrayPart, Arrays, Strings
+from .conjunction import ArrayPart, Arrays, Strings
 
 #: The types of values without parts.
 _SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
-
-#: Keywords that apply other schemas to the same value, or ask one thing of it where another holds.
-APPLICATORS = frozenset(
-    {"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"}
-    | {"dependencies", "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"}
-)
-
-#: Every keyword that may constrain a value, or make others do so; the rest are annotations in every dialect.
-_KEYWORDS = frozenset(
-    {"type", "enum", "const", "nullable"}
-    | APPLICATORS
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    | {"minLength", "maxLength", "pattern", "format"}
-    | {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"}
-    | {"contains", "minContains", "maxContains"}
-    | {"properties", "patternProperties", "additionalProperties", "propertyNames", "required"}
-    | {"minProperties", "maxProperties"}
-)
 
 _TYPE = frozenset({"type"})
 
 _OBJECTS = frozenset({"properties", "required", "additionalProperties"})
 _ARRAYS = frozenset({"items", "minItems", "maxItems"})
-_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
-_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_STRINGS = frozenset(keywords(types=("string",), roles=(Role.ASSERTION, Role.FORMAT)))
+_BOUNDS = frozenset(keywords(shapes=(Shape.BOUND,)))
 
 #: What a plain schema says: of each type, what its values are made of.
 PLAIN = _TYPE | _OBJECTS | _ARRAYS | _STRINGS | _BOUNDS
@@ -47,7 +30,7 @@ ALL_OF, ANY_OF, ONE_OF = frozenset({"allOf"}), frozenset({"anyOf"}), frozenset({
 
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
     """The keywords of a schema that may mean something."""
-    return schema.keys() & _KEYWORDS
+    return schema.keys() & CONSTRAINING
 
 
 def scalar_types(schema: Mapping[str, Any]) -> tuple[str, ...] | None:

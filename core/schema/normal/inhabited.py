@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-_ANNOTATIONS = frozenset(
-    {"title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly"}
-    | {"$defs", "definitions", "$schema"}
-)
-#: Keywords that hold of ``""``, ``0``, ``[]``, ``{}``, ``true`` and ``null``, or constrain nothing.
-_HARMLESS = _ANNOTATIONS | {
-    *("properties", "patternProperties", "additionalProperties", "propertyNames", "maxProperties"),
-    *("items", "additionalItems", "prefixItems", "maxItems", "uniqueItems", "maxLength", "nullable"),
-}
+from ..read.keywords import CONSTRAINING, KEYWORDS
+
+#: Keywords that hold of ``""``, ``0``, ``[]``, ``{}``, ``true`` and ``null``, and those of them that constrain nothing.
+_HARMLESS = frozenset(row.name for row in KEYWORDS.values() if row.trivial)
+_IDLE = _HARMLESS - CONSTRAINING
 #: What `_HARMLESS` says does not hold of an object that must have some member.
 _BESIDE_REQUIRED = frozenset({"patternProperties", "propertyNames", "maxProperties"})
 
@@ -46,7 +42,7 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
         if kinds != {"object"} and "type" in schema:
             return bool(kinds - {"object"})
         return "type" not in schema or _has_members(schema, depth)
-    if rest == {"enum"} and schema.keys().isdisjoint(_HARMLESS - _ANNOTATIONS):
+    if rest == {"enum"} and schema.keys().isdisjoint(_HARMLESS - _IDLE):
         return any("type" not in schema or _is_of(value, kinds) for value in schema["enum"])
     if rest <= {"minimum", "maximum"} and kinds <= {"integer", "number"}:
         low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)

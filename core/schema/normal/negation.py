@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import LimitError, Place
+from ..read.keywords import REFERENCES, TYPES
 from ..read.resolve import Located
 from ..scalars.numbers import NumberRange, exact
 from .assertions import bounds_of, types_of, unsupported
 from .conjunction import (
     TRUE,
-    TYPES,
     All,
     Any_,
     Arrays,
@@ -46,7 +46,7 @@ def negation(norm: Normaliser, located: Located) -> Formula:
     options: list[Formula] = []
     if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
         return TRUE  # what is left out might not hold
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+    for keyword in REFERENCES:
         if norm.asserts(located, keyword):
             options.append(Literal(norm.document.resolve(located, keyword), False))
             if keyword == "$ref" and norm.document.ref_hides_siblings:
@@ -335,9 +335,6 @@ def _length_is_not(kind: str, length: int) -> list[Formula]:
         found.append(fact(kind, **{name: made(most=length - 1)}))
     return found
 
-
-#: Keywords whose negation is refused.
-NOT_NEGATED = ("uniqueItems",)
 
 _NEGATIONS: dict[str, Callable[[Normaliser, Located], Iterator[Formula]]] = {
     "type": _not_type,

@@ -13,12 +13,12 @@ from typing import NamedTuple, Union
 from weakref import proxy
 
 from ...errors import InvalidSchemaError, LimitError, Place
+from ..read.keywords import APPLICATORS, REFERENCES, TYPES, Role, keywords
 from ..read.resolve import Document, Located
 from .assertions import Assertions, types_of
 from .conjunction import (
     EVERY,
     TRUE,
-    TYPES,
     All,
     Any_,
     But,
@@ -31,7 +31,7 @@ from .conjunction import (
     meet,
     negated,
 )
-from .direct import APPLICATORS, asserted
+from .direct import asserted
 from .disjoint import common, suspects
 from .negation import has, negation
 from .prune import Contradictions
@@ -52,10 +52,10 @@ MAX_TOTAL = 80_000
 #: How many references in a row are followed to see what the negation of a schema is.
 _MAX_LINKS = 8
 
-_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
-_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_REFERENCES = frozenset(REFERENCES)
+_UNEVALUATED = frozenset(keywords(roles=(Role.REMAINDER,)))
 
 
 class _Step(NamedTuple):
@@ -317,7 +317,7 @@ class Normaliser(Assertions):
     def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         schema = located.schema
         found: list[Formula] = []
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        for keyword in REFERENCES:
             if self.asserts(located, keyword):
                 found.append(Literal(self.document.resolve(located, keyword)))
                 if keyword == "$ref" and self.document.ref_hides_siblings:

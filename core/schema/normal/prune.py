@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..read.keywords import Role, keywords
 from ..read.resolve import Located
 from .assertions import Assertions
 from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, type_of
@@ -24,10 +25,7 @@ _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
 
 #: Keywords whose meaning does not depend on where they stand.
-_OF_SCALARS = frozenset(
-    {"type", "enum", "const", "nullable", "minLength", "maxLength", "pattern", "format"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-)
+_OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
 
 
 class Said(NamedTuple):

@@ -6,21 +6,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_SCHEMAS = frozenset(
-    {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "additionalProperties"}
-    | {"unevaluatedProperties", "propertyNames", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"}
-)
+from .keywords import ANNOTATIONS, KEYWORDS, REFERENCES, Shape, map_subschemas
 
-#: Keywords that constrain nothing (Draft 2020-12 validation, section 9, and core, section 8.3), where their value is
-#: what the specification asks for.
-_ANNOTATIONS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("title", "description", "$comment"), lambda value: isinstance(value, str)),
-    **dict.fromkeys(("deprecated", "readOnly", "writeOnly"), lambda value: isinstance(value, bool)),
-    "examples": lambda value: isinstance(value, list),
-    "default": lambda value: True,
+#: What the value of an annotation is, by its shape. One of another shape counts.
+_ANNOTATED: Mapping[Shape, Callable[[Any], bool]] = {
+    Shape.TEXT: lambda value: isinstance(value, str),
+    Shape.FLAG: lambda value: isinstance(value, bool),
+    Shape.VALUES: lambda value: isinstance(value, list),
+    Shape.VALUE: lambda value: True,
+    Shape.SCHEMA: lambda value: isinstance(value, (dict, bool)),
 }
-_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
 def canonical(schema: Any) -> str:
@@ -59,14 +54,9 @@ class _Reader:
         result: dict[str, Any] = {}
         for keyword in sorted(schema):
             value = schema[keyword]
-            is_annotation = _ANNOTATIONS.get(keyword)
-            if is_annotation is not None and is_annotation(value):
+            if keyword in ANNOTATIONS and _ANNOTATED[KEYWORDS[keyword].shape](value):
                 continue
-            if keyword in _REFERENCES and not _ANNOTATIONS.keys().isdisjoint(str(value).split("/")):
+            if keyword in REFERENCES and not ANNOTATIONS.isdisjoint(str(value).split("/")):
                 self.is_referred_to = True
-            if keyword in _MAPS and isinstance(value, dict):
-                value = {name: self.read(each) for name, each in value.items()}
-            elif keyword in _SCHEMAS:
-                value = [self.read(each) for each in value] if isinstance(value, list) else self.read(value)
-            result[keyword] = value
+            result[keyword] = map_subschemas(keyword, value, self.read)
         return result

@@ -7,7 +7,7 @@ dialects and everything that walks schemas follow the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
@@ -79,6 +79,7 @@ class Keyword:
         until: the first draft that has it no more; None: all later ones have it.
         forks: it makes alternatives, or refers to what may.
         negates: judging it may take the negation of a subschema.
+        negatable: its own negation can be enforced.
         trivial: it holds of the empty value of each type (``""``, ``0``, ``[]``, ``{}``, and true, false, null).
         risky: a well-formed schema may still turn out to be beyond a limit, or impossible to enforce, beside it.
     """
@@ -91,6 +92,7 @@ class Keyword:
     until: Draft | None = None
     forks: bool = False
     negates: bool = False
+    negatable: bool = True
     trivial: bool = False
     risky: bool = False
 
@@ -151,7 +153,7 @@ KEYWORDS: dict[str, Keyword] = {
         Keyword("dependentRequired", _S.REQUIREMENTS, _R.SAME_VALUE, "object", _D.DRAFT_2019_09),
         Keyword("dependencies", _S.DEPENDENCIES, _R.SAME_VALUE, "object", forks=True, risky=True),
         Keyword("multipleOf", _S.STEP, _R.ASSERTION, "number", risky=True),
-        Keyword("uniqueItems", _S.FLAG, _R.ASSERTION, "array", trivial=True, risky=True),
+        Keyword("uniqueItems", _S.FLAG, _R.ASSERTION, "array", negatable=False, trivial=True, risky=True),
         Keyword("nullable", _S.FLAG, _R.ASSERTION, trivial=True),  # OpenAPI 3.0
         # references, and what they lead to
         Keyword("$ref", _S.REFERENCE, _R.REFERENCE, forks=True),
@@ -186,52 +188,47 @@ def keywords(
     *,
     shapes: Iterable[Shape] = tuple(Shape),
     roles: Iterable[Role] = tuple(Role),
-    type: str | None = None,
-) -> frozenset[str]:
-    """Return the keywords of these shapes and roles, and (if one is given) of this JSON type."""
-    shapes, roles = frozenset(shapes), frozenset(roles)
-    return frozenset(
-        row.name
-        for row in KEYWORDS.values()
-        if row.shape in shapes and row.role in roles and (type is None or row.type == type)
+    types: Iterable[str | None] = (None, *TYPES),
+) -> tuple[str, ...]:
+    """Return the keywords of these shapes, roles and JSON types, in the order of the table."""
+    shapes, roles, types = frozenset(shapes), frozenset(roles), frozenset(types)
+    return tuple(
+        row.name for row in KEYWORDS.values() if row.shape in shapes and row.role in roles and row.type in types
     )
 
 
 #: Keywords whose value is one schema; a list of schemas; schemas by name or by pattern.
-ONE_SCHEMA = keywords(shapes=(Shape.SCHEMA,))
-SCHEMA_LISTS = keywords(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES))
-SCHEMA_MAPS = keywords(shapes=(Shape.BY_NAME, Shape.BY_PATTERN))
+ONE_SCHEMA = frozenset(keywords(shapes=(Shape.SCHEMA,)))
+SCHEMA_LISTS = frozenset(keywords(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES)))
+SCHEMA_MAPS = frozenset(keywords(shapes=(Shape.BY_NAME, Shape.BY_PATTERN)))
 
 #: Keywords whose value is data, in which nothing is a schema although it may look like one.
-DATA = keywords(shapes=(Shape.VALUE, Shape.VALUES))
+DATA = frozenset(keywords(shapes=(Shape.VALUE, Shape.VALUES)))
 
 #: Keywords that constrain nothing.
-ANNOTATIONS = keywords(roles=(Role.ANNOTATION,))
+ANNOTATIONS = frozenset(keywords(roles=(Role.ANNOTATION,)))
 
 REFERENCES = keywords(roles=(Role.REFERENCE,))
-DEFINITIONS = keywords(roles=(Role.DEFINITIONS,))
+#: The vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave out.
+VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), "dependentRequired"})
+
+DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
 
 #: Keywords that judge a value by other schemas for the same value: where there are none, what a schema asserts is one
 #: conjunction.
-APPLICATORS = keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER))
+APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
 
 #: Keywords that may constrain a value, or make others do so.
-CONSTRAINING = APPLICATORS | keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT))
+CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
 
 
-def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield the schemas in a keyword's value, each with the steps that lead to it from there.
-
-    A value of another shape than the keyword's has none.
-    """
-    if keyword in SCHEMA_MAPS or keyword == "dependencies":
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                if isinstance(inner, (dict, bool)):
-                    yield (name,), inner
-    elif keyword in SCHEMA_LISTS or (keyword == "items" and isinstance(value, list)):
-        if isinstance(value, list):
-            for index, inner in enumerate(value):
-                yield (index,), inner
-    elif keyword in ONE_SCHEMA or keyword == "items":
-        yield (), value
+def map_subschemas(keyword: str, value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a keyword's value with each schema in it changed; a value of another shape has none."""
+    row = KEYWORDS.get(keyword)
+    if row is None or row.shape > Shape.DEPENDENCIES:
+        return value
+    if row.shape in (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES):
+        return {name: change(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list):
+        return value if row.shape is Shape.SCHEMA else [change(inner) for inner in value]
+    return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)

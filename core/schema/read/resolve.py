@@ -12,6 +12,7 @@ import referencing.jsonschema
 
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
 from ...json_pointer import escape, reference_steps, step_into
+from .keywords import KEYWORDS, VALIDATION, Draft
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
@@ -24,32 +25,8 @@ DIALECTS = {
 
 _AGES = {address: age for age, address in enumerate(DIALECTS)}
 
-#: The number of the dialect (see `DIALECTS`) in which a keyword first means something, if not the first.
-_SINCE = {
-    **dict.fromkeys(("const", "contains", "propertyNames"), 1),
-    **dict.fromkeys(("if",), 2),
-    **dict.fromkeys(("dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"), 3),
-    **dict.fromkeys(("minContains", "maxContains", "$recursiveRef"), 3),
-    **dict.fromkeys(("prefixItems", "$dynamicRef"), 4),
-}
-
-#: The number of the dialect in which a keyword was dropped.
-_UNTIL = {"$recursiveRef": 4}
-
-#: Keywords of the vocabulary of assertions (Draft 2020-12 validation, section 6).
-_VALIDATION = frozenset(
-    {"type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength"}
-    | {"minLength", "pattern", "maxItems", "minItems", "uniqueItems", "maxContains", "minContains", "maxProperties"}
-    | {"minProperties", "required", "dependentRequired"}
-)
-
 #: A schema by its address, for references that leave the document.
 Registry = referencing.Registry
-
-
-def is_known(keyword: str, age: int) -> bool:
-    """Whether a keyword means something in a dialect, given by its number (see `DIALECTS`)."""
-    return _SINCE.get(keyword, 0) <= age < _UNTIL.get(keyword, 9)
 
 
 class Located:
@@ -177,19 +154,20 @@ class Document:
         """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
         known = self._words.get(keyword)
         if known is None:
-            known = is_known(keyword, self.age) and (keyword not in _VALIDATION or self._validates)
+            row = KEYWORDS.get(keyword)
+            known = row is not None and row.is_in(self.age) and (keyword not in VALIDATION or self._validates)
             self._words[keyword] = known
         return known
 
     @property
     def ref_hides_siblings(self) -> bool:
         """Up to draft 7, keywords beside ``$ref`` are ignored."""
-        return self.age < 3
+        return self.age < Draft.DRAFT_2019_09
 
     @property
     def contains_evaluates(self) -> bool:
         """Since 2020-12, items that match ``contains`` count as evaluated."""
-        return self.age >= 4
+        return self.age >= Draft.DRAFT_2020_12
 
     @cached_property
     def address(self) -> str:
