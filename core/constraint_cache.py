@@ -294,7 +294,7 @@ def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
     """Write a value down, each with its kind and length, so that no two different ones read the same."""
     if isinstance(value, Grammar):
         if value._digest is None:
-            value._digest = _digest(value._key) or ""
+            value._digest = _digest(value._content()) or ""
         add(b"grammar " + value._digest.encode())
         return value._digest != ""
     if isinstance(value, str):

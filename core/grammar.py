@@ -1,10 +1,11 @@
-"""`Grammar`: an immutable description of a language, independent of any vocabulary."""
+"""`Grammar`: an immutable description of a formal language, independent of any vocabulary."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,25 +20,28 @@ from .options import OnUnsupported, PropertyOrder, Whitespace
 if TYPE_CHECKING:
     from .vocabulary.vocabulary import Vocabulary
 
+#: Maximum number of rules that one grammar may reach.
+MAX_RULES = 2_000
+#: Maximum length of ``repr(grammar)``, in characters.
+MAX_REPR = 400
+
 
 @cache
 def _seed() -> Seed:
-    """What all stores of this process begin with."""
+    """Return the terms that every store of this process begins with."""
     from .schema.scalars.whitespace import common_languages
 
     return Seed(common_languages)
 
 
 class Grammar:
-    """A language: which texts may be written.
+    """A formal language: the set of texts that may be written.
 
-    Made by the class methods below and combined with ``+`` (one after the other) and ``|`` (one or the other). Nothing
-    is computed until it is needed: `matches` and `bind` derive the automaton lazily, and share it.
+    The class methods below make grammars; ``+`` concatenates two, ``|`` is the union of two, and `rule` makes them
+    recursive. The automaton is derived lazily, by `matches` and `bind`, and shared by everything bound to the grammar.
 
     Attributes:
-        schema: the JSON Schema that it was made from; None for any other grammar.
-        unenforced: what was left out under ``on_unsupported="validate"``, each with its place and reason.
-        specials: names of the control tokens that it may ask for.
+        schema: the JSON Schema that the grammar was made from; None for any other grammar.
 
     Law: ``(a + b).matches(x)`` iff ``x`` splits into a text of ``a`` and a text of ``b``; ``(a | b).matches(x)`` iff
     ``a.matches(x) or b.matches(x)``.
@@ -47,17 +51,19 @@ class Grammar:
         "__weakref__",
         "_build",
         "_digest",
+        "_has_rules",
         "_hash",
+        "_identity",
         "_is_part",
         "_key",
         "_lock",
         "_program",
         "_program_in_use",
         "_shares",
+        "_specials",
         "_sure",
+        "_unenforced",
         "schema",
-        "specials",
-        "unenforced",
     )
 
     def __init__(
@@ -67,19 +73,22 @@ class Grammar:
         unenforced: Sequence[ToolGrammarError] = (),
         parts: Sequence[Grammar] = (),
         sure: Callable[[], bool] | None = None,
+        specials: Iterable[str] = (),
     ) -> None:
         self._build = build
-        self._key = key  # what it follows from
+        self._key = key  # the name of the maker, and its arguments
+        self._has_rules: bool = key[0] == "rule" or any(part._has_rules for part in parts)
+        self._identity: tuple[Hashable, ...] | None = None
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
         self._sure: Callable[[], bool] | bool | None = sure
         self._shares: bool = any(part._shares for part in parts)
-        self.specials: frozenset[str] = frozenset().union(*[part.specials for part in parts])
+        self._specials: frozenset[str] = frozenset(specials).union(*[part._specials for part in parts])
         self.schema: Any = None
-        self.unenforced: tuple[ToolGrammarError, ...] = (
+        self._unenforced: tuple[ToolGrammarError, ...] = (
             *unenforced,
-            *(problem for part in parts for problem in part.unenforced),
+            *(problem for part in parts for problem in part._unenforced),
         )
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
@@ -181,9 +190,7 @@ class Grammar:
     @classmethod
     def special(cls, name: str) -> Grammar:
         """The control token called ``name`` in the vocabulary; text that spells the name does not count."""
-        grammar = cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True)
-        grammar.specials = frozenset((name,))
-        return grammar
+        return cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True, specials=(name,))
 
     @classmethod
     def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
@@ -201,7 +208,7 @@ class Grammar:
     def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:
         """Free text up to and including the first occurrence of ``marker``, with none of ``excluding`` before it."""
         if not marker:
-            raise GrammarError("the marker of Grammar.until is empty", hint="give the text that ends the free part")
+            raise GrammarError("the marker of until() is empty", hint="pass the text that ends the free part")
         words = _words(excluding)
 
         def build(nodes: Nodes) -> int:
@@ -230,7 +237,7 @@ class Grammar:
     def choice(cls, *parts: Grammar) -> Grammar:
         """Any one of the parts."""
         if not parts:
-            raise GrammarError("a choice of nothing", hint="give Grammar.choice at least one part")
+            raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
         return cls(lambda nodes: nodes.alt([part._node(nodes) for part in parts]), ("choice", *parts), parts=parts)
 
     @classmethod
@@ -240,14 +247,14 @@ class Grammar:
         Keys may be the beginnings of others.
         """
         if not cases:
-            raise GrammarError("a choice of nothing", hint="give Grammar.cases at least one part")
+            raise GrammarError("cases() needs at least one case", hint="pass a dict with at least one key")
         words = {key.encode(): part for key, part in cases.items()}
         key = ("cases", *cases.items())
-        name = _name(key)
+        name = _name(key, cases.values())
 
         def build(nodes: Nodes) -> int:
             def case(word: bytes, part: Grammar) -> int:
-                found = nodes.known.get(part)
+                found = None if part._has_rules else nodes.known.get(part)
                 if found is None:  # each part is built when a text has come to it
                     known = nodes.EPSILON if part._is_sure else None
                     found = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=known)
@@ -263,10 +270,11 @@ class Grammar:
         most = len(parts) if max is None or max > len(parts) else max
         if min < 0 or most < min:
             raise GrammarError(
-                f"between {min} and {most} of {len(parts)} parts", hint="0 <= min <= max <= their number"
+                f"distinct() cannot take between {min} and {most} of {len(parts)} parts",
+                hint="0 <= min <= max <= number of parts",
             )
         key = ("distinct", separator, min, most, *parts)
-        name = _name(key)
+        name = _name(key, (*parts, separator))
 
         def build(nodes: Nodes) -> int:
             built = [part._node(nodes) for part in parts]
@@ -292,15 +300,43 @@ class Grammar:
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
         """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):
-            raise GrammarError(f"a repetition between {min} and {max} times", hint="0 <= min <= max")
+            raise GrammarError(f"repeat() cannot repeat between {min} and {max} times", hint="0 <= min <= max")
         return cls(lambda nodes: nodes.repeat(part._node(nodes), min, max), ("repeat", part, min, max), parts=(part,))
 
-    def as_part(self) -> Grammar:
-        """The same language, as a part of many grammars: what is derived for it is kept for all of them.
+    @classmethod
+    def rule(cls, name: str, definition: Callable[[], Grammar]) -> Grammar:
+        """A rule: stands for its definition, which may contain the rule itself, and so makes a grammar recursive.
 
-        Grammars that hold such parts live in one store of the process, which is renewed when it is full. For the tools
-        of an agent, whose sets change from request to request, that is far quicker; for a grammar that is bound
-        once, a store of its own is released sooner.
+        ::
+
+            value = Grammar.rule("value", lambda: Grammar.from_regex("[0-9]+") | array)
+            array = Grammar.literal("[") + value + Grammar.repeat(Grammar.literal(",") + value) + Grammar.literal("]")
+
+        The definition is called once, when the grammar is first bound, matched or compared. So it may use grammars that
+        are assigned after the rule; rules may use each other. Make each rule once, outside of the definitions.
+
+        Args:
+            name: names the rule in errors.
+            definition: returns the grammar that the rule stands for.
+
+        Raises:
+            GrammarError: ``definition`` is not callable. When the grammar is bound, matched or compared: the definition
+                uses a name that is not assigned, or returns no grammar; the rule has no finite text; or the rule is
+                left-recursive (its text may begin with the rule itself).
+        """
+        if not callable(definition):
+            raise GrammarError(
+                f"the definition of rule {name!r} is not callable", hint="wrap it: Grammar.rule(name, lambda: ...)"
+            )
+        rule = _Rule(name, definition)
+        return cls(lambda nodes: nodes.lazy(("rule", rule), lambda: rule.body._node(nodes)), ("rule", rule))
+
+    def as_part(self) -> Grammar:
+        """Return the same language as a part of many grammars, which share what is derived for it.
+
+        Grammars with such parts live in one store of the process, which is renewed when it is full. For the tools of an
+        agent, whose sets change from request to request, that is far quicker. A grammar that is bound once had better
+        have a store of its own, which is released sooner.
         """
         grammar = Grammar(self._build, self._key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema
@@ -308,17 +344,32 @@ class Grammar:
         return grammar
 
     @property
+    def unenforced(self) -> tuple[ToolGrammarError, ...]:
+        """The keywords that were left out under ``on_unsupported="validate"``, each with its place and the reason."""
+        if not self._has_rules:
+            return self._unenforced
+        return tuple(problem for part in _reached(self) if not part._has_rules for problem in part._unenforced)
+
+    @property
+    def specials(self) -> frozenset[str]:
+        """The names of the control tokens that a text may contain."""
+        if not self._has_rules:
+            return self._specials
+        return frozenset().union(*[part._specials for part in _reached(self)])
+
+    @property
     def _is_sure(self) -> bool:
-        """Whether it has a text, as far as that shows at once (False: perhaps not)."""
+        """Return True if the language is known to have a text; False if that is not known yet."""
         if callable(self._sure):
             self._sure = self._sure()
         return self._sure is True
 
     def check(self) -> None:
-        """Return if the language has a text.
+        """Raise an error unless the language has a text.
 
         Raises:
             UnsatisfiableSchemaError: it has none; names the place in the schema.
+            GrammarError: a rule is not defined, never ends, or is left-recursive.
             LimitError: the grammar is nested too deeply.
         """
         if not self._is_sure:
@@ -326,7 +377,7 @@ class Grammar:
             self._sure = True
 
     def _node(self, nodes: Nodes) -> int:
-        """The root node in a store."""
+        """Return the root node in a store."""
         if not self._is_part:
             return self._build(nodes)
         found = nodes.known.get(self)
@@ -343,24 +394,62 @@ class Grammar:
     # -- identity ----------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Grammar) and hash(self) == hash(other) and self._key == other._key)
+        return self is other or (
+            isinstance(other, Grammar) and hash(self) == hash(other) and self._content() == other._content()
+        )
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(self._key)
+            self._hash = hash(self._content())
         return self._hash
 
+    def _content(self) -> tuple[Hashable, ...]:
+        """Return what the grammar was made of: equal for two grammars only if their languages are equal.
+
+        A recursive grammar is written as a list of its parts, in which parts refer to each other by number.
+        """
+        if not self._has_rules:
+            return self._key
+        if self._identity is None:
+            reached = _reached(self)
+            numbers = {id(part): number for number, part in enumerate(reached)}
+
+            def written(value: Any) -> Hashable:
+                if isinstance(value, _Rule):
+                    return value.name
+                if isinstance(value, tuple):
+                    return tuple(map(written, value))
+                return ("part", numbers[id(value)]) if isinstance(value, Grammar) and value._has_rules else value
+
+            bodies = _bodies(reached)
+            self._identity = (
+                "rules",
+                *(
+                    (written(part._key), written(bodies[part._rule]) if part._key[0] == "rule" else None)
+                    for part in reached
+                    if part._has_rules
+                ),
+            )
+        return self._identity
+
+    @property
+    def _rule(self) -> _Rule:
+        return cast(_Rule, self._key[1])
+
     def __repr__(self) -> str:
-        return f"Grammar.{self._key[0]}(...)"
+        text = _source(self)
+        return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
 
     # -- using -------------------------------------------------------------------------------------------------
 
     @property
     def program(self) -> Program:
-        """The grammar's automaton, shared by all that is bound to it; a fresh one when the last has grown too large.
+        """The grammar's automaton, shared by everything bound to it; a new one after the last has grown too large.
 
         Raises:
             UnsatisfiableSchemaError: the language is empty.
+            GrammarError: a rule is not defined, never ends, or is left-recursive.
+            LimitError: the grammar is nested too deeply, or has too many rules.
         """
         with self._lock:
             program = self._program
@@ -369,7 +458,7 @@ class Grammar:
             if program is None or program.is_full:
                 try:
                     seed = _seed()
-                    program = Program(self._build, SHARED.store(seed) if self._shares else Store(seed=seed))
+                    program = Program(self._checked_build, SHARED.store(seed) if self._shares else Store(seed=seed))
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
@@ -381,6 +470,11 @@ class Grammar:
                 else:
                     self._program = program
             return program
+
+    def _checked_build(self, nodes: Nodes) -> int:
+        if self._has_rules:
+            _check_rules(self, nodes)
+        return self._build(nodes)
 
     def _unsatisfiable(self) -> UnsatisfiableSchemaError:
         """Return the error for a grammar without any text."""
@@ -398,39 +492,43 @@ class Grammar:
         )
 
     def _release(self) -> None:
-        """Let go of the automaton: it is made again when it is needed."""
+        """Release the automaton; it is derived again when it is needed."""
         with self._lock:
             self._program = None
 
     def matches(self, data: bytes | str) -> bool:
-        """Whether ``data`` is a text of the language (control tokens cannot be given as text)."""
+        """Return whether ``data`` is a text of the language (control tokens cannot be given as text)."""
         program = self.program
         with program.lock:
             state = self._after(program, data)
             return state != -1 and program.automaton.accepts(state)
 
     def begins(self, data: bytes | str) -> bool:
-        """Whether some text of the language begins with ``data`` (control tokens cannot be given as text)."""
+        """Return whether some text of the language begins with ``data`` (control tokens cannot be given as text)."""
         program = self.program
         with program.lock:
             return self._after(program, data) != -1
 
     @staticmethod
     def _after(program: Program, data: bytes | str) -> int:
-        """The state after a text; -1 if no text of the language begins so."""
+        """Return the state after a text; -1 if no text of the language begins with it."""
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         return program.advance(program.start, raw, Written())
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
-        """The grammar over a model's tokens: shared, thread-safe; make one `Matcher` per text from it."""
+        """Return the grammar over a model's tokens: thread-safe, and shared by the `Matcher` of each text.
+
+        Raises:
+            ToolGrammarError: as `program`, and if the vocabulary lacks a control token of the grammar.
+        """
         return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
 
 
 def _words(texts: Sequence[str]) -> tuple[str, ...]:
     if isinstance(texts, str):
-        raise GrammarError("excluding is a string, not a list of strings", hint=f"excluding=[{texts!r}]")
+        raise GrammarError("excluding must be a list of strings, not a string", hint=f"pass excluding=[{texts!r}]")
     if "" in texts:
-        raise GrammarError("a text that does not contain the empty string", hint="leave out the empty string")
+        raise GrammarError("excluding contains the empty string, which is in every text", hint="leave it out")
     return tuple(texts)
 
 
@@ -440,7 +538,7 @@ def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
 
 
-def _once(name: Grammar, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
+def _once(name: Hashable, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
     """Build only what is not in the store under an equal name: comparing two names takes as long as they are."""
 
     def found(nodes: Nodes) -> int:
@@ -452,6 +550,253 @@ def _once(name: Grammar, build: Callable[[Nodes], int]) -> Callable[[Nodes], int
     return found
 
 
-def _name(key: tuple[Hashable, ...]) -> Grammar:
-    """What equals a grammar of that key: for names of its nodes. The grammar in its own ``build`` would hold itself."""
-    return Grammar(lambda nodes: nodes.EPSILON, key)
+def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:
+    """Return a name for the nodes of a grammar with that key: equal for equal grammars, unless they have rules.
+
+    It is not the grammar, which would hold itself through its ``build``.
+    """
+    return object() if any(part._has_rules for part in parts) else Grammar(lambda nodes: nodes.EPSILON, key)
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A named definition of a grammar, made when it is first needed. Equal rules have the same definition."""
+
+    name: str
+    definition: Callable[[], Grammar]
+    _made: list[Grammar] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def body(self) -> Grammar:
+        """The grammar that the rule stands for."""
+        if not self._made:
+            try:
+                made = self.definition()
+            except NameError as error:
+                raise GrammarError(
+                    f"rule {self.name!r} is not defined: {error}",
+                    hint="assign every grammar that its definition uses before the rule is used",
+                ) from error
+            if not isinstance(made, Grammar):
+                raise GrammarError(
+                    f"the definition of rule {self.name!r} returns {made!r}, not a grammar",
+                    hint="return a Grammar: Grammar.literal('...') for a fixed text",
+                )
+            self._made.append(made)
+        return self._made[0]
+
+
+def _bodies(reached: Iterable[Grammar]) -> dict[_Rule, Grammar]:
+    """Return the body of each rule; rules with the same definition have one in common."""
+    bodies: dict[_Rule, Grammar] = {}
+    for part in reached:
+        if part._key[0] == "rule" and part._rule not in bodies:
+            bodies[part._rule] = part._rule.body
+    return bodies
+
+
+def _parts(grammar: Grammar) -> list[Grammar]:
+    """Return the grammars among the arguments that a grammar was made of."""
+    flat = (value for item in grammar._key for value in (item if isinstance(item, tuple) else (item,)))
+    return [value for value in flat if isinstance(value, Grammar)]
+
+
+def _reached(grammar: Grammar) -> list[Grammar]:
+    """Return a grammar and its parts, rules followed, in a fixed order; parts without rules are not taken apart.
+
+    Raises:
+        GrammarError: a rule is not defined.
+        LimitError: there are more than `MAX_RULES` rules.
+    """
+    bodies: dict[_Rule, Grammar] = {}
+    reached: dict[int, Grammar] = {}
+    pending = [grammar]
+    while pending:
+        part = pending.pop()
+        if id(part) in reached:
+            continue
+        reached[id(part)] = part
+        if part._key[0] == "rule":
+            if part._rule not in bodies:
+                bodies[part._rule] = part._rule.body
+                pending.append(part._rule.body)
+            if len(bodies) > MAX_RULES:
+                raise LimitError(
+                    f"the grammar has more than {MAX_RULES:,} rules, the last of them {part._rule.name!r}",
+                    hint="make each rule once, outside of the definitions",
+                )
+        elif part._has_rules:
+            pending += reversed(_parts(part))
+    return list(reached.values())
+
+
+def _check_rules(grammar: Grammar, nodes: Nodes) -> None:
+    """Refuse rules that have no finite text, and rules that may begin with themselves.
+
+    Raises:
+        GrammarError: names the rule.
+    """
+    reached = _reached(grammar)
+    bodies = _bodies(reached)
+    plain = [(part, part._node(nodes)) for part in reached if not part._has_rules]
+    ending = {id(part) for part, node in plain if part._is_sure or not nodes.is_empty(node)}
+    blank = {id(part) for part, node in plain if nodes.nullable(node)}
+    _close(ending, reached, bodies, may_be_blank=False)
+    _close(blank, reached, bodies, may_be_blank=True)
+    for rule, body in bodies.items():
+        if id(body) not in ending:
+            raise GrammarError(
+                f"rule {rule.name!r} never ends: every alternative of it needs the rule again, or has no text",
+                hint="add an alternative that does not contain the rule",
+            )
+    first = {id(part): _first(part, bodies, blank) for part in reached if part._has_rules}
+    for rule, body in bodies.items():
+        if (cycle := _path(body, body, first)) is not None:
+            names = dict.fromkeys(part._rule.name for part in cycle if part._key[0] == "rule")
+            through = [repr(name) for name in names if name != rule.name]
+            raise GrammarError(
+                f"rule {rule.name!r} is left-recursive: its text may begin with the rule itself"
+                + (f", through {', '.join(through)}" if through else ""),
+                hint="write something before the rule, or use Grammar.repeat for lists",
+            )
+
+
+def _close(
+    holding: set[int], reached: Sequence[Grammar], bodies: Mapping[_Rule, Grammar], *, may_be_blank: bool
+) -> None:
+    """Add the parts that have a text (or the empty text) because their own parts have: the least fixpoint."""
+
+    def holds(part: Grammar) -> bool:
+        kind, *rest = cast("tuple[Any, ...]", part._key)
+        if kind == "rule":
+            return id(bodies[part._rule]) in holding
+        if kind == "sequence":
+            return all(id(each) in holding for each in rest)
+        if kind == "choice":
+            return any(id(each) in holding for each in rest)
+        if kind == "repeat":
+            return rest[1] == 0 or id(rest[0]) in holding
+        if kind == "cases":
+            return any(id(each) in holding for word, each in rest if not (may_be_blank and word))
+        separator, least, _, *parts = rest  # "distinct"
+        count = sum(id(each) in holding for each in parts)
+        return least == 0 or (count >= least and (least == 1 or id(separator) in holding))
+
+    changed = True
+    while changed:
+        new = []
+        for part in reversed(reached):  # mostly the parts before the whole
+            if part._has_rules and id(part) not in holding and holds(part):
+                holding.add(id(part))
+                new.append(part)
+        changed = bool(new)
+
+
+def _first(part: Grammar, bodies: Mapping[_Rule, Grammar], blank: set[int]) -> list[Grammar]:
+    """Return the parts with which a text of a grammar may begin."""
+    kind, *rest = cast("tuple[Any, ...]", part._key)
+    if kind == "rule":
+        return [bodies[part._rule]]
+    if kind == "sequence":
+        count = next((number for number, each in enumerate(rest) if id(each) not in blank), len(rest))
+        return rest[: count + 1]
+    if kind == "choice":
+        return rest
+    if kind == "repeat":
+        return [] if rest[2] == 0 else rest[:1]
+    if kind == "cases":
+        return [each for word, each in rest if not word]
+    separator, _, most, *parts = rest  # "distinct"
+    after = [separator] if most > 1 and any(id(each) in blank for each in parts) else []
+    return [*parts, *after] if most else []
+
+
+def _path(start: Grammar, end: Grammar, first: Mapping[int, list[Grammar]]) -> list[Grammar] | None:
+    """Return the parts on a way of at least one step from a grammar to another; None if there is none."""
+    before: dict[int, Grammar] = {}
+    pending = [start]
+    while pending:
+        part = pending.pop()
+        for each in first.get(id(part), ()):
+            if each is end:
+                way = [part]
+                while way[-1] is not start:
+                    way.append(before[id(way[-1])])
+                return way[::-1]
+            if id(each) not in before and each is not start:
+                before[id(each)] = part
+                pending.append(each)
+    return None
+
+
+# -- representation --------------------------------------------------------------------------------------------------
+
+
+def _source(grammar: Grammar) -> str:
+    """Return Python source that makes the grammar; of a rule without its definition, and cut after `MAX_REPR`."""
+    pieces: list[str] = []
+    size = 0
+    pending: list[Grammar | str] = [grammar]
+    while pending and size <= MAX_REPR:
+        item = pending.pop()
+        if isinstance(item, Grammar):
+            pending += reversed(_calls(item))
+        else:
+            pieces.append(item)
+            size += len(item)
+    return "".join(pieces)
+
+
+def _calls(grammar: Grammar) -> list[Grammar | str]:
+    """Return the call that makes a grammar, as source in which parts are grammars still."""
+    kind, *rest = cast("tuple[Any, ...]", grammar._key)
+    arguments: list[Any]
+    if kind == "schema":
+        options = getattr(rest[0], "options", None)
+        schema = rest[0].document.schema if grammar.schema is None and options else grammar.schema
+        shown = [repr(schema)]
+        for option, default in _SCHEMA_DEFAULTS.items() if options else ():
+            if (value := getattr(options, option)) != default:
+                shown.append(f"{option}={value!r}")
+        if options and (options.spelling or options.arguments):
+            shown.append("spelling=...")  # of a wire format that does not write JSON
+        return [f"Grammar.from_json_schema({', '.join(shown)})"]
+    if kind == "regex":
+        return [f"Grammar.from_regex({rest[0]!r})"]
+    if kind == "rule":
+        return [f"Grammar.rule({rest[0].name!r}, lambda: ...)"]
+    if kind == "literal":
+        try:
+            return [f"Grammar.literal({rest[0].decode()!r})"]
+        except UnicodeDecodeError:
+            return [f"Grammar.literal({rest[0]!r})"]
+    if kind in ("text", "until"):
+        words = rest[0] if kind == "text" else rest[1]
+        shown = [repr(rest[0])] if kind == "until" else []
+        shown += [f"excluding={list(words)!r}"] if words else []
+        shown += [f"min_chars={rest[1]!r}"] if kind == "text" and rest[1] else []
+        return [f"Grammar.{kind}({', '.join(shown)})"]
+    if kind == "cases":
+        arguments = [piece for word, part in rest for piece in (f", {word!r}: ", part)]
+        return ["Grammar.cases({", arguments[0][2:], *arguments[1:], "})"]
+    if kind == "repeat":
+        bounds = "" if rest[1:] == [0, None] else f", {rest[1]!r}" + (f", {rest[2]!r}" if rest[2] is not None else "")
+        return ["Grammar.repeat(", rest[0], f"{bounds})"]
+    if kind == "distinct":
+        separator, least, most, *parts = rest
+        bounds = (f", min={least!r}" if least else "") + (f", max={most!r}" if most != len(parts) else "")
+        return ["Grammar.distinct([", *_listed(parts), "], ", separator, f"{bounds})"]
+    if kind in ("sequence", "choice"):
+        return [f"Grammar.{kind}(", *_listed(rest), ")"]
+    return [f"Grammar.{kind}({', '.join(map(repr, rest))})"]
+
+
+def _listed(parts: Sequence[Grammar]) -> list[Grammar | str]:
+    return [piece for number, part in enumerate(parts) for piece in ((", ", part) if number else (part,))]
+
+
+#: The options of `Grammar.from_json_schema` with their defaults, in the order of its arguments.
+_SCHEMA_DEFAULTS = Grammar.from_json_schema.__kwdefaults__

@@ -189,7 +189,7 @@ def test_cases_and_distinct_parts() -> None:
         assert distinct.matches(text) is (1 <= len(names) <= 2 and len(set(names)) == len(names)), text
     with pytest.raises(ToolGrammarError, match="parts"):
         Grammar.distinct(parts, Grammar.literal(","), 4)
-    with pytest.raises(ToolGrammarError, match="choice of nothing"):
+    with pytest.raises(ToolGrammarError, match="at least one case"):
         Grammar.cases({})
 
 

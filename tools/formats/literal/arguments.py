@@ -39,9 +39,9 @@ def spelled_arguments(
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise not_enforced(error, tool.name) from error
-    grammar = Grammar(compiled.build, ("schema", compiled), compiled.problems)
-    grammar.specials = _control_tokens(spelling, arguments)
-    return grammar
+    return Grammar(
+        compiled.build, ("schema", compiled), compiled.problems, specials=_control_tokens(spelling, arguments)
+    )
 
 
 def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> frozenset[str]:
