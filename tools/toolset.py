@@ -31,7 +31,7 @@ from .formats import (
     get_format,
     new_call_id,
 )
-from .formats.literal.arguments import kinds_of_arguments
+from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool

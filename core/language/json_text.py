@@ -7,6 +7,12 @@ import math
 import re
 from typing import Any
 
+#: White space of JSON (RFC 8259, section 2).
+SPACE = " \t\n\r"
+
+#: Any amount of it.
+SPACES = re.compile(r"[ \t\n\r]*")
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -15,7 +15,7 @@ from toolgrammar.core.schema.compile import CompiledSchema
 from toolgrammar.core.schema.lower.lowering import Lowering
 from toolgrammar.tools import Tool, ToolSet, get_format
 from toolgrammar.tools.formats import WireFormat
-from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.template.format import TemplateFormat
 
 FORMATS = ("hermes", "qwen3-coder", "pythonic", "mistral-v13", "json", "gemma-4")
 
@@ -26,7 +26,7 @@ BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 def plain(name: str) -> WireFormat:
     """The format with its markers as text."""
     wire = get_format(name)
-    return wire.with_special(()) if isinstance(wire, JsonCalls) else wire
+    return wire.with_special(()) if isinstance(wire, TemplateFormat) else wire
 
 
 def tool(name: str, **properties: Any) -> Tool:

@@ -8,7 +8,6 @@ template of their own.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -20,7 +19,7 @@ from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.language.json_text import escaped, read_json
 from toolgrammar.core.options import Whitespace
 
 from ..call_grammars import CALL_GRAMMARS
@@ -36,7 +35,6 @@ Reasoning = Literal["none", "optional", "opened"]
 
 #: How the ``error`` of a call begins that could not be read, and so has no arguments that could be valid.
 MALFORMED = "malformed call"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -243,8 +241,7 @@ def dump_json(value: Any) -> str:
     Raises:
         ValueError: not a JSON value (NaN, or an object that JSON lacks).
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def decode_object(text: str) -> dict[str, Any]:

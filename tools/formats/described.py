@@ -10,14 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from toolgrammar.core.schema.read.keywords import ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
+
 from ..tool import Tool
 
-_SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SCHEMAS = frozenset(
-    {"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
+#: Keywords whose value is a schema.
+_SCHEMAS = ONE_SCHEMA | {"items"}
 
 
 def described(tool: Tool) -> str:
@@ -40,9 +38,9 @@ def _terse(schema: Any, name: str = "") -> Any:
     for key, value in schema.items():
         if _is_idle(key, value, name):
             continue
-        if key in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
+        if key in SCHEMA_MAPS and isinstance(value, Mapping):
             found[key] = {each: _terse(schema, each) for each, schema in value.items()}
-        elif key in _SCHEMA_LISTS and isinstance(value, list):
+        elif key in SCHEMA_LISTS and isinstance(value, list):
             found[key] = [_terse(each) for each in value]
         else:
             found[key] = _terse(value) if key in _SCHEMAS else value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolgrammar.core.conversation import Event, ReasoningDelta
 from toolgrammar.core.generation import OutputParser
 
-from .buffer import StreamParser, marks_of
+from .stream import StreamParser, marker_search
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ThinkingParser(StreamParser):
         super().__init__()
         self._inner = inner
         self._thinking = thinking
-        self._end = marks_of((thinking.end,))
+        self._end = marker_search((thinking.end,))
         self._state = self._reason if opened else self._start
         self._space: list[str] = []
 

@@ -13,8 +13,9 @@ from toolgrammar.core import ArgumentsDelta, Event, ReasoningDelta, TextDelta, T
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, format_names, get_format
-from toolgrammar.tools.formats.json.calls import JsonCalls
-from toolgrammar.tools.formats.literal.calls import BareCalls, PythonicCalls
+from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.pythonic.calls import PythonicCalls
+from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 from ..strategies import names, objects, texts
@@ -23,7 +24,7 @@ from ..strategies import names, objects, texts
 def spelled_out(name: str) -> WireFormat:
     """A format whose markers are all text, so that `Grammar.matches` can read them."""
     wire = get_format(name)
-    return wire.with_special(()) if isinstance(wire, JsonCalls) else wire
+    return wire.with_special(()) if isinstance(wire, TemplateFormat) else wire
 
 
 EVERY = {name: spelled_out(name) for name in format_names()}

@@ -10,8 +10,9 @@ from pathlib import Path
 from toolgrammar.core import ReasoningDelta, ToolCall
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, detect_format, format_names, get_format
-from toolgrammar.tools.formats.json.calls import JsonCalls
-from toolgrammar.tools.formats.literal.calls import BareCalls, PythonicCalls
+from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.pythonic.calls import PythonicCalls
+from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
@@ -72,7 +73,7 @@ def arguments(wire: WireFormat) -> str:
 def plain(name: str) -> WireFormat:
     """The format with all its markers as text."""
     wire = get_format(name)
-    return wire.with_special(()) if isinstance(wire, JsonCalls) else wire
+    return wire.with_special(()) if isinstance(wire, TemplateFormat) else wire
 
 
 def constrains(wire: WireFormat) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta, ToolCall, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
-from toolgrammar.tools.formats.json.calls import JsonCalls
+from toolgrammar.tools.formats.template.format import TemplateFormat
 
 from ..strategies import TRICKY, cuts, texts
 from .common import BREAKING, EVERY, byte_vocabulary, events_of, is_spelled, token_ids, turns
@@ -24,12 +24,12 @@ TOOLS = ToolSet([EDIT, Tool("now", "", {}), Tool("no", "", {})])
 
 def parallel(wire: WireFormat) -> bool:
     """Whether several calls may stand in a turn."""
-    return wire.parallel if isinstance(wire, JsonCalls) else True
+    return wire.parallel if isinstance(wire, TemplateFormat) else True
 
 
 def prose(wire: WireFormat) -> bool:
     """Whether text may stand before calls."""
-    return wire.prose if isinstance(wire, JsonCalls) else True
+    return wire.prose if isinstance(wire, TemplateFormat) else True
 
 
 @each_format
@@ -148,7 +148,7 @@ CONTROLLED = [name for name in EVERY if getattr(get_format(name), "special", ())
 def test_control_tokens(name: str) -> None:
     """A marker that is a control token is accepted as the token, and never as the text that spells it."""
     wire = get_format(name)
-    assert isinstance(wire, JsonCalls)
+    assert isinstance(wire, TemplateFormat)
     vocabulary = byte_vocabulary(wire.special)
     written = wire.render("", [ToolCall("c0", "edit", {"text": "Zürich"})])
     constraint = TOOLS.grammar(wire, tool_choice="required").bind(vocabulary)

@@ -7,14 +7,14 @@ import pytest
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats.json.calls import JsonCalls
 from toolgrammar.tools.formats.json.families import JSON_FAMILIES
+from toolgrammar.tools.formats.template.format import TemplateFormat
 
 SPECIAL = [each for each in JSON_FAMILIES if each.special]
 
 
 @pytest.mark.parametrize("family", SPECIAL, ids=[each.name for each in SPECIAL])
-def test_a_required_call(family: JsonCalls) -> None:
+def test_a_required_call(family: TemplateFormat) -> None:
     """A call whose markers are control tokens arrives as a call, with nothing left over as text."""
     names = family.special
     tokens = [bytes([byte]) for byte in range(256)] + [None] * (len(names) + 1)

@@ -10,7 +10,7 @@ import pytest
 from toolgrammar.core import CallEnd, ParseError, TextDelta, ToolCall, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat
-from toolgrammar.tools.formats.buffer import Marks, TextBuffer
+from toolgrammar.tools.formats.stream import MarkerSearch, TextBuffer
 
 from .common import EVERY, events_of
 
@@ -48,7 +48,7 @@ class Work:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done = 0
-        load, unread, search = TextBuffer.load, TextBuffer.unread, Marks.search
+        load, unread, search = TextBuffer.load, TextBuffer.unread, MarkerSearch.search
 
         def counted_load(buffer: TextBuffer) -> None:
             self.done += buffer._size
@@ -58,14 +58,14 @@ class Work:
             self.done += len(piece)
             unread(buffer, piece)
 
-        def counted_search(marks: Marks, text: str, position: int, *, final: bool) -> tuple[int, str]:
+        def counted_search(marks: MarkerSearch, text: str, position: int, *, final: bool) -> tuple[int, str]:
             end, mark = search(marks, text, position, final=final)
             self.done += end - position
             return end, mark
 
         monkeypatch.setattr(TextBuffer, "load", counted_load)
         monkeypatch.setattr(TextBuffer, "unread", counted_unread)
-        monkeypatch.setattr(Marks, "search", counted_search)
+        monkeypatch.setattr(MarkerSearch, "search", counted_search)
 
     def of(self, wire: WireFormat, text: str, size: int) -> int:
         """The work for one text in pieces of a size."""
@@ -214,11 +214,11 @@ def test_text_between_calls_does_not_depend_on_cuts() -> None:
 
 def test_marks() -> None:
     """The leftmost mark wins, of two at one place the longer, and what may begin one is held back."""
-    marks = Marks(("<a>", "<a><b>", "ab"))
+    marks = MarkerSearch(("<a>", "<a><b>", "ab"))
     assert marks.search("x<a>y", 0, final=False) == (1, "<a>")
     assert marks.search("x<a><", 0, final=False) == (1, "")
     assert marks.search("x<a><", 0, final=True) == (1, "<a>")
     assert marks.search("x<a><b>", 0, final=False) == (1, "<a><b>")
     assert marks.search("xa", 0, final=False) == (1, "")
     assert marks.search("xa", 0, final=True) == (2, "")
-    assert Marks(()).search("anything", 0, final=False) == (8, "")
+    assert MarkerSearch(()).search("anything", 0, final=False) == (8, "")

@@ -25,8 +25,8 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
-from toolgrammar.tools.formats.json.calls import JsonCalls
 from toolgrammar.tools.formats.json.families import JSON_FAMILIES
+from toolgrammar.tools.formats.template.format import TemplateFormat
 
 from ..strategies import TRICKY, cuts, objects, texts
 
@@ -36,7 +36,7 @@ WEATHER = Tool("get_weather", "", {"type": "object", "properties": {"city": {"ty
 TOOLS = ToolSet([WEATHER, Tool("now", "", {}), Tool("get", "", {})])
 
 
-def events_of(tools: ToolSet, family: JsonCalls, pieces: Iterable[str]) -> list[Event]:
+def events_of(tools: ToolSet, family: TemplateFormat, pieces: Iterable[str]) -> list[Event]:
     """What the parser says, neighbouring deltas of one kind joined."""
     numbers = itertools.count()
     parser = tools.parser(family, new_id=lambda: f"c{next(numbers)}")
@@ -54,7 +54,7 @@ def events_of(tools: ToolSet, family: JsonCalls, pieces: Iterable[str]) -> list[
 
 
 @st.composite
-def turns(draw: st.DrawFn, family: JsonCalls) -> tuple[ToolSet, list[ToolCall]]:
+def turns(draw: st.DrawFn, family: TemplateFormat) -> tuple[ToolSet, list[ToolCall]]:
     """Tools whose names the family can spell, and one to five calls of them (one, where it writes one)."""
     pool = ["get", "get_all", "get_al", "a-b", "x", "Tool_9"]
     tools, examples = [], []
@@ -69,7 +69,7 @@ def turns(draw: st.DrawFn, family: JsonCalls) -> tuple[ToolSet, list[ToolCall]]:
 @each_family
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
-def test_round_trip(family: JsonCalls, data: st.DataObject) -> None:
+def test_round_trip(family: TemplateFormat, data: st.DataObject) -> None:
     """Rendered calls are in the grammar, and the parser returns the same calls, however the text is cut."""
     tools, calls = data.draw(turns(family))
     written = family.render("", calls)
@@ -90,7 +90,7 @@ def test_round_trip(family: JsonCalls, data: st.DataObject) -> None:
 
 
 @each_family
-def test_character_by_character(family: JsonCalls) -> None:
+def test_character_by_character(family: TemplateFormat) -> None:
     """Tricky strings survive the finest cut."""
     for city in TRICKY[:-1]:
         written = family.render("", [ToolCall("c0", "get_weather", {"city": city})])
@@ -101,7 +101,7 @@ def test_character_by_character(family: JsonCalls) -> None:
 @each_family
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
-def test_text(family: JsonCalls, data: st.DataObject) -> None:
+def test_text(family: TemplateFormat, data: st.DataObject) -> None:
     """A text that the grammar admits comes back as text; before calls too, where the family has that."""
     text = data.draw(texts)
     written = family.render(text, [])
@@ -122,7 +122,7 @@ def test_text(family: JsonCalls, data: st.DataObject) -> None:
 @each_family
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_noise(family: JsonCalls, data: st.DataObject) -> None:
+def test_noise(family: TemplateFormat, data: st.DataObject) -> None:
     """Malformed turns: nothing but `ParseError` at the end, and the same events however the text is cut."""
     marks = [*family.triggers, *family.special, *family.openers, *family.frames, *family.end_tokens]
     body = re.split(r"(\W)", family.render("", [ToolCall("c0", "now", {})]))
@@ -141,7 +141,7 @@ def test_noise(family: JsonCalls, data: st.DataObject) -> None:
 
 
 @each_family
-def test_choices(family: JsonCalls) -> None:
+def test_choices(family: TemplateFormat) -> None:
     """Required, named and none allow what they say and nothing else."""
     now = family.render("", [ToolCall("c0", "now", {})])
     get = family.render("", [ToolCall("c0", "get", {})])
@@ -172,7 +172,7 @@ SPECIAL = [each for each in JSON_FAMILIES if each.special]
 
 
 @pytest.mark.parametrize("family", SPECIAL, ids=[each.name for each in SPECIAL])
-def test_control_tokens(family: JsonCalls) -> None:
+def test_control_tokens(family: TemplateFormat) -> None:
     """A marker that is a control token is accepted as the token, and never as the text that spells it."""
     vocabulary = byte_vocabulary(family.special)
     written = family.render("", [ToolCall("c0", "get_weather", {"city": "Zürich"})])

@@ -1,6 +1,6 @@
 """Wire formats whose arguments are one JSON object: tagged, bare, or in a list.
 
-A new family is usually a value in ``families.py``. The other rooms are ``xml`` and ``literal``.
+A new family is usually a row in ``families.py``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..reasoning import Thinking
-from .calls import JsonCalls
+from ..template.format import TemplateFormat
 from .hermes import HERMES
 
 _THINK = Thinking()
@@ -14,7 +14,7 @@ _OBJECT = '{"name": $quoted, "arguments": $args}'
 _HERMES_CALL = f"<tool_call>\n{_OBJECT}\n</tool_call>"
 _HERMES_RESULT = "<tool_response>\n$content\n</tool_response>"
 
-JSON = JsonCalls(
+JSON = TemplateFormat(
     name="json",
     begin="[",
     call=_OBJECT,
@@ -26,7 +26,7 @@ JSON = JsonCalls(
     result="$content",
 )
 
-LLAMA_JSON = JsonCalls(
+LLAMA_JSON = TemplateFormat(
     name="llama-json",
     call='{"name": $quoted, "parameters": $args}',
     triggers=("{", "<|python_tag|>"),
@@ -40,7 +40,7 @@ LLAMA_JSON = JsonCalls(
     signs_against=("<tool_call>", "<function="),
 )
 
-LLAMA_PYTHON_TAG = JsonCalls(
+LLAMA_PYTHON_TAG = TemplateFormat(
     name="llama-python-tag",
     call='<|python_tag|>{"type": "function", "name": $quoted, "parameters": $args}',
     triggers=("<|python_tag|>",),
@@ -52,7 +52,7 @@ LLAMA_PYTHON_TAG = JsonCalls(
     result="$json",
 )
 
-MISTRAL_V3 = JsonCalls(
+MISTRAL_V3 = TemplateFormat(
     name="mistral-v3",
     begin="[TOOL_CALLS][",
     call='{"name": $quoted, "arguments": $args, "id": "$id"}',
@@ -79,7 +79,7 @@ MISTRAL_V7 = replace(
     signs_against=("[ARGS]",),
 )
 
-MISTRAL_V11 = JsonCalls(
+MISTRAL_V11 = TemplateFormat(
     name="mistral-v11",
     call="[TOOL_CALLS]$name[CALL_ID]$id[ARGS]$args",
     triggers=("[TOOL_CALLS]",),
@@ -113,7 +113,7 @@ _DEEPSEEK_MARKS = (
     "<｜tool▁calls▁end｜>",
 )
 
-DEEPSEEK_V3 = JsonCalls(
+DEEPSEEK_V3 = TemplateFormat(
     name="deepseek-v3",
     begin="<｜tool▁calls▁begin｜>",
     call="<｜tool▁call▁begin｜>function<｜tool▁sep｜>$name\n```json\n$args\n```<｜tool▁call▁end｜>",
@@ -142,7 +142,7 @@ DEEPSEEK_V31 = replace(
     signs_against=("```json",),
 )
 
-KIMI_K2 = JsonCalls(
+KIMI_K2 = TemplateFormat(
     name="kimi-k2",
     begin="<|tool_calls_section_begin|>",
     call="<|tool_call_begin|>functions.$name:$id<|tool_call_argument_begin|>$args<|tool_call_end|>",
@@ -168,7 +168,7 @@ KIMI_K2 = JsonCalls(
     signs=("<|tool_calls_section_begin|>",),
 )
 
-HARMONY = JsonCalls(
+HARMONY = TemplateFormat(
     name="harmony",
     call="<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args",
     triggers=("<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", " to=functions."),
@@ -187,7 +187,7 @@ HARMONY = JsonCalls(
     signs=("<|channel|>", "<|constrain|>"),
 )
 
-PHI_4_MINI = JsonCalls(
+PHI_4_MINI = TemplateFormat(
     name="phi-4-mini",
     call=f"<|tool_call|>{_OBJECT}<|/tool_call|>",
     triggers=("<|tool_call|>", "functools["),
@@ -198,7 +198,7 @@ PHI_4_MINI = JsonCalls(
     signs=("<|tool|>", "<|/tool|>"),
 )
 
-GRANITE_3 = JsonCalls(
+GRANITE_3 = TemplateFormat(
     name="granite-3",
     begin="<|tool_call|>[",
     call=_OBJECT,
@@ -212,7 +212,7 @@ GRANITE_3 = JsonCalls(
     signs=("<|start_of_role|>", "<|tool_call|>"),
 )
 
-_HERMES_LIKE = JsonCalls(
+_HERMES_LIKE = TemplateFormat(
     name="granite-4",
     call=_HERMES_CALL,
     separator="\n",
@@ -257,7 +257,7 @@ EXAONE_4 = replace(
     signs_against=(),
 )
 
-COMMAND_R7B = JsonCalls(
+COMMAND_R7B = TemplateFormat(
     name="command-r7b",
     begin="<|START_ACTION|>[\n    ",
     call='{"tool_call_id": "$id", "tool_name": $quoted, "parameters": $args}',
@@ -285,7 +285,7 @@ COMMAND_R7B = JsonCalls(
     signs=("<|START_ACTION|>",),
 )
 
-FUNCTIONARY_V31 = JsonCalls(
+FUNCTIONARY_V31 = TemplateFormat(
     name="functionary-v3.1",
     call="<function=$name>$args</function>",
     triggers=("<function=",),
@@ -297,7 +297,7 @@ FUNCTIONARY_V31 = JsonCalls(
     signs_against=("<tool_call>", "<parameter="),
 )
 
-INTERNLM_2 = JsonCalls(
+INTERNLM_2 = TemplateFormat(
     name="internlm-2",
     call='<|action_start|><|plugin|>\n{"name": $quoted, "parameters": $args}<|action_end|>\n',
     triggers=("<|action_start|>",),
@@ -309,7 +309,7 @@ INTERNLM_2 = JsonCalls(
     signs=("<|action_start|>", "<|plugin|>"),
 )
 
-JAMBA = JsonCalls(
+JAMBA = TemplateFormat(
     name="jamba",
     begin="<tool_calls>[\n",
     call=_OBJECT,
@@ -334,7 +334,7 @@ HUNYUAN_A13B = replace(
     signs=("<tool_calls>", "<|extra_0|>"),
 )
 
-MINIMAX_M1 = JsonCalls(
+MINIMAX_M1 = TemplateFormat(
     name="minimax-m1",
     begin="<tool_calls>\n",
     call=_OBJECT,
@@ -348,7 +348,7 @@ MINIMAX_M1 = JsonCalls(
     signs=("<tool_calls>", "<beginning_of_sentence>"),
 )
 
-NEMOTRON_2 = JsonCalls(
+NEMOTRON_2 = TemplateFormat(
     name="nemotron-2",
     begin="<TOOLCALL>[",
     call=_OBJECT,
@@ -366,7 +366,7 @@ XLAM = replace(
     JSON, name="xlam", skips=("```json", "```"), end_tokens=("<|eot_id|>",), thinking=_THINK, triggers=("[", "```json")
 )
 
-FIREFUNCTION_2 = JsonCalls(
+FIREFUNCTION_2 = TemplateFormat(
     name="firefunction-2",
     begin=" functools[",
     call=_OBJECT,
@@ -378,7 +378,7 @@ FIREFUNCTION_2 = JsonCalls(
     signs=("functools[",),
 )
 
-APERTUS = JsonCalls(
+APERTUS = TemplateFormat(
     name="apertus",
     begin="<|tools_prefix|>[",
     call="{$quoted: $args}",
@@ -394,7 +394,7 @@ APERTUS = JsonCalls(
 )
 
 #: Every family here, those first whose signs in a template are the most telling.
-JSON_FAMILIES: tuple[JsonCalls, ...] = (
+JSON_FAMILIES: tuple[TemplateFormat, ...] = (
     JSON,
     HARMONY,
     KIMI_K2,

@@ -14,14 +14,14 @@ from toolgrammar.core.grammar import Grammar
 
 from ...tool import Tool
 from ..base import TurnSpec
-from .calls import JsonCalls
-from .parser import JsonCallsParser, Syntax
+from ..template.format import TemplateFormat
+from ..template.parser import Syntax, TemplateParser
 
 _ALL = "all\n"
 
 
 @dataclass(frozen=True)
-class Recipients(JsonCalls):
+class Recipients(TemplateFormat):
     """A format in which text is a part for ``all``."""
 
     def _prose(self, turn: TurnSpec) -> Grammar:
@@ -37,19 +37,11 @@ class Recipients(JsonCalls):
         written = [_ALL + text] if text else []
         return self.separator.join([*written, *([self.render_calls(calls)] if calls else [])])
 
-    def parser(
-        self,
-        tools: Sequence[Tool],
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> RecipientsParser:
-        """A parser that takes text without ``all`` too (see `RecipientsParser`)."""
-        return RecipientsParser(self._syntax(), finish, new_id, whole_text=whole_text)
+    def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
+        return RecipientsParser
 
 
-class RecipientsParser(JsonCallsParser):
+class RecipientsParser(TemplateParser):
     """Parts for ``all`` as text, others as calls; a turn that begins with neither is text."""
 
     def __init__(

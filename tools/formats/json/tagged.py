@@ -18,7 +18,8 @@ from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_json, dump_name
 from ..described import described
 from ..reasoning import Thinking
-from .tagged_parser import TaggedJsonParser, Tags
+from ..template.call_reader import Tags
+from .tagged_parser import TaggedJsonParser
 
 
 @dataclass(frozen=True)

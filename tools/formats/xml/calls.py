@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.errors import Place, ToolGrammarError
@@ -19,8 +19,9 @@ from toolgrammar.core.schema.scalars.value_syntax import Arguments
 
 from ...tool import Tool
 from ..base import TurnSpec, dump_json
-from ..json.calls import JsonCalls
-from ..literal.arguments import kinds_of_arguments, mark, spelled_arguments
+from ..template.arguments import kinds_of_arguments, mark, spelled_arguments
+from ..template.format import TemplateFormat
+from ..template.parser import TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
 
 _HOLE = re.compile(r"(\$key|\$raw|\$value)")
@@ -28,7 +29,7 @@ _NAME = r"""[^\s<>"'=]+"""
 
 
 @dataclass(frozen=True)
-class XmlCalls(JsonCalls):
+class XmlCalls(TemplateFormat):
     """A format of this shape, as data; ``$args`` of the call's template stands for the parameters.
 
     Attributes:
@@ -83,15 +84,8 @@ class XmlCalls(JsonCalls):
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
         return "".join(parts)
 
-    def parser(
-        self,
-        tools: Sequence[Tool],
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> XmlCallsParser:
-        """A parser that takes the history form and what models stray into (see `XmlCallsParser`)."""
+    def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         kinds = kinds_of_arguments(tools, self.arguments)
-        xml = XmlSyntax(self.parameter_head, self.parameter_end, self.padding, self.call_ends, kinds)
-        return XmlCallsParser(self._syntax(), xml, finish, new_id, whole_text=whole_text)
+        return partial(
+            XmlCallsParser, XmlSyntax(self.parameter_head, self.parameter_end, self.padding, self.call_ends, kinds)
+        )

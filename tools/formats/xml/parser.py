@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
-from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.language.json_scanner import JsonScanner
+from toolgrammar.core.language.json_text import SPACE, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 
 from ..base import dump_json
-from ..buffer import SPACE, marks_of
-from ..json.parser import JsonCallsParser, Syntax
-from ..json.scanner import JsonScanner
+from ..stream import marker_search
+from ..template.parser import Syntax, TemplateParser
 
 _STRING = frozenset({"string"})
 _PYTHON = {"True": True, "False": False, "None": None}
@@ -43,7 +43,7 @@ class XmlSyntax:
     kinds: Callable[[str, str], frozenset[str]]
 
 
-class XmlCallsParser(JsonCallsParser):
+class XmlCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; arguments arrive one by one, as JSON.
 
     Besides the history form it takes other white space, Python's ``True``, ``False`` and ``None``, and a value that is
@@ -52,8 +52,8 @@ class XmlCallsParser(JsonCallsParser):
 
     def __init__(
         self,
-        syntax: Syntax,
         xml: XmlSyntax,
+        syntax: Syntax,
         finish: Callable[[ToolCall], ToolCall],
         new_id: Callable[[], str],
         *,
@@ -62,7 +62,7 @@ class XmlCallsParser(JsonCallsParser):
         super().__init__(syntax, finish, new_id, whole_text=whole_text)
         self._xml = xml
         self._parameter = re.compile(xml.head)
-        self._end_marks = marks_of((xml.end,))
+        self._end_marks = marker_search((xml.end,))
         self._values: dict[str, Any] = {}
         self._value = _ValueReader("", None, frozenset())
 

@@ -1,8 +1,8 @@
-"""Text buffer and marker search of the streaming parsers.
+"""Text buffer, marker search and base class of the streaming parsers.
 
 A parser of a wire format reads text that arrives in pieces of any size. It must be linear in the text whatever the text
-is, so it never copies or searches again what it has already read: `TextBuffer` is read by position, `Marks` searches
-from there, and a text that stays undecided is looked at again only after it has grown by a quarter.
+is, so it never copies or searches again what it has already read: `TextBuffer` is read by position, `MarkerSearch`
+searches from there, and a text that stays undecided is looked at again only after it has grown by a quarter.
 """
 
 from __future__ import annotations
@@ -13,18 +13,13 @@ from functools import lru_cache
 
 from toolgrammar.core.conversation import Event
 from toolgrammar.core.errors import ParseError
-
-#: White space of JSON (RFC 8259, section 2).
-SPACE = " \t\n\r"
-
-#: The same, as much as there is.
-SPACES = re.compile(r"[ \t\n\r]*")
+from toolgrammar.core.language.json_text import SPACES
 
 #: Up to this many undecided characters, each new piece is looked at; beyond, only after growth by a quarter.
 _ALWAYS = 1024
 
 
-class Marks:
+class MarkerSearch:
     """Search for the first of several strings in text that may end in the middle of one.
 
     Where several begin at one place, the longest counts.
@@ -73,9 +68,9 @@ def _beginnings(mark: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def marks_of(marks: tuple[str, ...]) -> Marks:
+def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
     """The search for these marks, compiled once."""
-    return Marks(marks)
+    return MarkerSearch(marks)
 
 
 class TextBuffer:
@@ -145,7 +140,7 @@ class TextBuffer:
         """Take the whole text."""
         return self.take(len(self.text))
 
-    def take_before(self, marks: Marks, *, final: bool) -> tuple[str, str]:
+    def take_before(self, marks: MarkerSearch, *, final: bool) -> tuple[str, str]:
         """Take the text before the first mark, and return it with the mark, which stays.
 
         The mark is empty if none has come; what may be the beginning of one stays too, unless the text is ``final``.

@@ -16,21 +16,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.errors import GrammarError, ToolGrammarError
+from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import SPACE
 
 from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_json
-from ..buffer import SPACE
 from ..described import described
 from ..reasoning import Thinking
-from .parser import JsonCallsParser, Syntax
+from .parser import Syntax, TemplateParser
 
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 
 
 @dataclass(frozen=True)
-class JsonCalls(WireFormat):
+class TemplateFormat(WireFormat):
     """A format of these shapes, as data.
 
     Attributes:
@@ -102,12 +102,12 @@ class JsonCalls(WireFormat):
     signs: tuple[str, ...] = ()
     signs_against: tuple[str, ...] = ()
 
-    def for_vocabulary(self, special: Collection[str]) -> JsonCalls:
+    def for_vocabulary(self, special: Collection[str]) -> TemplateFormat:
         """`with_special`, with the tokens that may end the turn."""
         known = self.with_special(special)
         return replace(known, ends=tuple(each for each in self.end_tokens if each in special))
 
-    def with_special(self, special: Iterable[str]) -> JsonCalls:
+    def with_special(self, special: Iterable[str]) -> TemplateFormat:
         """The format for a vocabulary with these control tokens: of the format's markers, those among them."""
         known = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
@@ -236,9 +236,14 @@ class JsonCalls(WireFormat):
         new_id: Callable[[], str],
         *,
         whole_text: bool = False,
-    ) -> JsonCallsParser:
-        """A parser that takes the history form and what models stray into (see `JsonCallsParser`)."""
-        return JsonCallsParser(self._syntax(tools if whole_text else ()), finish, new_id, whole_text=whole_text)
+    ) -> TemplateParser:
+        """A parser that takes the history form and what models stray into (see `TemplateParser`)."""
+        syntax = self._syntax(tools if whole_text else ())
+        return self._parser_class(tools)(syntax, finish, new_id, whole_text=whole_text)
+
+    def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
+        """Return what makes a parser of a syntax, with all else that the parser needs filled in."""
+        return TemplateParser
 
     def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
         """What the parser looks for; with tools, a turn that does not begin as a call of one is a JSON answer."""
@@ -336,3 +341,18 @@ class JsonCalls(WireFormat):
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}
         call = "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
         return self.begin + call + self.finish
+
+
+def check_argument_name(name: str, pattern: str, wire: str, call: ToolCall) -> str:
+    """Return the name of an argument, if it matches a pattern.
+
+    Raises:
+        ToolGrammarError: it does not; names the format.
+    """
+    if not re.fullmatch(pattern, name):
+        raise ToolGrammarError(
+            f"the format {wire} cannot spell the argument name {name!r}",
+            hint="choose another format",
+            place=Place(tool=call.name, parameter=name),
+        )
+    return name

@@ -1,14 +1,13 @@
-"""The families whose calls have a syntax of their own, as data. Sources: their chat templates and model cards."""
+"""The families whose calls are Python, as data. Sources: their chat templates and model cards."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..reasoning import Thinking
-from .calls import BareCalls, PythonicCalls
+from .calls import PythonicCalls
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
-_GEMMA_NAME = r"[\w.\-]+"
 
 PYTHONIC = PythonicCalls(
     name="pythonic",
@@ -66,39 +65,8 @@ OLMO_3 = replace(
     signs=("<function_calls>",),
 )
 
-FUNCTION_GEMMA = BareCalls(
-    name="functiongemma",
-    call="<start_function_call>call:$name$args<end_function_call>",
-    triggers=("<start_function_call>",),
-    special=("<start_function_call>", "<end_function_call>", "<escape>"),
-    openers=("<start_function_call>",),
-    head=rf"\s*call:\s*(?P<name>{_GEMMA_NAME})\s*(?=\{{)",
-    quote="<escape>",
-    names=_GEMMA_NAME,
-    end_tokens=("<start_function_response>", "<end_of_turn>"),
-    result="<start_function_response>response:$name{value:<escape>$content<escape>}<end_function_response>",
-    signs=("<start_function_call>",),
-)
-
-GEMMA_4 = BareCalls(
-    name="gemma-4",
-    call="<|tool_call>call:$name$args<tool_call|>",
-    triggers=("<|tool_call>",),
-    special=("<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>"),
-    openers=("<|tool_call>",),
-    head=rf"\s*call:\s*(?P<name>{_GEMMA_NAME})\s*(?=\{{)",
-    quote='<|"|>',
-    names=_GEMMA_NAME,
-    end_tokens=("<|tool_response>", "<turn|>"),
-    thinking=Thinking("<|channel>thought\n", "<channel|>"),
-    result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
-    signs=("<|tool_call>", "<tool_call|>"),
-)
-
 #: Every family here.
-LITERAL_FAMILIES: tuple[PythonicCalls | BareCalls, ...] = (
-    GEMMA_4,
-    FUNCTION_GEMMA,
+PYTHONIC_FAMILIES: tuple[PythonicCalls, ...] = (
     LFM_2,
     OLMO_3,
     LLAMA_4,

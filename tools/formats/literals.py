@@ -5,14 +5,10 @@ are written. Nothing is ever evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.schema.scalars.value_syntax import python_string
-
-from ..base import dump_json
-from ..buffer import marks_of
+from .stream import marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -64,7 +60,7 @@ class LiteralScanner:
         self.done = False
         self.problem: str | None = None
         self._escapes = dict(literals.quotes)
-        self._marks = marks_of((*self._escapes, *"[](){}", *until))
+        self._marks = marker_search((*self._escapes, *"[](){}", *until))
         self._plain = _PLAIN_BARE if literals.bare_keys else _PLAIN
         self._until = until
         self._depth = 0
@@ -108,7 +104,7 @@ class LiteralScanner:
 
     def _string(self, text: str, position: int) -> int:
         quote = self._quote
-        marks = marks_of((quote, "\\")) if self._escapes[quote] else marks_of((quote,))
+        marks = marker_search((quote, "\\")) if self._escapes[quote] else marker_search((quote,))
         end, mark = marks.search(text, position, final=False)
         if mark == quote:
             self._quote = ""
@@ -250,28 +246,3 @@ def _unescape(match: re.Match[str]) -> str:
     if match[5] is not None:
         return ""
     return _SIMPLE.get(match[6], match.group())
-
-
-def write_python(value: Any) -> str:
-    """A value as a literal of Python, in the spelling that the grammar has."""
-    if value is None or isinstance(value, bool):
-        return repr(value)
-    if isinstance(value, str):
-        return python_string(value)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{python_string(key)}: {write_python(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(write_python, value)) + "]"
-    return dump_json(value)
-
-
-def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str]) -> str:
-    """A value with bare keys, in the order in which the chat templates of Gemma sort them."""
-    if isinstance(value, str):
-        return string(value)
-    if isinstance(value, dict):
-        members = sorted(value.items(), key=lambda member: member[0].lower())
-        return "{" + ",".join(f"{key(name)}:{write_bare(item, string, key)}" for name, item in members) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(write_bare(item, string, key) for item in value) + "]"
-    return dump_json(value)

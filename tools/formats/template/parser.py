@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
+from toolgrammar.core.language.json_scanner import JsonScanner
+from toolgrammar.core.language.json_text import SPACE
 
 from ..base import MALFORMED, decode_object
-from ..buffer import SPACE, StreamParser, marks_of
 from ..reasoning import Thinking
-from .scanner import JsonScanner
-from .tagged_parser import Tags, _CallReader
+from ..stream import StreamParser, marker_search
+from .call_reader import ObjectReader, Tags
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """What the parser looks for; see `JsonCalls` for the meaning of each."""
+    """What the parser looks for; see `TemplateFormat` for the meaning of each."""
 
     triggers: tuple[str, ...]
     openers: tuple[str, ...]
@@ -40,7 +41,7 @@ class Syntax:
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
-class JsonCallsParser(StreamParser):
+class TemplateParser(StreamParser):
     """Text, reasoning and calls from a stream.
 
     Laws: the events, after joining neighbouring deltas of one kind, do not depend on how the text was cut; for a call
@@ -72,16 +73,16 @@ class JsonCallsParser(StreamParser):
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening
-        self._drop_marks = marks_of(self._drops)
+        self._drop_marks = marker_search(self._drops)
         joined = tuple(syntax.joint + each for each in syntax.triggers) if syntax.joint else ()
-        self._text_marks = marks_of((*joined, *syntax.triggers, *self._drops))
-        self._between_marks = marks_of((*syntax.openers, *syntax.skips, *self._drops))
-        # Marks that end a broken call: long enough to be no JSON.
+        self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
+        self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
+        # MarkerSearch that end a broken call: long enough to be no JSON.
         stops = tuple(each for each in (*syntax.openers, *syntax.skips) if len(each) > 2)
-        self._stop_marks = marks_of(stops)
+        self._stop_marks = marker_search(stops)
         # Those of them that never stand in a head.
-        self._foreign = marks_of(tuple(each for each in stops if re.escape(each) not in syntax.head))
-        self._reader: _CallReader | None = None
+        self._foreign = marker_search(tuple(each for each in stops if re.escape(each) not in syntax.head))
+        self._reader: ObjectReader | None = None
         self._name = ""
         self._id = ""
         self._scanner = JsonScanner()
@@ -140,7 +141,7 @@ class JsonCallsParser(StreamParser):
 
     def _reason(self, events: list[Event]) -> bool:
         assert self._syntax.thinking is not None
-        text, mark = self._buffer.take_before(marks_of((self._syntax.thinking.end,)), final=self._final)
+        text, mark = self._buffer.take_before(marker_search((self._syntax.thinking.end,)), final=self._final)
         if text:
             events.append(ReasoningDelta(text))
         if mark:
@@ -181,7 +182,7 @@ class JsonCallsParser(StreamParser):
             self._broken = [opener]
         else:
             tags = Tags("\0", "\0", "", self._syntax.name_key, self._syntax.argument_keys)
-            self._reader = _CallReader(tags, self._index, self._new_id())
+            self._reader = ObjectReader(tags, self._index, self._new_id())
             self._state = self._read_object
 
     # -- a call that is one object -----------------------------------------------------------------------------

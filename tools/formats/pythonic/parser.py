@@ -1,4 +1,4 @@
-"""Streaming parsers of calls in a syntax of their own: Python's keyword arguments, and Gemma's objects."""
+"""Streaming parser of calls in the syntax of Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
 
 from ..base import dump_json
-from ..json.parser import JsonCallsParser, Syntax
-from .literals import PYTHON, Literals, LiteralScanner, read_literal
+from ..literals import PYTHON, LiteralScanner, read_literal
+from ..template.parser import Syntax, TemplateParser
 
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")
 _PERHAPS_NAME = re.compile(r"(?:[^\W\d][\w.\-]*\s*)?")
@@ -18,7 +18,7 @@ _KEY = re.compile(r"(?P<key>[^\W\d]\w*)\s*=(?!=)\s*")
 _PERHAPS_KEY = re.compile(r"(?:[^\W\d]\w*\s*)?(?:=\s*)?")
 
 
-class PythonicCallsParser(JsonCallsParser):
+class PythonicCallsParser(TemplateParser):
     """Text and calls ``name(key=literal, ...)`` from a stream; arguments arrive one by one, as JSON.
 
     Besides the history form it takes other white space, either kind of quotes (tripled too), all escapes of Python,
@@ -124,56 +124,3 @@ class PythonicCallsParser(JsonCallsParser):
         # Read back, as the receiver will: what JSON has no words for, Python's tuples, say, is a list.
         events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
         self._next_call()
-
-
-class BareCallsParser(JsonCallsParser):
-    """Text and calls ``name{key:value}`` from a stream; the arguments arrive in one piece, as JSON.
-
-    Besides the history form it takes other white space and JSON's strings and keys.
-    """
-
-    def __init__(
-        self,
-        literals: Literals,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> None:
-        super().__init__(syntax, finish, new_id, whole_text=whole_text)
-        self._literals = literals
-        self._literal = LiteralScanner(literals, "")
-        self._written: list[str] = []
-
-    def _read_arguments(self, events: list[Event]) -> bool:
-        buffer = self._buffer
-        buffer.take_space()
-        if buffer.is_empty:
-            return self._unfinished()
-        if not buffer.startswith("{"):
-            return self._give_up("the arguments are not an object", events)
-        self._literal = LiteralScanner(self._literals, "")
-        self._written = []
-        self._state = self._read_object_literal
-        return True
-
-    def _read_object_literal(self, events: list[Event]) -> bool:
-        buffer, literal = self._buffer, self._literal
-        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
-        if literal.problem is None and not literal.done:
-            return self._unfinished()
-        text = "".join(self._written)
-        problem, raw = literal.problem, ""
-        if problem is None:
-            try:
-                raw = dump_json(read_literal(text, self._literals))
-            except (ValueError, RecursionError) as error:
-                problem = str(error)
-        if problem is not None:
-            buffer.unread(text)
-            return self._give_up(problem, events)
-        events.append(ArgumentsDelta(self._index, raw))
-        events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
-        self._next_call()
-        return True

@@ -1,0 +1,221 @@
+"""Calls of Gemma: objects with bare keys, sorted, whose strings stand between two marks.
+
+Sources: the chat templates of FunctionGemma and Gemma 4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
+from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
+from toolgrammar.core.schema.scalars.value_syntax import BareSpelling
+
+from ..tool import Tool
+from .base import TurnSpec, dump_json
+from .literals import Literals, LiteralScanner, read_literal
+from .reasoning import Thinking
+from .template.arguments import spelled_arguments
+from .template.format import TemplateFormat, check_argument_name
+from .template.parser import Syntax, TemplateParser
+
+_BARE_NAME = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
+_TOOL_NAME = r"[\w.\-]+"
+
+
+@dataclass(frozen=True)
+class BareCalls(TemplateFormat):
+    """Calls of Gemma: ``$args`` is an object with bare keys, sorted, whose strings stand between two marks.
+
+    Attributes:
+        quote: the mark around strings; no string holds it.
+    """
+
+    quote: str = ""
+
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
+        for keyword, name in _subschemas(tool.parameters):
+            _check(keyword, name, tool.name)
+        control = self.quote in self.special and self.quote not in self.as_text
+        spelling = BareSpelling((self.quote, control), _BARE_NAME)
+        plain = Tool(tool.name, tool.description, _sorted(tool.parameters))
+        compact = replace(turn, whitespace="compact")
+        return spelled_arguments(plain, compact, spelling=spelling)
+
+    def _render_arguments(self, call: ToolCall) -> str:
+        def string(text: str) -> str:
+            if self.quote in text:
+                raise ToolGrammarError(
+                    f"the format {self.name} cannot spell a text that holds {self.quote!r}",
+                    hint="choose another format",
+                    place=Place(tool=call.name),
+                )
+            return f"{self.quote}{text}{self.quote}"
+
+        return write_bare(
+            dict(call.arguments), string, lambda name: check_argument_name(name, _BARE_NAME, self.name, call)
+        )
+
+    def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
+        return partial(BareCallsParser, Literals(((self.quote, False), ('"', True)), bare_keys=True))
+
+
+def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str]) -> str:
+    """A value with bare keys, in the order in which the chat templates of Gemma sort them."""
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: member[0].lower())
+        return "{" + ",".join(f"{key(name)}:{write_bare(item, string, key)}" for name, item in members) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(write_bare(item, string, key) for item in value) + "]"
+    return dump_json(value)
+
+
+# -- schemas that Gemma's objects cannot follow, and their order -----------------------------------------------
+
+
+def _subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Every keyword with its value, of a schema and of all that it holds."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        yield keyword, value
+        if keyword in DATA:
+            continue
+        inner = value.values() if keyword in SCHEMA_MAPS and isinstance(value, dict) else [value]
+        for each in inner:
+            for one in each if isinstance(each, list) else [each]:
+                yield from _subschemas(one)
+
+
+def _check(keyword: str, value: Any, tool: str) -> None:
+    if keyword == "uniqueItems" and value is True:
+        what = "items that do not repeat"
+    elif keyword == "properties" and (wrong := [name for name in value if not re.fullmatch(_BARE_NAME, name)]):
+        what = f"the name {wrong[0]!r}"
+    else:
+        return
+    raise UnsupportedSchemaError(
+        f"a format with bare names and marked strings cannot write {what}",
+        hint="rename it, or choose a JSON format for this tool, such as hermes",
+        place=Place(tool=tool, keyword=keyword),
+    )
+
+
+def _sorted(schema: Any) -> Any:
+    """The schema with its properties in the order in which the templates write them."""
+    if isinstance(schema, list):
+        return [_sorted(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {}
+    for keyword, value in schema.items():
+        if keyword in DATA:
+            result[keyword] = _sorted_value(value)
+        elif keyword in SCHEMA_MAPS and isinstance(value, dict):
+            items = value.items()
+            ordered = sorted(items, key=lambda item: item[0].lower()) if keyword == "properties" else items
+            result[keyword] = {name: _sorted(inner) for name, inner in ordered}
+        else:
+            result[keyword] = _sorted(value)
+    return result
+
+
+def _sorted_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted_value(value[key]) for key in sorted(value, key=str.lower)}
+    return [_sorted_value(each) for each in value] if isinstance(value, list) else value
+
+
+class BareCallsParser(TemplateParser):
+    """Text and calls ``name{key:value}`` from a stream; the arguments arrive in one piece, as JSON.
+
+    Besides the history form it takes other white space and JSON's strings and keys.
+    """
+
+    def __init__(
+        self,
+        literals: Literals,
+        syntax: Syntax,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        *,
+        whole_text: bool = False,
+    ) -> None:
+        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+        self._literals = literals
+        self._literal = LiteralScanner(literals, "")
+        self._written: list[str] = []
+
+    def _read_arguments(self, events: list[Event]) -> bool:
+        buffer = self._buffer
+        buffer.take_space()
+        if buffer.is_empty:
+            return self._unfinished()
+        if not buffer.startswith("{"):
+            return self._give_up("the arguments are not an object", events)
+        self._literal = LiteralScanner(self._literals, "")
+        self._written = []
+        self._state = self._read_object_literal
+        return True
+
+    def _read_object_literal(self, events: list[Event]) -> bool:
+        buffer, literal = self._buffer, self._literal
+        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
+        if literal.problem is None and not literal.done:
+            return self._unfinished()
+        text = "".join(self._written)
+        problem, raw = literal.problem, ""
+        if problem is None:
+            try:
+                raw = dump_json(read_literal(text, self._literals))
+            except (ValueError, RecursionError) as error:
+                problem = str(error)
+        if problem is not None:
+            buffer.unread(text)
+            return self._give_up(problem, events)
+        events.append(ArgumentsDelta(self._index, raw))
+        events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
+        self._next_call()
+        return True
+
+
+FUNCTION_GEMMA = BareCalls(
+    name="functiongemma",
+    call="<start_function_call>call:$name$args<end_function_call>",
+    triggers=("<start_function_call>",),
+    special=("<start_function_call>", "<end_function_call>", "<escape>"),
+    openers=("<start_function_call>",),
+    head=rf"\s*call:\s*(?P<name>{_TOOL_NAME})\s*(?=\{{)",
+    quote="<escape>",
+    names=_TOOL_NAME,
+    end_tokens=("<start_function_response>", "<end_of_turn>"),
+    result="<start_function_response>response:$name{value:<escape>$content<escape>}<end_function_response>",
+    signs=("<start_function_call>",),
+)
+
+GEMMA_4 = BareCalls(
+    name="gemma-4",
+    call="<|tool_call>call:$name$args<tool_call|>",
+    triggers=("<|tool_call>",),
+    special=("<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>"),
+    openers=("<|tool_call>",),
+    head=rf"\s*call:\s*(?P<name>{_TOOL_NAME})\s*(?=\{{)",
+    quote='<|"|>',
+    names=_TOOL_NAME,
+    end_tokens=("<|tool_response>", "<turn|>"),
+    thinking=Thinking("<|channel>thought\n", "<channel|>"),
+    result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
+    signs=("<|tool_call>", "<tool_call|>"),
+)
+
+#: Every family here.
+GEMMA_FAMILIES: tuple[BareCalls, ...] = (GEMMA_4, FUNCTION_GEMMA)

@@ -1,0 +1,55 @@
+"""Calls in the syntax of Python: keyword arguments whose values are literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolgrammar.core.conversation import ToolCall
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSpelling, python_string
+
+from ...tool import Tool
+from ..base import TurnSpec, dump_json
+from ..template.arguments import spelled_arguments
+from ..template.format import TemplateFormat, check_argument_name
+from ..template.parser import TemplateParser
+from .parser import PythonicCallsParser
+
+#: The names of arguments: letters, digits and underscores, as in Python.
+ARGUMENT_NAME = r"[A-Za-z_\u00c0-\u1fff\u3040-\ud7ff][A-Za-z0-9_\u00c0-\u1fff\u3040-\ud7ff]*"
+_KEYWORDS = Arguments(
+    names=ARGUMENT_NAME, separator=((", ", False),), after_name=(("=", False),), after_value=(), raw_end=None
+)
+
+
+@dataclass(frozen=True)
+class PythonicCalls(TemplateFormat):
+    """Calls as Python writes them, ``name(a="x", b=[1, True])``: ``$args`` are keyword arguments, whose values are
+    literals of exactly the schema's values."""
+
+    def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
+        return spelled_arguments(tool, turn, spelling=PythonSpelling(), arguments=_KEYWORDS)
+
+    def _render_arguments(self, call: ToolCall) -> str:
+        return ", ".join(f"{self._key(name, call)}={write_python(value)}" for name, value in call.arguments.items())
+
+    def _key(self, name: str, call: ToolCall) -> str:
+        return check_argument_name(name, ARGUMENT_NAME, self.name, call)
+
+    def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
+        return PythonicCallsParser
+
+
+def write_python(value: Any) -> str:
+    """A value as a literal of Python, in the spelling that the grammar has."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, str):
+        return python_string(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{python_string(key)}: {write_python(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(write_python, value)) + "]"
+    return dump_json(value)

@@ -1,0 +1,76 @@
+"""Registry of the wire formats: by name, and by the chat template of a model.
+
+A new format is registered by its row in a table of families, or by a line in `_FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from toolgrammar.core.errors import ToolGrammarError
+
+from .base import WireFormat
+from .gemma import GEMMA_FAMILIES
+from .json.families import JSON_FAMILIES
+from .json.functionary import FUNCTIONARY_V32
+from .json.hermes import HERMES
+from .pythonic.families import PYTHONIC_FAMILIES
+from .xml.families import XML_FAMILIES
+
+#: Every format that a chat template shows, in the order in which they are looked for.
+_FAMILIES = (*XML_FAMILIES, *GEMMA_FAMILIES, *PYTHONIC_FAMILIES, FUNCTIONARY_V32, *JSON_FAMILIES)
+_FORMATS: dict[str, WireFormat] = {HERMES.name: HERMES, **{each.name: each for each in _FAMILIES}}
+_ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
+
+
+def format_names() -> tuple[str, ...]:
+    """The names that `get_format` knows, without aliases."""
+    return tuple(_FORMATS)
+
+
+def get_format(name: str | WireFormat) -> WireFormat:
+    """The format of that name; a format is returned as it is.
+
+    Raises:
+        ToolGrammarError: no such format; lists those that there are.
+    """
+    if isinstance(name, WireFormat):
+        return name
+    found = _FORMATS.get(_ALIASES.get(name, name))
+    if found is None:
+        raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
+    return found
+
+
+def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | None:
+    """The format that a chat template shows, or None if it shows none that is known here.
+
+    Args:
+        template: the tokenizer's chat template, as text.
+        special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
+            among them are written as such, all others as text.
+    """
+    for each in _FAMILIES:
+        known = all(sign in template or sign in special for sign in each.signs)
+        if each.signs and known and not any(sign in template for sign in each.signs_against):
+            return each.for_vocabulary(special)
+    return HERMES if "<tool_call>" in template else None
+
+
+def choose_format(
+    name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
+) -> WireFormat:
+    """The format in which a model writes calls.
+
+    Args:
+        name: the one that was asked for; None: the one that the chat template and the vocabulary show, and ``hermes``,
+            a sound default, if they show none.
+        template: the tokenizer's chat template, as text.
+        special: the names of the vocabulary's control tokens.
+
+    Raises:
+        ToolGrammarError: there is no format of that name.
+    """
+    if name is not None:
+        return get_format(name).for_vocabulary(special)
+    return detect_format(template, special) or HERMES

@@ -1,0 +1,212 @@
+"""Streaming reader of one call that is a JSON object with the name and the arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
+from toolgrammar.core.language.json_scanner import JsonScanner
+from toolgrammar.core.language.json_text import SPACE
+
+from ..base import MALFORMED, decode_object
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The strings that the parser looks for.
+
+    Attributes:
+        start: begins a call.
+        end: ends a call.
+        separator: is dropped between text and a call.
+        name_key: the key of the name.
+        argument_keys: the keys under which arguments are taken.
+    """
+
+    start: str
+    end: str
+    separator: str
+    name_key: str
+    argument_keys: tuple[str, ...]
+
+
+class ObjectReader:
+    """One call between its tags: tells name and arguments apart while they arrive."""
+
+    def __init__(self, tags: Tags, index: int, call_id: str) -> None:
+        self.problem: str | None = None
+        self._tags = tags
+        self._index = index
+        self._id = call_id
+        self._state = "open"
+        self._scanner = JsonScanner()
+        self._key = ""
+        self._value: list[str] = []
+        self._keys: set[str] = set()
+        self._body: list[str] = []
+        self._name: str | None = None
+        self._arguments: list[str] = []
+        self._sent = 0
+        self._streams = False
+
+    @property
+    def at_end(self) -> bool:
+        """The object is over, or can no longer be read: only a tag ends the call now."""
+        return self._state in ("after", "broken")
+
+    @property
+    def body(self) -> str:
+        """What was read so far."""
+        return "".join(self._body)
+
+    def read(self, text: str, position: int, events: list[Event]) -> int:
+        """Read on from a position; return where the reading stopped."""
+        start = position
+        while position < len(text) and not self.at_end:
+            position = self._step(text, position, events)
+        self._body.append(text[start:position])
+        return position
+
+    def give_up(self, problem: str) -> str:
+        """The call cannot be read; returns what was taken for it, to be searched for its end."""
+        self._break(problem)
+        body = self.body
+        self._body = []
+        return body
+
+    def take(self, text: str, events: list[Event]) -> None:
+        """Text after the object, or in a broken call, up to a tag."""
+        self._body.append(text)
+        if text.strip(SPACE) and self._state == "after":
+            self._break("there is text after the call's object")
+
+    def finish(self, finish: Callable[[ToolCall], ToolCall], events: list[Event]) -> None:
+        """Send what is left of the call, and its end."""
+        if self._name is None:
+            self.problem = self.problem or "the call has no name"
+            events.append(CallStart(self._index, self._id, ""))
+        arguments: dict[str, Any] = {}
+        if self.problem is None:
+            if not self._arguments:
+                self._arguments.append("{}")
+                self._send(events)
+            try:
+                arguments = decode_object("".join(self._arguments))
+            except ValueError as error:
+                self.problem = str(error)
+        if self.problem is None:
+            call = finish(ToolCall(self._id, self._name or "", arguments, raw="".join(self._arguments)))
+        else:
+            why = f"{MALFORMED}: {self.problem}"
+            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(SPACE), error=why)
+        events.append(CallEnd(self._index, call))
+
+    def _break(self, problem: str) -> None:
+        self.problem = self.problem or problem
+        self._state = "broken"
+
+    def _step(self, text: str, position: int, events: list[Event]) -> int:
+        char, state = text[position], self._state
+        if state in ("key", "value"):
+            return self._scan(text, position, events)
+        if char in SPACE:
+            return position + 1
+        if state == "open" and char == "{":
+            self._state = "first key"
+        elif state in ("first key", "next key") and char == '"':
+            self._begin("key")
+            return position
+        elif state == "colon" and char == ":":
+            self._state = "before value"
+        elif state == "before value":
+            self._streams = self._key in self._tags.argument_keys and char == "{"
+            self._begin("value")
+            return position
+        elif state == "comma" and char == ",":
+            self._state = "next key"
+        elif state in ("first key", "comma") and char == "}":
+            self._state = "after"
+        elif state == "comma" and char in (self._tags.start[0], self._tags.end[0]):
+            self._state = "after"  # the last brace was forgotten; what follows must be a tag
+            return position
+        else:
+            expected = {"open": "'{'", "colon": "':'", "comma": "',' or '}'"}.get(state, "a key")
+            self._break(f"expected {expected}, found {char!r}")
+            return position
+        return position + 1
+
+    def _scan(self, text: str, position: int, events: list[Event]) -> int:
+        end = self._scanner.push(text, position)
+        piece = text[position:end]
+        if self._state == "value" and self._streams:
+            self._arguments.append(piece)
+            self._send(events)
+        else:
+            self._value.append(piece)
+        if self._scanner.problem is not None:
+            self._break(self._scanner.problem)
+        elif self._scanner.done:
+            if self._state == "key":
+                self._end_key()
+            else:
+                self._end_value(events)
+        return end
+
+    def _begin(self, state: str) -> None:
+        self._state = state
+        self._scanner = JsonScanner()
+        self._value = []
+
+    def _send(self, events: list[Event]) -> None:
+        """Send the arguments that have not been sent, once it is known whose they are."""
+        if self._name is not None and self._sent < len(self._arguments):
+            text = "".join(self._arguments[self._sent :])
+            self._sent = len(self._arguments)
+            if text:
+                events.append(ArgumentsDelta(self._index, text))
+
+    def _end_key(self) -> None:
+        self._key = json.loads("".join(self._value))
+        role = "arguments" if self._key in self._tags.argument_keys else self._key
+        if role in self._keys:
+            self._break(f"the key {self._key!r} is there twice")
+            return
+        self._keys.add(role)
+        self._state = "colon"
+
+    def _end_value(self, events: list[Event]) -> None:
+        self._state = "comma"
+        if self._key == self._tags.name_key:
+            self._end_name("".join(self._value), events)
+        elif self._key in self._tags.argument_keys:
+            if not self._streams:
+                self._end_plain_arguments("".join(self._value))
+            self._send(events)
+
+    def _end_name(self, text: str, events: list[Event]) -> None:
+        name = json.loads(text) if text.startswith('"') else ""
+        if not name:
+            self._break("the name is not a string, or empty")
+            return
+        self._name = name
+        events.append(CallStart(self._index, self._id, name))
+        self._send(events)
+
+    def _end_plain_arguments(self, text: str) -> None:
+        """Arguments that are not written as an object: null is none, a string may hold the object's JSON."""
+        if text == "null":
+            return
+        if not text.startswith('"'):
+            self._break("the arguments are not an object")
+            return
+        inner = str(json.loads(text)).strip(SPACE)
+        if inner:
+            try:
+                decode_object(inner)
+            except ValueError as error:
+                self._break(f"the arguments are a string that holds no JSON object: {error}")
+                return
+            self._arguments.append(inner)
