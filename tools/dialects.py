@@ -28,25 +28,22 @@ from typing import Any
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
 from toolgrammar.core.json_pointer import escape
 from toolgrammar.core.schema.pydantic.discriminator import require_tags
+from toolgrammar.core.schema.read.keywords import (
+    DATA,
+    KEYWORDS,
+    ONE_SCHEMA,
+    SCHEMA_LISTS,
+    SCHEMA_MAPS,
+    Shape,
+    keywords,
+)
 
 from .type_names import is_optional_type, schema_of_type
 
 MAX_DEPTH = 150
 
-_ONE_SCHEMA = frozenset(
-    {
-        "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else",
-        "unevaluatedItems", "unevaluatedProperties", "contentSchema",
-    }
-)  # fmt: skip
-_SCHEMA_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SCHEMA_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_NUMBERS = frozenset(
-    {
-        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
-        "minItems", "maxItems", "minProperties", "maxProperties",
-    }
-)  # fmt: skip
+_ONE_SCHEMA = ONE_SCHEMA - {"additionalItems"}  # which counts beside a list of items only
+_NUMBERS = keywords(shapes=(Shape.LOWER_COUNT, Shape.UPPER_COUNT, Shape.BOUND, Shape.STEP))
 #: What other systems call a keyword. The first that is there counts, and the keyword itself before them.
 _RENAMED = {
     **dict.fromkeys(("type_", "param_type", "parameter_type"), "type"),
@@ -73,14 +70,7 @@ _RENAMED = {
 _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 _ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
 #: Keywords of which null is no value: what ``model_dump()`` writes for a field that was not given.
-_NEVER_NULL = (
-    _ONE_SCHEMA | _SCHEMA_LIST | _SCHEMA_MAP | _NUMBERS
-    | {
-        "type", "enum", "items", "additionalItems", "dependencies", "required", "optional", "nullable", "pattern",
-        "format", "title", "description", "uniqueItems", "propertyOrdering", "$ref", "$schema", "$id", "$anchor",
-        "$comment", "dependentRequired", "minContains", "maxContains", "deprecated", "readOnly", "writeOnly",
-    }
-)  # fmt: skip
+_NEVER_NULL = (frozenset(KEYWORDS) - (DATA - {"enum"})) | {"optional", "propertyOrdering"}
 #: What ``required`` may say of one property, as text.
 _FLAGS = ("true", "false", "")
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
@@ -165,9 +155,9 @@ class _Converter:
                 self._type(value, schema, result, here)
             elif key in _ONE_SCHEMA:
                 result[key] = self.convert(value, here)
-            elif key in _SCHEMA_LIST:
+            elif key in SCHEMA_LISTS:
                 result[key] = self._list(value, here)
-            elif key in _SCHEMA_MAP:
+            elif key in SCHEMA_MAPS:
                 result[key] = self._map(value, here)
             elif key == "items":
                 self._items(schema, result, pointer)

@@ -13,18 +13,12 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, SCHEMA_MAPS
 from toolgrammar.core.schema.scalars.dates import names_a_day, of_today
 
 from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
-
-# Keywords that say something to a reader and nothing about which values are valid.
-_ANNOTATIONS = frozenset(
-    {"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"}
-)
-_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_DATA = frozenset({"enum", "const", "dependentRequired"})
 
 
 @dataclass(frozen=True)
@@ -193,13 +187,13 @@ def _essence(schema: Any) -> Any:
     result: dict[str, Any] = {}
     for key in sorted(schema):
         value = schema[key]
-        if key in _ANNOTATIONS:
+        if key in ANNOTATIONS:
             continue
-        if key in _SCHEMA_MAPS and isinstance(value, dict):
+        if key in SCHEMA_MAPS and isinstance(value, dict):
             result[key] = [[name, _essence(sub)] for name, sub in value.items()]
         elif key == "required" and isinstance(value, list):
             result[key] = sorted(value, key=str)
-        elif key in _DATA:
+        elif key in DATA or key == "dependentRequired":
             result[key] = value
         elif isinstance(value, list):
             result[key] = [_essence(item) for item in value]

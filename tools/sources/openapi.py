@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json_pointer import escape, resolve_local, unescape
+from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 
 from ..tool import Tool
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
@@ -37,8 +38,6 @@ _STYLES = {
 }
 #: Headers that the specification reserves for other parts of a document.
 _OTHER_HEADERS = frozenset({"accept", "content-type", "authorization"})
-_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_DATA = ("enum", "const", "default", "example", "examples", "required")
 #: Keywords that say nothing about JSON values.
 _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
 _MAX_LISTED = 20
@@ -427,12 +426,12 @@ class _Document:
             for key, value in part.items():
                 if (key == "$ref" and isinstance(value, str)) or key in _DROPPED or str(key).startswith("x-"):
                     continue
-                if key in _SCHEMA_MAPS and isinstance(value, Mapping):
+                if key in SCHEMA_MAPS and isinstance(value, Mapping):
                     hidden = unsent if key == "properties" else ()
                     result[key] = {name: walk(sub) for name, sub in value.items() if name not in hidden}
                 elif key == "required" and isinstance(value, list):
                     result[key] = [name for name in value if name not in unsent]
-                elif key in _DATA:
+                elif key in DATA or key == "required":
                     result[key] = value
                 else:
                     result[key] = walk(value, unsent if key == "allOf" else frozenset())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
-from toolgrammar.core.schema.read.keywords import KEYWORDS, ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
+from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
 
 from ..dialects import is_type_name
 from ..tool import Tool
@@ -74,13 +74,14 @@ _MARKS: dict[str, Callable[[Any], bool]] = {
     "$defs": lambda value: isinstance(value, Mapping),
 }
 #: Keywords whose value is a schema, a map of schemas, or data that looks like one.
-_OF_SCHEMAS = frozenset(
-    {
-        "properties", "patternProperties", "$defs", "definitions", "defs", "dependentSchemas", "dependencies", "items",
-        "not", "if", "then", "else", "additionalProperties", "additional_properties", "propertyNames", "contains",
-        "unevaluatedProperties", "default", "example", "const", "dependentRequired", "discriminator",
-    }
-)  # fmt: skip
+_OF_SCHEMAS = (ONE_SCHEMA | SCHEMA_MAPS | DATA) | {
+    "items",
+    "dependencies",
+    "dependentRequired",
+    "discriminator",
+    "defs",
+    "additional_properties",
+}
 
 
 def recognise(source: Any) -> list[Tool] | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.json_pointer import escape, unescape
+from toolgrammar.core.schema.read.keywords import SCHEMA_MAPS
 
 from ..tool import Tool
 from . import jsdoc
@@ -49,7 +50,6 @@ _ABOUT = {
         }
     ),
 }  # fmt: skip
-_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _DATA = ("enum", "const", "default", "examples")
 _STEP = "  "
 _LINE = 100
@@ -503,7 +503,7 @@ def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
         elif isinstance(part, dict):
             yield part
             for key, value in part.items():
-                if key in _SCHEMA_MAPS and isinstance(value, dict):
+                if key in SCHEMA_MAPS and isinstance(value, dict):
                     waiting += value.values()
                 elif key not in _DATA:
                     waiting.append(value)
@@ -537,7 +537,7 @@ def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
     for key, value in schema.items():
         if key == "$ref":
             result[key] = f"#/$defs/{names[value]}"
-        elif key in _SCHEMA_MAPS and isinstance(value, dict):
+        elif key in SCHEMA_MAPS and isinstance(value, dict):
             result[key] = {name: _with_names(sub, names) for name, sub in value.items()}
         else:
             result[key] = value if key in _DATA else _with_names(value, names)
