@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ..language.shortest import preference
+from ..language.shortest import preference, shortest
 from ..language.terms import Terms
 from .encoding import DEAD, DONE, OPEN, QUOTED, RAW
 from .escapes import spell_quoted, spell_raw
@@ -88,7 +88,7 @@ class Rows(RowTable):
         """The shortest bytes that complete the text.
 
         Raises:
-            LimitError: see `Terms.shortest`.
+            LimitError: see `shortest`.
         """
         known = self._path.get(state)
         if known is None:
@@ -102,9 +102,9 @@ class Rows(RowTable):
         if kind == OPEN:
             return b'"' + self.shortest(self.body(term, True))
         if kind == RAW:
-            return self.terms.shortest(term, spell_raw)
+            return shortest(self.terms, term, spell_raw)
         if kind == QUOTED:
-            return self.terms.shortest(term, spell_quoted) + b'"'
+            return shortest(self.terms, term, spell_quoted) + b'"'
         # Inside a character: a few bytes from the next place between two characters.
         first: dict[int, int] = {}
         for byte, target in enumerate(self.row(state)):

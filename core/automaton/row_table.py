@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 
-from ..language.terms import END
+from ..language.term_kinds import END
 from .encoding import DEAD, FACTS, QUOTED, RAW
 from .escapes import SHORT_ESCAPES
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 COMPILED = (
     "compiled.arrays",
     "language.lookback",
-    "language.node_table",
     "language.nodes",
-    "language.term_pool",
-    "language.term_table",
+    "language.terms",
     "schema.check.fast",
     "automaton.positions",
     "automaton.row_table",

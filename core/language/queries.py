@@ -1,8 +1,9 @@
-"""Questions about languages that are answered by looking through their derivatives."""
+"""Queries of languages that search their derivatives."""
 
 from __future__ import annotations
 
-from .terms import END, SURROGATES, Terms
+from .term_kinds import END, SURROGATES
+from .terms import Terms
 
 #: How many states `is_roomy` looks at.
 MAX_ROOMY = 64

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 from ..errors import LimitError
 from .term_kinds import CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
-from .term_table import TermTable
+from .terms import Terms
 
 #: How many states the search for a shortest string may visit.
 MAX_SEARCHED = 20_000
@@ -28,7 +28,7 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
     return len(text), strange, text.replace(b".", b"\0")
 
 
-def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) -> bytes:
+def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
     """The shortest spelling of a string of a non-empty language.
 
     Args:
@@ -74,7 +74,7 @@ def shortest(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) ->
     )
 
 
-def _by_shape(terms: TermTable, term: int, spell: Callable[[int, int], bytes]) -> bytes:
+def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
     """`shortest` of a term without intersection and complement, read off its shape."""
     result = b""
     kind, args = terms.shape(term)

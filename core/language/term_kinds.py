@@ -11,7 +11,7 @@ NOT       complement, relative to all strings
 REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
 WORDS     finitely many strings: a list, its first word, the one behind its last, and how many characters of each
           have been read
-MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `TermPool.multiples`)
+MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `Terms.multiples`)
 DEFERRED  what is made when it is looked into; the argument is a number of its own
 ========= ===================================================================================================
 """
@@ -32,8 +32,9 @@ NONE = -1
 #: Bounds of repetitions beyond this are none: no text is that long.
 MANY = 2**31 - 1
 
-#: One more than the last code point.
+#: One more than the last code point, and the first and last code points that are no characters.
 END = 0x110000
+SURROGATES = (0xD800, 0xDFFF)
 
 #: How many distinct terms one store may hold: some hundred MB, and seconds of work.
 MAX_TERMS = 200_000

@@ -1,30 +1,67 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Regular languages of *decoded* text: hash-consed terms over Unicode code points, with derivatives.
 
 A term is a small integer; equal terms are the same integer, so a derivative automaton closes by itself
 (Brzozowski 1964; Owens, Reppy, Turon 2009, "Regular-expression derivatives re-examined"). Intersection and
-complement are first-class. How a term is spelled in bytes (UTF-8, JSON escapes) is not decided here: see
+complement are first-class. How a term is written in bytes (UTF-8, JSON escapes) is not decided here: see
 ``toolgrammar.core.automaton.byte_rows``.
 
-A whole derivative row at once is a `Segments` value: a piecewise constant function from code points to terms.
+A term is a kind (see `term_kinds`) and a range of one pool of arguments. A derivative row is a piecewise constant
+function from code points to terms; all rows lie in one flat pool, and the row of a term is made from those of its
+parts, by one sweep over their boundaries.
+
+Compiled where that is possible (Cython in pure-Python mode).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Iterable, Sequence
 
-from . import shortest, term_kinds
-from .term_kinds import ALT, AND, ANY, CHARS, END, MAX_TERMS, NOT, REPEAT, SEQ, WORDS
-from .term_table import TermTable
+from ..errors import LimitError
+from ..unicode.charset import CharSet
 
-__all__ = ["END", "MAX_TERMS", "SURROGATES", "Segments", "Terms"]
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.compiled.arrays import copied, grown
+    from cython.cimports.toolgrammar.core.compiled.hashing import BASIS, mix
+    from cython.cimports.toolgrammar.core.language import term_kinds
+else:
+    from ..compiled.arrays import copied, grown
+    from ..compiled.hashing import BASIS, mix
+    from . import term_kinds
+
+COMPILED: bool = bool(cython.compiled)
 
 #: A piecewise constant function: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``.
 Segments = tuple[tuple[int, ...], tuple[int, ...]]
 
-SURROGATES = (0xD800, 0xDFFF)
+#: Maximum of terms in one store, unless `Terms.room` is set.
+MAX_TERMS = term_kinds.MAX_TERMS
+
+#: Maximum divisor of `Terms.multiples`: the remainder of a number, and one more digit, fit in 32 bits.
+MAX_RESIDUES = (2**31 - 1) // 10
+
+#: Maximum number of words compared one by one: more are the same term only as the same part of the same list.
+FEW = cython.declare(cython.int, 16)
+#: Maximum nesting of terms in one another.
+DEEP = cython.declare(cython.int, 2_000)
+#: Maximum of combinations of targets that one sweep over several rows remembers.
+REMEMBERED = cython.declare(cython.int, 8)
+# Declared: else Cython computes with a number of more than 31 bits as an object.
+BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
-class Terms(TermTable):
+def plain_text(text: object) -> str:
+    """Return a string as one of the builtin type itself: what users give may be of a class derived from it."""
+    return text if type(text) is str else str.__str__(text)
+
+
+@cython.cclass
+class Terms:
     """The hash-consing store of terms.
 
     Laws (all property-tested): `alt` is union, `and_` intersection, `not_` complement relative to all strings,
@@ -36,7 +73,7 @@ class Terms(TermTable):
         EPSILON: the language of the empty string.
         ALL: every string.
         ANY: every string of one character.
-        room: how many terms the store may hold.
+        room: maximum of terms in the store.
         memo: terms that were made here before, by what they were made of; for those who make them.
     """
 
@@ -45,42 +82,1068 @@ class Terms(TermTable):
     ANY = term_kinds.ANY
     ALL = term_kinds.ALL
 
+    memo = cython.declare(dict, visibility="readonly")
+    room = cython.declare(cython.int, visibility="public")
+    has_multiple: cython.bint
+    # terms: the kind, what is known (see `term_kinds`), and the arguments, a range of `args`
+    count: cython.int
+    kind: cython.uchar[::1]
+    traits: cython.uchar[::1]
+    arg_at: cython.int[::1]
+    arg_count: cython.int[::1]
+    hashes: cython.uint[::1]
+    args: cython.int[::1]
+    arg_used: cython.int
+    table: cython.int[::1]
+    # derivative rows: where they begin (0: not derived yet), and the segments of all
+    row_at: cython.int[::1]
+    row_count: cython.int[::1]
+    starts: cython.int[::1]
+    targets: cython.int[::1]
+    row_used: cython.int
+    row_first: cython.int
+    # memoised: terms of classes and of words, ranges of classes, segments, the lists of words, cofinite terms
+    sets: dict
+    spelled: dict
+    ranges_of: dict
+    segments_of: dict
+    lists: list
+    cofinite: dict
+    # deferred terms: by their keys, and what makes them
+    keys: dict
+    builders: dict
+    # scratch: the arguments of the term that is made, a set of characters as the code points where it flips, the
+    # cursors of a sweep, and how many rows of parts are under way
+    flat: cython.int[::1]
+    bounds: cython.int[::1]
+    bound_count: cython.int
+    spare: cython.int[::1]
+    sweep: cython.int[::1]
+    depth: cython.int
+
     def __init__(self) -> None:
-        super().__init__(MAX_TERMS)
-        self.memo: dict[Hashable, int] = {}
-        self._cofinite: dict[int, bool] = {}
+        self.room = MAX_TERMS
+        self.kind = grown(None, "B", 64)
+        self.traits = grown(None, "B", 64)
+        self.arg_at = grown(None, "i", 64)
+        self.arg_count = grown(None, "i", 64)
+        self.hashes = grown(None, "I", 64)
+        self.args = grown(None, "i", 256)
+        self.table = grown(None, "i", 128)
+        self.row_at = grown(None, "i", 64)
+        self.row_count = grown(None, "i", 64)
+        self.starts = grown(None, "i", 256)
+        self.targets = grown(None, "i", 256)
+        self.count = self.arg_used = 0
+        self.row_used = 1
+        self.has_multiple = False
+        self.sets, self.ranges_of, self.lists, self.spelled = {}, {}, [], {}
+        self.keys, self.builders, self.cofinite, self.memo = {}, {}, {}, {}
+        self._scratch()
+        self._make(term_kinds.EMPTY_KIND, 0, 0, False, True)
+        self.traits[term_kinds.EMPTY] = term_kinds.REGULAR | term_kinds.DEAD
+        self._make(term_kinds.EPSILON_KIND, 0, 0, True, True)
+        self.chars(CharSet.full())  # ANY
+        self._copies(term_kinds.ANY, 0, term_kinds.NONE, 0)  # ALL
+
+    @cython.cfunc
+    def _scratch(self) -> object:
+        """Begin with empty scratch space, and no segments shown yet."""
+        self.flat = grown(None, "i", 64)
+        self.bounds = grown(None, "i", 64)
+        self.spare = grown(None, "i", 64)
+        self.sweep = grown(None, "i", 64)
+        self.bound_count = 0
+        self.depth = 0
+        self.segments_of = {}
+        self.row_first = self.row_used
+        return None
 
     def copy(self) -> Terms:
-        """Another store in which all terms so far have the same numbers; what was learnt of them is known there."""
-        other = Terms.__new__(Terms)
-        self.copy_to(other)
-        other.memo, other._cofinite = self.memo.copy(), self._cofinite.copy()
+        """Return a store that begins with all terms of this one under the same numbers, and what was learnt of them."""
+        other: Terms = Terms.__new__(Terms)
+        other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
+        other.kind = copied("B", self.kind)
+        other.traits = copied("B", self.traits)
+        other.arg_at = copied("i", self.arg_at)
+        other.arg_count = copied("i", self.arg_count)
+        other.hashes = copied("I", self.hashes)
+        other.args = copied("i", self.args)
+        other.table = copied("i", self.table)
+        other.has_multiple = self.has_multiple
+        other.row_used = self.row_used
+        other.row_at = copied("i", self.row_at)
+        other.row_count = copied("i", self.row_count)
+        other.starts = copied("i", self.starts)
+        other.targets = copied("i", self.targets)
+        other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
+        other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
+        other.keys, other.builders = self.keys.copy(), self.builders.copy()
+        other.cofinite, other.memo = self.cofinite.copy(), self.memo.copy()
+        other._scratch()
         return other
 
-    # -- questions ---------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        return self.count
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _make(
+        self, kind: cython.int, at: cython.int, n: cython.int, nullable: cython.bint, regular: cython.bint
+    ) -> cython.int:
+        """The term of a kind whose ``n`` arguments lie in ``flat`` from ``at`` on. ``regular``: built without
+        intersection or complement, hence never empty unless it is `EMPTY`."""
+        i: cython.int
+        mixed: cython.ulonglong = mix(BASIS, kind)
+        for i in range(at, at + n):
+            mixed = mix(mixed, self.flat[i])
+        short: cython.uint = mixed & BITS_32
+        size: cython.uint = len(self.table)
+        slot: cython.uint = short & (size - 1)
+        found: cython.int = self.table[slot] - 1
+        while found >= 0:
+            if self.hashes[found] == short and self.kind[found] == kind and self.arg_count[found] == n:
+                place: cython.int = self.arg_at[found] - at
+                for i in range(at, at + n):
+                    if self.args[place + i] != self.flat[i]:
+                        break
+                else:
+                    return found
+            slot = (slot + 1) & (size - 1)
+            found = self.table[slot] - 1
+        return self._add(kind, at, n, nullable, regular, short)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _add(
+        self,
+        kind: cython.int,
+        at: cython.int,
+        n: cython.int,
+        nullable: cython.bint,
+        regular: cython.bint,
+        short: cython.uint,
+    ) -> cython.int:
+        """A new term; ``short`` is its hash."""
+        i: cython.int
+        number: cython.int = self.count
+        if number >= self.room:
+            raise LimitError(
+                f"a pattern or enumeration needs more than {term_kinds.MAX_TERMS:,} automaton states",
+                hint="simplify the pattern, or bound its repetitions",
+            )
+        if number == len(self.kind):
+            self.traits = grown(self.traits, "B", 2 * number)
+            self.arg_at = grown(self.arg_at, "i", 2 * number)
+            self.arg_count = grown(self.arg_count, "i", 2 * number)
+            self.hashes = grown(self.hashes, "I", 2 * number)
+            self.table = grown(None, "i", 2 * len(self.table))  # always a power of two
+            for i in range(number):
+                self._enter(i)
+            self.kind = grown(self.kind, "B", 2 * number)  # last: its length stands for all of them
+        if self.arg_used + n > len(self.args):
+            self.args = grown(self.args, "i", 2 * (self.arg_used + n))
+        self.kind[number] = kind
+        self.traits[number] = (
+            (term_kinds.NULLABLE if nullable else 0)
+            | (term_kinds.REGULAR if regular else 0)
+            | (term_kinds.LIVE if nullable or regular else 0)
+        )
+        self.arg_at[number] = self.arg_used
+        self.arg_count[number] = n
+        for i in range(n):
+            self.args[self.arg_used + i] = self.flat[at + i]
+        self.arg_used += n
+        self.hashes[number] = short
+        self.count += 1
+        self._enter(number)
+        return number
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _enter(self, term: cython.int) -> cython.int:
+        """Put a term into the table."""
+        size: cython.uint = len(self.table)
+        slot: cython.uint = self.hashes[term] & (size - 1)
+        while self.table[slot] != 0:
+            slot = (slot + 1) & (size - 1)
+        self.table[slot] = term + 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _arg(self, term: cython.int, which: cython.int) -> cython.int:
+        return self.args[self.arg_at[term] + which]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _own(self, term: cython.int) -> cython.int:
+        """A term that comes from outside, if it is one: what lies beyond the pool must not be read."""
+        if term < 0 or term >= self.count:
+            raise IndexError("no such term")
+        return term
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _want(self, size: cython.int) -> cython.int:
+        """Room for so many numbers in ``flat``."""
+        if size > len(self.flat):
+            self.flat = grown(self.flat, "i", 2 * size)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _flat_has(self, term: cython.int, n: cython.int) -> cython.bint:
+        """Whether a term is among the first ``n`` numbers of ``flat``, which are in order."""
+        low: cython.int = 0
+        high: cython.int = n
+        middle: cython.int
+        while low < high:
+            middle = (low + high) >> 1
+            if self.flat[middle] < term:
+                low = middle + 1
+            else:
+                high = middle
+        return low < n and self.flat[low] == term
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _in_order(self, n: cython.int) -> cython.int:
+        """Sort the first ``n`` numbers of ``flat``, drop the repeated ones, and return how many are left."""
+        i: cython.int
+        j: cython.int
+        k: cython.int
+        value: cython.int
+        if n > 64:
+            ordered = sorted({self.flat[i] for i in range(n)})
+            for i in range(len(ordered)):
+                self.flat[i] = ordered[i]
+            return len(ordered)
+        left: cython.int = 0
+        for i in range(n):
+            value = self.flat[i]
+            j = left
+            while j > 0 and self.flat[j - 1] > value:
+                j -= 1
+            if j > 0 and self.flat[j - 1] == value:
+                continue
+            for k in range(left, j, -1):
+                self.flat[k] = self.flat[k - 1]
+            self.flat[j] = value
+            left += 1
+        return left
+
+    # -- classes of characters ---------------------------------------------------------------------------------
+
+    def chars(self, charset: CharSet) -> int:
+        """Every one-character string whose character is in ``charset``."""
+        found = self.sets.get(charset)
+        if found is None:
+            self.bound_count = 0
+            for low, high in charset.ranges:
+                self._bound(low)
+                self._bound(high + 1)
+            found = self.sets[charset] = self._class(0)
+        return found
+
+    def chars_of(self, flips: object) -> int:
+        """The same of a set that is given by the sorted code points at which membership flips."""
+        self.bound_count = 0
+        for code in flips:
+            self._bound(code)
+        return self._class(0)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _bound(self, code: cython.int) -> cython.int:
+        """One more code point at which membership in the set in ``bounds`` flips."""
+        if self.bound_count == len(self.bounds):
+            self.spare = grown(self.spare, "i", 2 * self.bound_count)
+            self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
+        self.bounds[self.bound_count] = code
+        self.bound_count += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _class(self, at: cython.int) -> cython.int:
+        """The characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
+        i: cython.int
+        if self.bound_count == 0:
+            return term_kinds.EMPTY
+        self._want(at + self.bound_count)
+        for i in range(self.bound_count):
+            self.flat[at + i] = self.bounds[i]
+        return self._make(term_kinds.CHARS, at, self.bound_count, False, True)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _meet_class(self, chars: cython.int, wanted: cython.int) -> cython.int:
+        """The set in ``bounds`` united (``wanted`` 1) or intersected (2) with the characters of a term."""
+        i: cython.int = 0
+        j: cython.int = self.arg_at[chars]
+        n: cython.int = self.bound_count
+        stop: cython.int = j + self.arg_count[chars]
+        begin: cython.int = j
+        code: cython.int
+        inside: cython.bint = False
+        self.bounds, self.spare = self.spare, self.bounds
+        self.bound_count = 0
+        while i < n or j < stop:
+            code = self.spare[i] if j == stop or (i < n and self.spare[i] < self.args[j]) else self.args[j]
+            if i < n and self.spare[i] == code:
+                i += 1
+            if j < stop and self.args[j] == code:
+                j += 1
+            if ((i & 1) + ((j - begin) & 1) >= wanted) != inside:
+                inside = not inside
+                if self.bound_count == len(self.bounds):
+                    self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
+                self.bounds[self.bound_count] = code
+                self.bound_count += 1
+        return 0
+
+    def ranges(self, chars: cython.int) -> tuple:
+        """The code points of a class of characters."""
+        found = self.ranges_of.get(chars)
+        if found is None:
+            if self._own(chars) != term_kinds.EMPTY and self.kind[chars] != term_kinds.CHARS:
+                raise ValueError("not a class of characters")
+            at: cython.int = self.arg_at[chars]
+            pairs = [(self.args[i], self.args[i + 1] - 1) for i in range(at, at + self.arg_count[chars], 2)]
+            found = self.ranges_of[chars] = tuple(pairs)
+        return found
+
+    # -- words -------------------------------------------------------------------------------------------------
+
+    def literal(self, text: object) -> int:
+        """Exactly ``text``."""
+        text = plain_text(text)
+        found = self.spelled.get(text)
+        if found is None:
+            found = self.spelled[text] = self._list((text,))
+        return found
+
+    def words(self, texts: Iterable[str]) -> int:
+        """Exactly these strings."""
+        ordered = tuple(sorted({plain_text(each) for each in texts}))
+        found = self.spelled.get(ordered)
+        if found is None:
+            found = self.spelled[ordered] = self._list(ordered) if ordered else term_kinds.EMPTY
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _list(self, ordered: tuple) -> cython.int:
+        before: cython.int = self.count
+        self.lists.append(ordered)
+        term: cython.int = self._words(len(self.lists) - 1, 0, len(ordered), 0)
+        if term < before:  # known: suffixes of other words
+            self.lists.pop()
+        return term
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
+        """The words of a list from number ``first`` to ``stop``, each without its first ``depth`` characters."""
+        words: tuple = self.lists[which]
+        word: str = words[first]
+        i: cython.int
+        k: cython.int
+        n: cython.int = stop - first
+        nullable: cython.bint = len(word) == depth
+        if n == 1 and nullable:
+            return term_kinds.EPSILON
+        self.flat[0], self.flat[1], self.flat[2], self.flat[3] = which, first, stop, depth
+        if n > FEW:
+            return self._make(term_kinds.WORDS, 0, 4, nullable, True)
+        mixed: cython.ulonglong = mix(BASIS, term_kinds.WORDS)
+        for i in range(first, stop):
+            word = words[i]
+            for k in range(depth, len(word)):
+                mixed = mix(mixed, ord(word[k]))
+            mixed = mix(mixed, -1)
+        short: cython.uint = mixed & BITS_32
+        size: cython.uint = len(self.table)
+        slot: cython.uint = short & (size - 1)
+        found: cython.int = self.table[slot] - 1
+        while found >= 0:
+            if self.hashes[found] == short and self.kind[found] == term_kinds.WORDS and self._same_words(found):
+                return found
+            slot = (slot + 1) & (size - 1)
+            found = self.table[slot] - 1
+        return self._add(term_kinds.WORDS, 0, 4, nullable, True, short)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _same_words(self, term: cython.int) -> cython.bint:
+        """Whether a term has the words that ``flat`` says."""
+        place: cython.int = self.arg_at[term]
+        n: cython.int = self.flat[2] - self.flat[1]
+        if self.args[place + 2] - self.args[place + 1] != n:
+            return False
+        mine: tuple = self.lists[self.flat[0]]
+        theirs: tuple = self.lists[self.args[place]]
+        depth: cython.int = self.flat[3]
+        other: cython.int = self.args[place + 3]
+        i: cython.int
+        k: cython.int
+        length: cython.int
+        for i in range(n):
+            word: str = mine[self.flat[1] + i]
+            known: str = theirs[self.args[place + 1] + i]
+            length = len(word) - depth
+            if len(known) - other != length:
+                return False
+            for k in range(length):
+                if word[depth + k] != known[other + k]:
+                    return False
+        return True
+
+    # -- concatenation, complement, repetition, multiples ------------------------------------------------------
+
+    def seq(self, left: cython.int, right: cython.int) -> int:
+        """Concatenation."""
+        return self._seq(self._own(left), self._own(right))
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _seq(self, left: cython.int, right: cython.int) -> cython.int:
+        n: cython.int = 0
+        if left == term_kinds.EMPTY or right == term_kinds.EMPTY:
+            return term_kinds.EMPTY
+        while self.kind[left] == term_kinds.SEQ:  # right-associated, so that equal languages meet
+            self._want(n + 4)
+            self.flat[n] = self._arg(left, 0)
+            left = self._arg(left, 1)
+            n += 1
+        right = self._pair(left, right, n)
+        while n > 0:
+            n -= 1
+            right = self._pair(self.flat[n], right, n + 1)
+        return right
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
+        """Concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
+        if left == term_kinds.EPSILON:
+            return right
+        if right == term_kinds.EPSILON:
+            return left
+        if left == term_kinds.ALL and right == term_kinds.ALL:
+            return term_kinds.ALL
+        self.flat[at], self.flat[at + 1] = left, right
+        both: cython.int = self.traits[left] & self.traits[right]
+        return self._make(term_kinds.SEQ, at, 2, (both & term_kinds.NULLABLE) != 0, (both & term_kinds.REGULAR) != 0)
+
+    def sequence(self, parts: Sequence[int]) -> int:
+        """Concatenation of many."""
+        result: cython.int = term_kinds.EPSILON
+        for part in reversed(parts):
+            result = self._seq(self._own(part), result)
+        return result
+
+    def not_(self, part: cython.int) -> int:
+        """Complement, relative to all strings."""
+        return self._not(self._own(part))
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _not(self, part: cython.int) -> cython.int:
+        if part == term_kinds.EMPTY:
+            return term_kinds.ALL
+        if part == term_kinds.ALL:
+            return term_kinds.EMPTY
+        if self.kind[part] == term_kinds.NOT:
+            return self._arg(part, 0)
+        self.flat[0] = part
+        return self._make(term_kinds.NOT, 0, 1, not self.traits[part] & term_kinds.NULLABLE, False)
+
+    def repeat(self, part: cython.int, least: int, most: int | None) -> int:
+        """Between ``least`` and ``most`` copies (None: no upper bound)."""
+        if most is not None and most < least:
+            return term_kinds.EMPTY
+        return self._copies(
+            self._own(part),
+            min(least, term_kinds.MANY),
+            term_kinds.NONE if most is None or most > term_kinds.MANY else most,
+            0,
+        )
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _copies(self, part: cython.int, least: cython.int, most: cython.int, at: cython.int) -> cython.int:
+        """`repeat`; ``flat`` is free from ``at`` on."""
+        if most != term_kinds.NONE and most < least:
+            return term_kinds.EMPTY
+        if most == 0:
+            return term_kinds.EPSILON
+        if part == term_kinds.EMPTY:
+            return term_kinds.EPSILON if least == 0 else term_kinds.EMPTY
+        if part == term_kinds.EPSILON:
+            return term_kinds.EPSILON
+        if self.traits[part] & term_kinds.NULLABLE:
+            least = 0
+        if least == 1 and most == 1:
+            return part
+        if part == term_kinds.ALL:
+            return term_kinds.ALL
+        if self.kind[part] == term_kinds.REPEAT and least <= 1 and most == term_kinds.NONE:
+            if self._arg(part, 2) == term_kinds.NONE and self._arg(part, 1) <= 1:
+                return self._copies(self._arg(part, 0), min(least, self._arg(part, 1)), term_kinds.NONE, at)
+        self._want(at + 4)
+        self.flat[at], self.flat[at + 1], self.flat[at + 2] = part, least, most
+        return self._make(term_kinds.REPEAT, at, 3, least == 0, (self.traits[part] & term_kinds.REGULAR) != 0)
+
+    def multiples(self, of: int, places: int) -> int:
+        """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
+        if not 0 < of <= MAX_RESIDUES or places < 0:
+            raise ValueError("remainders would not fit")
+        self.has_multiple = True
+        return self._multiple(of, places, 0, -1)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _multiple(self, of: cython.int, places: cython.int, remainder: cython.int, behind: cython.int) -> cython.int:
+        """What follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1 before
+        it and before any digit, -2 before it."""
+        missing: cython.int = places - max(behind, 0)
+        power: cython.longlong = 1  # of ten, or more than `of`
+        shifted: cython.longlong = remainder
+        while missing > 0:
+            missing -= 1
+            shifted = shifted * 10 % of
+            if power <= of:
+                power *= 10
+        if behind >= 0 and shifted != 0 and of - shifted >= power:
+            return term_kinds.EMPTY  # the digits that are left cannot make up for it
+        self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, behind
+        return self._make(term_kinds.MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)
+
+    # -- operations --------------------------------------------------------------------------------------------
+
+    def alt(self, parts: Iterable[int]) -> int:
+        """Union."""
+        n: cython.int = 0
+        for part in list(parts):
+            n = self._spread(term_kinds.ALT, self._own(part), n)
+        return self._alt(n)
+
+    def and_(self, parts: Iterable[int]) -> int:
+        """Intersection."""
+        n: cython.int = 0
+        for part in list(parts):
+            n = self._spread(term_kinds.AND, self._own(part), n)
+        return self._and(n)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _spread(self, kind: cython.int, part: cython.int, n: cython.int) -> cython.int:
+        """Put one more part of a union or intersection into ``flat``, behind its first ``n`` numbers; how many there
+        are then."""
+        i: cython.int
+        if self.kind[part] != kind:
+            if part == (term_kinds.EMPTY if kind == term_kinds.ALT else term_kinds.ALL):
+                return n
+            self._want(n + 4)
+            self.flat[n] = part
+            return n + 1
+        at: cython.int = self.arg_at[part]
+        many: cython.int = self.arg_count[part]
+        self._want(n + many + 4)
+        for i in range(many):
+            self.flat[n + i] = self.args[at + i]
+        return n + many
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _alt(self, n: cython.int) -> cython.int:
+        """The union of the first ``n`` parts in ``flat``."""
+        i: cython.int
+        left: cython.int = 0
+        classes: cython.int = 0
+        nullable: cython.bint = False
+        regular: cython.bint = True
+        if n > 1:
+            n = self._in_order(n)
+        if n == 0:
+            return term_kinds.EMPTY
+        if n == 1:
+            return self.flat[0]
+        if self._flat_has(term_kinds.ALL, n):
+            return term_kinds.ALL
+        for i in range(n):
+            if self.kind[self.flat[i]] == term_kinds.CHARS:
+                classes += 1
+        if classes > 1:  # [a] | [b] is [ab]
+            self.bound_count = 0
+            for i in range(n):
+                if self.kind[self.flat[i]] == term_kinds.CHARS:
+                    self._meet_class(self.flat[i], 1)
+                else:
+                    self.flat[left] = self.flat[i]
+                    left += 1
+            self.flat[left] = self._class(left + 1)
+            n = self._in_order(left + 1)
+        for i in range(n):
+            if self.traits[self.flat[i]] & term_kinds.NULLABLE and self.flat[i] != term_kinds.EPSILON:
+                nullable = True
+            if not self.traits[self.flat[i]] & term_kinds.REGULAR:
+                regular = False
+        if self.flat[0] == term_kinds.EPSILON:
+            if nullable:
+                n -= 1
+                for i in range(n):
+                    self.flat[i] = self.flat[i + 1]
+            nullable = True
+        return self.flat[0] if n == 1 else self._make(term_kinds.ALT, 0, n, nullable, regular)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _and(self, n: cython.int) -> cython.int:
+        """The intersection of the first ``n`` parts in ``flat``."""
+        i: cython.int
+        runs: cython.int
+        nullable: cython.bint = True
+        while True:
+            if n > 1:
+                n = self._in_order(n)
+            if n == 0:
+                return term_kinds.ALL
+            if self.flat[0] == term_kinds.EMPTY:
+                return term_kinds.EMPTY
+            if n == 1:
+                return self.flat[0]
+            nullable = True
+            for i in range(n):
+                if not self.traits[self.flat[i]] & term_kinds.NULLABLE:
+                    nullable = False
+                    break
+            if self.flat[0] == term_kinds.EPSILON:
+                return term_kinds.EPSILON if nullable else term_kinds.EMPTY
+            runs = 0
+            for i in range(n):
+                if self.kind[self.flat[i]] == term_kinds.NOT:
+                    if self._flat_has(self._arg(self.flat[i], 0), n):
+                        return term_kinds.EMPTY
+                elif self._is_run(self.flat[i]):
+                    runs += 1
+            if runs < 2:
+                return self._make(term_kinds.AND, 0, n, nullable, False)
+            n = self._common_run(n)  # [ab]{2,} and [bc]{0,9} is [b]{2,9}
+
+    @cython.cfunc
+    @cython.inline
+    def _is_run(self, term: cython.int) -> cython.bint:
+        """Whether a term is "so many characters of a class"."""
+        kind: cython.int = self.kind[term]
+        return kind == term_kinds.CHARS or (
+            kind == term_kinds.REPEAT and self.kind[self._arg(term, 0)] == term_kinds.CHARS
+        )
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _common_run(self, n: cython.int) -> cython.int:
+        """Put the intersection of those of the first ``n`` parts in ``flat`` that are runs in their place; how many
+        parts there are then."""
+        i: cython.int
+        part: cython.int
+        left: cython.int = 0
+        least: cython.int = 0
+        most: cython.int = term_kinds.NONE
+        low: cython.int
+        high: cython.int
+        self.bound_count = 0
+        self._meet_class(term_kinds.ANY, 1)
+        for i in range(n):
+            part = self.flat[i]
+            if not self._is_run(part):
+                self.flat[left] = part
+                left += 1
+                continue
+            low = high = 1
+            if self.kind[part] == term_kinds.REPEAT:
+                low, high = self._arg(part, 1), self._arg(part, 2)
+                part = self._arg(part, 0)
+            self._meet_class(part, 2)
+            least = max(least, low)
+            if high != term_kinds.NONE:
+                most = high if most == term_kinds.NONE else min(most, high)
+        part = self._copies(self._class(left), least, most, left)
+        return self._spread(term_kinds.AND, part, left)
+
+    def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
+        """What ``build`` makes of this store once it is looked into: not empty, without the empty string, and without
+        intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term itself."""
+        found = self.keys.get(key)
+        if found is None:
+            self.flat[0] = len(self.keys)
+            term: cython.int = self._make(term_kinds.DEFERRED, 0, 1, False, True)
+            self.keys[key] = found = term
+            self.builders[term] = build
+            if loops:
+                self.traits[term] = self.traits[term] & ~term_kinds.REGULAR
+        return found
+
+    # -- derivative rows ---------------------------------------------------------------------------------------
+
+    def segments(self, term: cython.int) -> tuple:
+        """The whole derivative row of ``term``."""
+        found = self.segments_of.get(term)
+        if found is None:
+            self.depth = 0
+            self._row(self._own(term))
+            at: cython.int = self.row_at[term]
+            stop: cython.int = at + self.row_count[term]
+            starts = tuple([self.starts[i] for i in range(at, stop)])
+            found = self.segments_of[term] = starts, tuple([self.targets[i] for i in range(at, stop)])
+        return found
+
+    def derivative(self, term: cython.int, code_point: cython.int) -> int:
+        """What may follow after one character."""
+        self.depth = 0
+        return self._next(self._own(term), code_point)
+
+    def matches(self, term: cython.int, text: object) -> bool:
+        """Whether ``text`` is in the language."""
+        plain: str = plain_text(text)
+        i: cython.int
+        self.depth = 0
+        for i in range(len(plain)):
+            term = self._next(self._own(term), ord(plain[i]))
+            if term == term_kinds.EMPTY:
+                return False
+        return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _next(self, term: cython.int, code_point: cython.int) -> cython.int:
+        self._row(term)
+        low: cython.int = self.row_at[term]
+        high: cython.int = low + self.row_count[term]
+        middle: cython.int
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if self.starts[middle] <= code_point:
+                low = middle
+            else:
+                high = middle
+        return self.targets[low]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _put(self, start: cython.int, target: cython.int) -> cython.int:
+        """One more segment of the row in the making; neighbours with the same target are one."""
+        n: cython.int = self.row_used
+        if n > self.row_first and self.starts[n - 1] == start:
+            n -= 1
+        if n == self.row_first or self.targets[n - 1] != target:
+            if n == len(self.starts):
+                self.targets = grown(self.targets, "i", 2 * n)
+                self.starts = grown(self.starts, "i", 2 * n)
+            self.starts[n] = start
+            self.targets[n] = target
+            n += 1
+        self.row_used = n
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _row(self, term: cython.int) -> cython.int:
+        """See to it that the row of a term is known."""
+        if term < len(self.row_at) and self.row_at[term] != 0:
+            return 0
+        if self.depth == DEEP:
+            self.depth = 0
+            raise LimitError("a pattern has parts that lie too deep in one another", hint="simplify the pattern")
+        self.depth += 1
+        right: cython.int
+        waiting: list = []
+        # Of many parts that may be empty, one behind the other, the last comes first.
+        while self.kind[term] == term_kinds.SEQ and self.traits[self._arg(term, 0)] & term_kinds.NULLABLE:
+            right = self._arg(term, 1)
+            if right < len(self.row_at) and self.row_at[right] != 0:
+                break
+            waiting.append(term)
+            term = right
+        self._derive(term)
+        while waiting:
+            self._derive(waiting.pop())
+        self.depth -= 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _derive(self, term: cython.int) -> cython.int:
+        kind: cython.int = self.kind[term]
+        first: cython.int = self.arg_at[term]
+        n: cython.int = self.arg_count[term]
+        source: cython.int = term
+        i: cython.int
+        stop: cython.int
+        rest: cython.int = term_kinds.EMPTY
+        # The rows of the parts come first: while this one is made, no other is.
+        if kind == term_kinds.DEFERRED:
+            source = self._own(self.builders[term](self))
+            self._row(source)
+        elif kind == term_kinds.SEQ or kind == term_kinds.REPEAT or kind == term_kinds.NOT:
+            source = self._arg(term, 0)
+            self._row(source)
+            if kind == term_kinds.SEQ:
+                rest = self._arg(term, 1)
+                if self.traits[source] & term_kinds.NULLABLE:
+                    self._row(rest)
+            elif kind == term_kinds.REPEAT:
+                i = self._arg(term, 2)
+                rest = self._copies(
+                    source, max(self._arg(term, 1) - 1, 0), i - 1 if i != term_kinds.NONE else term_kinds.NONE, 0
+                )
+        elif kind == term_kinds.ALT or kind == term_kinds.AND:
+            for i in range(first, first + n):
+                self._row(self.args[i])
+        self.row_first = self.row_used
+        if kind == term_kinds.CHARS:
+            self._put(0, term_kinds.EMPTY)
+            for i in range(n):
+                if self.args[first + i] < term_kinds.END:
+                    self._put(self.args[first + i], term_kinds.EMPTY if i & 1 else term_kinds.EPSILON)
+        elif kind == term_kinds.WORDS:
+            self._derive_words(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
+        elif kind == term_kinds.MULTIPLE:
+            self._derive_multiple(self.args[first], self.args[first + 1], self.args[first + 2], self.args[first + 3])
+        elif (
+            kind == term_kinds.ALT
+            or kind == term_kinds.AND
+            or (kind == term_kinds.SEQ and self.traits[source] & term_kinds.NULLABLE)
+        ):
+            self._merge(kind, first, n)
+        elif source == term:
+            self._put(0, term_kinds.EMPTY)
+        else:
+            i = self.row_at[source]
+            stop = i + self.row_count[source]
+            while i < stop:
+                if kind == term_kinds.NOT:
+                    self._put(self.starts[i], self._not(self.targets[i]))
+                elif kind == term_kinds.DEFERRED:
+                    self._put(self.starts[i], self.targets[i])
+                else:
+                    self._put(self.starts[i], self._seq(self.targets[i], rest))
+                i += 1
+        if len(self.row_at) < len(self.kind):
+            self.row_count = grown(self.row_count, "i", len(self.kind))
+            self.row_at = grown(self.row_at, "i", len(self.kind))
+        self.row_count[term] = self.row_used - self.row_first
+        self.row_at[term] = self.row_first
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _derive_words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
+        words: tuple = self.lists[which]
+        word: str = words[first]
+        code: cython.int
+        begin: cython.int
+        self._put(0, term_kinds.EMPTY)
+        if len(word) == depth:
+            first += 1
+        while first < stop:
+            begin = first
+            word = words[first]
+            code = ord(word[depth])
+            first += 1
+            while first < stop:
+                word = words[first]
+                if ord(word[depth]) != code:
+                    break
+                first += 1
+            self._put(code, self._words(which, begin, first, depth + 1))
+            if code + 1 < term_kinds.END:
+                self._put(code + 1, term_kinds.EMPTY)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _derive_multiple(
+        self, of: cython.int, places: cython.int, remainder: cython.int, behind: cython.int
+    ) -> cython.int:
+        digit: cython.int
+        target: cython.int
+        self._put(0, term_kinds.EMPTY)
+        if behind == -2:
+            self._put(0x2E, self._multiple(of, places, remainder, 0))
+            self._put(0x2F, term_kinds.EMPTY)
+        for digit in range(10):
+            if behind == places:  # beyond the last place that counts: zeros
+                target = self._multiple(of, places, remainder, behind) if digit == 0 else term_kinds.EMPTY
+            else:
+                target = self._multiple(of, places, (remainder * 10 + digit) % of, -2 if behind < 0 else behind + 1)
+            self._put(0x30 + digit, target)
+        self._put(0x3A, term_kinds.EMPTY)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
+        """The row of a term from the rows of its parts, by one sweep over all their boundaries."""
+        i: cython.int
+        at: cython.int
+        bound: cython.int = 0
+        value: cython.int
+        place: cython.int = 0  # what is remembered, from 2 * n on: the targets, and what they make
+        known: cython.int = 0
+        size: cython.int = 2 * n + REMEMBERED * (n + 1)
+        if size > len(self.sweep):
+            self.sweep = grown(self.sweep, "i", size)
+        for i in range(n):
+            self.sweep[i] = at = self.row_at[self.args[first + i]]
+            self.sweep[n + i] = at + self.row_count[self.args[first + i]]
+        while bound < term_kinds.END:
+            value = -1
+            at = 2 * n
+            while at < 2 * n + known * (n + 1):
+                for i in range(n):
+                    if self.sweep[at + i] != self.targets[self.sweep[i]]:
+                        break
+                else:
+                    value = self.sweep[at + n]
+                    break
+                at += n + 1
+            if value < 0:
+                value = self._combined(kind, first, n)
+                at = 2 * n + place * (n + 1)
+                for i in range(n):
+                    self.sweep[at + i] = self.targets[self.sweep[i]]
+                self.sweep[at + n] = value
+                place = (place + 1) % REMEMBERED
+                known = min(known + 1, REMEMBERED)
+            self._put(bound, value)
+            bound = term_kinds.END
+            for i in range(n):
+                at = self.sweep[i] + 1
+                if at < self.sweep[n + i] and self.starts[at] < bound:
+                    bound = self.starts[at]
+            for i in range(n):
+                at = self.sweep[i] + 1
+                if at < self.sweep[n + i] and self.starts[at] == bound:
+                    self.sweep[i] = at
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _combined(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
+        """What the targets under the cursors make in the row of a term of a kind."""
+        i: cython.int
+        used: cython.int = 0
+        if kind == term_kinds.SEQ:
+            i = self._seq(self.targets[self.sweep[0]], self.args[first + 1])
+            used = self._spread(term_kinds.ALT, i, used)
+            used = self._spread(term_kinds.ALT, self.targets[self.sweep[1]], used)
+            return self._alt(used)
+        for i in range(n):
+            used = self._spread(kind, self.targets[self.sweep[i]], used)
+        return self._alt(used) if kind == term_kinds.ALT else self._and(used)
+
+    def nullable(self, term: cython.int) -> bool:
+        """Whether the empty string is in the language."""
+        return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
+
+    def run_bounds(self, term: cython.int) -> object:
+        """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
+        as a term. Else None."""
+        if self.kind[self._own(term)] == term_kinds.CHARS:
+            return term, 1, 1
+        if not self._is_run(term):
+            return None
+        most: cython.int = self._arg(term, 2)
+        return self._arg(term, 0), self._arg(term, 1), None if most == term_kinds.NONE else most
+
+    def shape(self, term: cython.int) -> tuple:
+        """The kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a deferred
+        term what it stands for."""
+        kind: cython.int = self.kind[self._own(term)]
+        at: cython.int = self.arg_at[term]
+        if kind == term_kinds.CHARS:
+            return kind, self.ranges(term)
+        if kind == term_kinds.DEFERRED:
+            return kind, (self.builders[term](self),)
+        if kind == term_kinds.WORDS:
+            depth: cython.int = self.args[at + 3]
+            words: tuple = self.lists[self.args[at]]
+            return kind, tuple([words[i][depth:] for i in range(self.args[at + 1], self.args[at + 2])])
+        return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
+
+    def known(self, term: cython.int) -> int:
+        """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
+        return self.traits[self._own(term)] & ~(term_kinds.REGULAR if self.has_multiple else 0)
+
+    # -- emptiness ---------------------------------------------------------------------------------------------
+
+    def is_empty(self, term: cython.int) -> bool:
+        """Whether no string is in the language. Exact, also under intersection and complement."""
+        known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
+        self.depth = 0
+        return known == term_kinds.DEAD if known else self._search_dead(term)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _search_dead(self, term: cython.int) -> cython.bint:
+        """Breadth-first search for a nullable derivative; marks what it learns on the way."""
+        parent: dict = {term: -1}
+        queue: list = [term]
+        number: cython.int = 0
+        state: cython.int
+        target: cython.int
+        i: cython.int
+        step: cython.int
+        while number < len(queue):
+            state = queue[number]
+            number += 1
+            self._row(state)
+            for i in range(self.row_at[state], self.row_at[state] + self.row_count[state]):
+                target = self.targets[i]
+                if self.traits[target] & term_kinds.DEAD:
+                    continue
+                if self.traits[target] & term_kinds.LIVE:
+                    step = state
+                    while step != -1:
+                        self.traits[step] |= term_kinds.LIVE
+                        step = parent[step]
+                    return False
+                if target not in parent:
+                    parent[target] = state
+                    queue.append(target)
+        for step in queue:
+            self.traits[step] |= term_kinds.DEAD
+        return True
+
+    # -- queries that a term's shape answers ------------------------------------------------------------------
 
     def length_bounds(self, term: int) -> tuple[int, int | None] | None:
         """``(least, most)`` when the language is "every string of so many characters", else None."""
         bounds = self.run_bounds(term)
-        return bounds[1:] if bounds is not None and bounds[0] == ANY else None
+        return bounds[1:] if bounds is not None and bounds[0] == term_kinds.ANY else None
 
     def is_cofinite(self, term: int) -> bool:
         """Whether all but finitely many strings are in the language, seen from the term's shape (False: not known).
 
         Every string is then the beginning of one in the language.
         """
-        known = self._cofinite.get(term)
+        known = self.cofinite.get(term)
         if known is None:
             kind, args = self.shape(term)
-            if kind == NOT:
+            if kind == term_kinds.NOT:
                 known = self._is_finite(args[0])
-            elif kind == REPEAT:
-                known = args[0] == ANY and args[2] < 0
-            elif kind == AND:
+            elif kind == term_kinds.REPEAT:
+                known = args[0] == term_kinds.ANY and args[2] < 0
+            elif kind == term_kinds.AND:
                 known = all(map(self.is_cofinite, args))
             else:
-                known = kind == ALT and any(map(self.is_cofinite, args))
-            self._cofinite[term] = known
+                known = kind == term_kinds.ALT and any(map(self.is_cofinite, args))
+            self.cofinite[term] = known
         return known
 
     def open_class(self, term: int) -> int | None:
@@ -91,17 +1154,17 @@ class Terms(TermTable):
         for languages that lack finitely many strings. Derivatives by characters of the class have it too.
         """
         kind, args = self.shape(term)
-        if kind == SEQ:
+        if kind == term_kinds.SEQ:
             part, follows = args
             bounds = self.run_bounds(part)
             return bounds[0] if bounds is not None and bounds[2] is None and not self.is_empty(follows) else None
-        if kind == ALT:
+        if kind == term_kinds.ALT:
             found = [each for each in map(self.open_class, args) if each is not None]
             return max(found, key=self._width, default=None)
-        if kind == AND:  # what has endlessly many ways to go on can lose finitely many
+        if kind == term_kinds.AND:  # what has endlessly many ways to go on can lose finitely many
             rest = [part for part in args if not self.is_cofinite(part)]
-            return ANY if not rest else self.open_class(rest[0]) if len(rest) == 1 else None
-        return ANY if self.is_cofinite(term) else None
+            return term_kinds.ANY if not rest else self.open_class(rest[0]) if len(rest) == 1 else None
+        return term_kinds.ANY if self.is_cofinite(term) else None
 
     def _width(self, chars: int) -> int:
         return sum(high - low for low, high in self.ranges(chars))
@@ -110,18 +1173,14 @@ class Terms(TermTable):
         waiting, seen = [term], {term}  # sequences are thousands of parts long
         while waiting:
             kind, args = self.shape(waiting.pop())
-            if kind == REPEAT:
+            if kind == term_kinds.REPEAT:
                 if args[2] < 0:
                     return False
                 args = args[:1]
-            elif kind not in (SEQ, ALT):
-                if kind not in (term_kinds.EMPTY_KIND, term_kinds.EPSILON_KIND, CHARS, WORDS):
+            elif kind not in (term_kinds.SEQ, term_kinds.ALT):
+                if kind not in (term_kinds.EMPTY_KIND, term_kinds.EPSILON_KIND, term_kinds.CHARS, term_kinds.WORDS):
                     return False
                 continue
             waiting += [part for part in args if part not in seen]
             seen.update(args)
         return True
-
-    def shortest(self, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-        """The shortest spelling of a string of a non-empty language: see `toolgrammar.core.language.shortest`."""
-        return shortest.shortest(self, term, spell)

@@ -17,7 +17,8 @@ from typing import Any
 
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
-from ...language.terms import END, Terms
+from ...language.term_kinds import END
+from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ...unicode.charset import CharSet
 

@@ -1,3 +1,0 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
-
-class NodeTable: ...
