@@ -26,6 +26,8 @@ from toolgrammar.core import (
     load_model,
 )
 from toolgrammar.core.conversation import TokenWritten
+from toolgrammar.core.models import LocalModel
+from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.tools import ToolSet
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Exact constrained generation of tool calls.")
@@ -96,11 +98,13 @@ def demo(
     console = Console(highlight=False, soft_wrap=True)
     tools = ToolSet.from_any([get_weather, convert_currency, BookTable])
     loaded = load_model(model)
-    description = getattr(loaded.backend, "description", loaded.name)
+    embedded = loaded.backend if isinstance(loaded, LocalModel) else None
+    embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
+    description = loaded.name if embedded is None else embedded.description
     console.print(Text.assemble(("model    ", "bold"), f"{loaded.name}: {description}"))
     console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
     console.print(Text.assemble(("request  ", "bold"), prompt))
-    if not getattr(loaded.backend, "trained", True):
+    if embedded is not None and not embedded.trained:
         console.print(
             "         The weights are noise: what is chosen is random. That it is a valid call is guaranteed.",
             style="dim",

@@ -80,6 +80,8 @@ class Row:
 class TorchSession:
     """One sequence of a model of transformers."""
 
+    cached_tokens = 0
+
     def __init__(self, backend: Llama) -> None:
         self._backend = backend
         self._cache: Any = None
@@ -120,6 +122,8 @@ class Llama:
 
     name = "llama-90m"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 4096
 
     def __init__(self) -> None:
@@ -181,6 +185,7 @@ class Biased:
 
         class Timed:
             length = property(lambda _: session.length)
+            cached_tokens = property(lambda _: session.cached_tokens)
 
             def extend(self, ids: Sequence[int]) -> Any:
                 started = time.process_time()

@@ -15,6 +15,8 @@ Logits = np.ndarray[Any, np.dtype[np.float32]]
 class FixedSession:
     """A sequence after which the logits are always the same."""
 
+    cached_tokens = 0
+
     def __init__(self, logits: Logits) -> None:
         self._logits = logits
         self.length = 0
@@ -34,6 +36,8 @@ class FixedSession:
 
 class SizedSession:
     """A sequence whose logits follow from the number of bytes in it."""
+
+    cached_tokens = 0
 
     def __init__(self, vocabulary: Vocabulary, logits: Callable[[int], Logits]) -> None:
         self._tokens = vocabulary.tokens
@@ -70,6 +74,8 @@ class NoiseBackend:
     """
 
     context_window = 1 << 20
+    chat_template = None
+    takes_thinking = False
 
     def __init__(
         self, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]], name: str, tool_format: str = "hermes"
@@ -89,6 +95,9 @@ class NoiseBackend:
     ) -> list[int]:
         """One token: there is nobody to read more."""
         return [0]
+
+    def close(self) -> None:
+        """Nothing to free."""
 
     def start(self) -> FixedSession | SizedSession:
         """A fresh sequence."""

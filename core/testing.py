@@ -1,7 +1,7 @@
 """`ScriptedModel`: a model that follows a script as far as the real mask allows, for deterministic tests of agents.
 
-It is a real `Model`: real grammar, real masks, real decoding loop. Only the logits are scripted, so a test sees what
-would happen with a model that wants to say just this.
+It is a real `LocalModel`: real grammar, real masks, real decoding loop. Only the logits are scripted, so a test sees
+what would happen with a model that wants to say just this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from .conversation.messages import Message
 from .errors import ModelError
-from .models.model import Model
+from .models.model import LocalModel
 from .vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def render_reply(reply: Reply) -> str:
 
 class _Session:
     """Logits that want the script's next bytes."""
+
+    cached_tokens = 0
 
     def __init__(self, vocabulary: Vocabulary, ids: Mapping[bytes, int], target: bytes, prompt_length: int) -> None:
         self._vocabulary = vocabulary
@@ -126,6 +128,8 @@ class _Backend:
     """A backend whose sessions follow the script."""
 
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
 
     def __init__(self, script: Script, vocabulary: Vocabulary, context_window: int) -> None:
         self.name = "scripted"
@@ -169,6 +173,9 @@ class _Backend:
         self._local.prompt_length = len(ids)
         return ids
 
+    def close(self) -> None:
+        pass
+
     def start(self) -> _Session:
         messages = self._local.messages
         with self._lock:
@@ -188,7 +195,7 @@ class _Backend:
         return _Session(self.vocabulary, self._ids_of, target, self._local.prompt_length)
 
 
-class ScriptedModel(Model):
+class ScriptedModel(LocalModel):
     """A model that says what it is told to, as far as the grammar allows.
 
     Where the grammar does not let it, it goes on as soon as the two agree again, and closes what is open when the

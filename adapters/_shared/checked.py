@@ -27,9 +27,8 @@ from toolgrammar.core.conversation import (
 )
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.generation.json_output import summed
+from toolgrammar.core.generation.json_output import MAX_RETRIES, summed
 from toolgrammar.core.models import Model
-from toolgrammar.core.models.model import MAX_RETRIES
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
 from .answers import arguments_text, problem

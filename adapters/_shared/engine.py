@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.models import Model, load_model
+from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
@@ -180,13 +180,12 @@ def identity_of(model: str | Model) -> str:
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:
     """Return whether the model can reason before it answers; a model on a server may."""
-    if not model.capabilities.logits:
+    if not isinstance(model, LocalModel):
         return True
     if find_markers(model.vocabulary) is not None:
         return True
-    template = getattr(model.backend, "chat_template", None) or ""
     name = tool_format or model.backend.tool_format
-    return choose_format(name, template, model.vocabulary.special).thinking is not None
+    return choose_format(name, model.backend.chat_template or "", model.vocabulary.special).thinking is not None
 
 
 def guarantee(model: Model, params: GenerateParams) -> str:
@@ -211,5 +210,5 @@ def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | Non
 def count_text(model: Model, text: str) -> int:
     """Return how many tokens a text has; an estimate for a model on a server, which does not show its tokens."""
     if model.capabilities.logits:
-        return len(model.backend.encode(text))
+        return len(model.encode(text))
     return model.count_tokens(text) if text else 0

@@ -16,7 +16,7 @@ from toolgrammar.tools.formats import get_format
 CONNECTION = ("api_key", "base_url", "max_retries")
 
 # What an adapter makes of the framework's own arguments, or what needs a caller that reads our events.
-_MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace"})
+_MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace", "output_type"})
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = frozenset(each.name for each in fields(GenerateParams)) - _MADE
 

@@ -242,7 +242,7 @@ class ChatToolGrammar(BaseChatModel):
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         with _shared.translated(table.errors):
-            ids: list[int] = self.engine.model().backend.encode(text)
+            ids: list[int] = self.engine.model().encode(text)
         return ids
 
     def get_num_tokens(self, text: str) -> int:

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 
 class Session(Protocol):
-    """One sequence and its cache.
-
-    A session that can go on from one that was computed before may have an attribute ``cached_tokens``: how many of its
-    first tokens it took from there.
+    """One sequence and its key/value cache.
 
     Law: the logits depend only on the token ids now in the sequence, not on how they came there.
     """
 
     @property
     def length(self) -> int:
-        """How many tokens the sequence has."""
+        """Number of tokens in the sequence."""
+        ...
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens that were taken from an earlier sequence, and not computed again."""
         ...
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -36,11 +38,11 @@ class Session(Protocol):
         ...
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length`` (no forward pass)."""
+        """Forget all tokens after the first ``length``, without a forward pass."""
         ...
 
     def close(self) -> None:
-        """Free the cache; the session must not be used afterwards."""
+        """Free the cache; the session cannot be used afterwards."""
         ...
 
 
@@ -55,32 +57,31 @@ class BatchSession(Protocol):
         """Append tokens to some of the rows, in one forward pass.
 
         Args:
-            rows: the key of a row and its new token ids, at least one; no key twice. Rows may differ in how many. A key
-                that was not seen before (or was dropped) begins a new row.
+            rows: pairs of a row's key and its new token ids, at least one; no key twice. Rows may differ in how many. A
+                key that is new (or was dropped) begins a new row.
 
         Returns:
-            For each of them, in order, the logits after its last token, shape ``[V]``.
+            For each of these rows, in order, the logits after its last token, shape ``[V]``.
         """
         ...
 
     def crop(self, row: int, length: int) -> None:
-        """Forget all tokens of a row after the first ``length`` (no forward pass)."""
+        """Forget all tokens of a row after the first ``length``, without a forward pass."""
         ...
 
     def drop(self, row: int) -> None:
-        """Free the cache of a row; nothing happens if there is no such row."""
+        """Free the cache of a row, if there is such a row."""
         ...
 
     def close(self) -> None:
-        """Free all of it; the batch must not be used afterwards."""
+        """Free all caches; the batch cannot be used afterwards."""
         ...
 
 
 class Backend(Protocol):
     """A loaded model with its tokenizer.
 
-    A backend that can run several sequences in one forward pass also satisfies `BatchBackend`. One that holds what is
-    better freed at once than by the collector has ``close()``, which closes its sessions too and may be called twice.
+    A backend that can run several sequences in one forward pass also satisfies `BatchBackend`.
     """
 
     @property
@@ -95,47 +96,59 @@ class Backend(Protocol):
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence."""
+        """Number of tokens that fit in a sequence."""
         ...
 
     @property
     def tool_format(self) -> str | None:
-        """The wire format in which this model writes tool calls; None: its chat template and vocabulary show it.
+        """Wire format in which this model writes tool calls; None: its chat template and vocabulary show it."""
+        ...
 
-        A backend with a chat template has its text as ``chat_template`` besides (empty if the model came without one):
-        where the template knows no calls, history comes with calls and results spelled out. A backend without that
-        attribute writes history in its own way.
+    @property
+    def chat_template(self) -> str | None:
+        """Text of the model's chat template, empty if the model came without one.
+
+        Where the template knows no calls, `encode_prompt` gets history with calls and results rendered as text. None:
+        the backend renders history itself.
         """
         ...
 
+    @property
+    def takes_thinking(self) -> bool:
+        """True if `encode_prompt` takes the keyword ``thinking``, for a template that asks whether to reason."""
+        ...
+
     def encode(self, text: str) -> list[int]:
-        """Token ids as the tokenizer itself would write ``text`` (no control tokens added)."""
+        """Return the token ids that the tokenizer writes for ``text``, without control tokens."""
         ...
 
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
-        """Token ids of a conversation, up to where the assistant's turn begins.
+        """Return the token ids of a conversation, up to where the assistant's turn begins.
+
+        With `takes_thinking` there is a fourth argument ``thinking: bool | None``: whether the caller asked to reason.
 
         Args:
             messages: the conversation; may hold tool calls and results while ``tools`` is empty.
             tools: OpenAI-style tool dicts, for the model's own chat template.
             tool_prompt: text that describes the tools, for a model without such a template.
-
-        A backend whose template knows of reasoning may take ``thinking`` besides: a bool, by name, where the caller
-        said whether the model is to reason.
         """
         ...
 
     def start(self) -> Session:
-        """A fresh, empty sequence."""
+        """Open a fresh, empty sequence."""
+        ...
+
+    def close(self) -> None:
+        """Free the model and its sessions; closing twice is allowed."""
         ...
 
 
 @runtime_checkable
 class BatchBackend(Protocol):
-    """What a `Backend` offers besides, if it can run several sequences in one forward pass."""
+    """A `Backend` that can run several sequences in one forward pass."""
 
     def start_batch(self) -> BatchSession:
-        """An empty batch."""
+        """Open an empty batch."""
         ...

@@ -1,19 +1,19 @@
-"""Running generations: one alone, or many together in one forward pass a step.
+"""Drivers of generations: one alone, or many together in one forward pass a step.
 
-A generation (`Work`) is a generator that yields events and, whenever it needs logits, a `Forward`; the driver sends
-them. It knows no session: the driver opens one at its first `Forward` and frees it at `Released`, at its end, or when
-it is abandoned.
+A generation (`Work`) is a generator that yields events, a `Forward` whenever it needs logits, and the whole
+`Generation` last; the driver runs the model and sends the logits back. A generation knows no session: the driver opens
+one at its first `Forward` and frees it at `Released`, at its end, or when it is abandoned.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Union
 
-from ..conversation.events import Event
+from ..conversation.events import Event, Generation
 from ..errors import ModelError
 from .backend import BatchSession, Session
 from .loop import Forward
@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Logits = npt.NDArray[np.float32]
-    Work = Generator[Union[Event, "Forward", "Released"], Union[Logits, None], None]
+    Work = Generator[Union["Item", "Forward", "Released"], Union[Logits, None], None]
+
+#: What a request yields: its events, then the whole of it.
+Item = Union[Event, Generation]
 
 
 @dataclass(frozen=True)
 class Released:
-    """The sequence is over: free it. What is asked for afterwards belongs to a new one."""
+    """The sequence is over and can be freed; a later `Forward` begins a new one."""
 
 
-class Turn:
-    """Whose forward pass it is: ``with turn`` lets one run at a time, and none once it is closed."""
+class ForwardLock:
+    """Mutex around forward passes; refuses entry after `close`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -48,68 +51,68 @@ class Turn:
         self._lock.release()
 
     def check(self) -> None:
-        """Say that there are no more turns, if that is so.
+        """Raise if the lock is closed.
 
         Raises:
-            ModelError: it is closed.
+            ModelError: it is.
         """
         if self._is_closed:
             raise ModelError("the model is closed", hint="load it again")
 
     def close(self) -> None:
-        """Wait for the forward pass that is running, and let no other begin."""
+        """Wait for the forward pass that is running, and refuse all others."""
         with self._lock:
             self._is_closed = True
 
 
-def alone(work: Work, start: Callable[[], Session], turn: Turn) -> Iterator[Event]:
-    """Run one generation; yields its events.
+def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Generator[Item, None, None]:
+    """Run one generation; yield its events, then the whole of it.
 
     Args:
         work: the generation.
         start: opens a sequence.
-        turn: held during each forward pass, and not between them.
+        lock: held during each forward pass, and not between them.
     """
     session: Session | None = None
-    reply: Logits | None = None
+    logits: Logits | None = None
     try:
         while True:
             try:
-                item = work.send(reply)
+                item = work.send(logits)
             except StopIteration:
                 return
-            reply = None
+            logits = None
             if isinstance(item, Forward):
                 begins = session is None
-                with turn:
+                with lock:
                     if session is None:
                         session = start()
-                    reply = session.extend(item.token_ids)
-                if begins:  # a session that goes on from a kept one says how much of it it had
-                    item.cached_tokens = getattr(session, "cached_tokens", 0)
+                    logits = session.extend(item.token_ids)
+                if begins:
+                    item.cached_tokens = session.cached_tokens
             elif not isinstance(item, Released):
                 yield item
             elif session is not None:
                 freed, session = session, None
                 freed.close()
     finally:
-        # Here and not when it is collected: an error's traceback would keep the session alive.
+        # Closed here and not when collected: the traceback of an error would keep the session alive.
         work.close()
         if session is not None:
             session.close()
 
 
-def together(
-    works: Sequence[Work], batch: BatchSession, turn: Turn, most: int, emit: Callable[[int, Event], None]
+def run_many(
+    works: Sequence[Work], batch: BatchSession, lock: ForwardLock, max_rows: int, emit: Callable[[int, Item], None]
 ) -> list[Exception | None]:
-    """Run many generations, with one forward pass for all that need one; a row that is over makes room for the next.
+    """Run many generations, one forward pass for all that need logits; a row that ends makes room for the next.
 
     Args:
         works: the generations.
-        batch: where their sequences live.
-        turn: held during each forward pass.
-        most: how many sequences there may be at once.
-        emit: takes each event, with the number of its generation.
+        batch: holds their sequences.
+        lock: held during each forward pass.
+        max_rows: maximum number of sequences at once.
+        emit: takes each event and each whole generation, with its number.
 
     Returns:
         For each generation the error that ended it, or None. An error of the model itself ends them all: it is raised.
@@ -121,7 +124,7 @@ def together(
     ready: dict[int, Any] = {}  # generations that can go on, with what they are sent
     try:
         while waiting or ready:
-            while waiting and len(ready) < most:
+            while waiting and len(ready) < max_rows:
                 ready[waiting.popleft()] = None
             asked: list[tuple[int, tuple[int, ...]]] = []
             for number, reply in ready.items():
@@ -141,7 +144,7 @@ def together(
                 if number not in rows:
                     rows[number] = fresh
                     fresh += 1
-            with turn:
+            with lock:
                 replies = batch.extend([(rows[number], ids) for number, ids in asked])
             ready = {number: reply for (number, _), reply in zip(asked, replies, strict=True)}
     finally:
@@ -156,9 +159,9 @@ def _advance(
     number: int,
     rows: dict[int, int],
     batch: BatchSession,
-    emit: Callable[[int, Event], None],
+    emit: Callable[[int, Item], None],
 ) -> Forward | None:
-    """Run a generation up to where it needs logits; None at its end."""
+    """Run a generation until it needs logits; return None at its end."""
     while True:
         try:
             item = work.send(reply)

@@ -1,28 +1,88 @@
-"""JSON of models that are not, or not wholly, held to it: told of the schema, judged, and converted."""
+"""JSON of models that a grammar holds in part or not at all: asked for in words, validated, converted, asked again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, TextPart
 from ..errors import BudgetError, InvalidArgumentsError, ParseError
+from ..logs import logger_of
 from ..repair import extract_json, may_go_on
 from ..validation import violations
 from .params import JsonMode
+from .plan import adapter_of, is_python_type
+
+if TYPE_CHECKING:
+    from .driver import Logits, Released
+    from .loop import Forward
+
+_LOG = logger_of("models")
+
+#: Maximum number of times that a model is asked again when its JSON is not valid.
+MAX_RETRIES = 2
+
+
+def ask_until_valid(
+    write: Callable[[Sequence[Message]], Generator[Forward | Released, Logits | None, Generation]],
+    messages: Sequence[Message],
+    mode: JsonMode,
+    rules: Any,
+    *,
+    name: str,
+    convert: bool,
+) -> Generator[Forward | Released, Logits | None, Generation]:
+    """Write answers until one is valid JSON, telling the model each time what was wrong.
+
+    Args:
+        write: writes one answer to a conversation, without its events.
+        messages: the conversation.
+        mode: how strictly the grammar holds the answer.
+        rules: the JSON Schema that the value must satisfy.
+        name: the model's name, for the log.
+        convert: the value must also be an instance of the Python type that ``mode.schema`` is.
+
+    Returns:
+        The first valid answer, with the token counts of all.
+
+    Raises:
+        InvalidArgumentsError: no answer was valid.
+        BudgetError: the token budget ended inside the JSON of an unconstrained answer.
+    """
+    usage = Usage()
+    wrong: list[str] = []
+    attempts = MAX_RETRIES + 1 if mode.repair else 1
+    for attempt in range(1, attempts + 1):
+        generation = yield from write(messages)
+        usage = summed(usage, generation.usage)
+        value, wrong = judge(generation, mode, rules)
+        if not wrong and convert:
+            wrong = converted(value, mode.schema)[1]
+        if not wrong:
+            text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
+            message = replace(generation.message, content=text)
+            return replace(generation, message=message, finish_reason="stop", usage=usage)
+        _LOG.info("answer %d of at most %d of %s is not valid; problems: %d", attempt, attempts, name, len(wrong))
+        _LOG.debug("problems of answer %d: %s", attempt, wrong)
+        again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."
+        messages = (*messages, generation.message, Message("user", again))
+    raise InvalidArgumentsError(
+        f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
+        hint="use constrained_decoding=True, and a schema that says all that a value must satisfy",
+    )
 
 
 def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
-    """Return the value of an answer, and what is wrong with it as far as its grammar did not prevent that.
+    """Return the value of an answer, and what is wrong with it that its grammar did not prevent.
 
     Raises:
-        BudgetError: nothing constrained the answer, and the token budget ended inside its JSON.
+        BudgetError: the answer was unconstrained, and the token budget ended inside its JSON.
     """
     if mode.constrained_decoding and mode.strict:
-        return json.loads(generation.text), []
+        return read_value(generation.text), []
     cut = not mode.constrained_decoding and generation.finish_reason == "length"
     try:
         value = extract_json(generation.text, repair=mode.repair and not cut)
@@ -33,6 +93,20 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
     if cut and (wrong or may_go_on(value)):
         raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
     return value, wrong
+
+
+def read_value(text: str) -> Any:
+    """Return the JSON value of an answer that a grammar wrote.
+
+    Raises:
+        InvalidArgumentsError: the grammar is not one of JSON.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InvalidArgumentsError(
+            "the answer is not JSON, as its grammar allows", hint="use generate(...).text for texts of this grammar"
+        ) from None
 
 
 def check_text(text: str, schema: Any) -> None:
@@ -49,24 +123,31 @@ def check_text(text: str, schema: Any) -> None:
         )
 
 
-def converted(value: Any, schema: Any) -> tuple[Any, list[str]]:
-    """The instance of a Pydantic class, and what its validators have against it; any other schema changes nothing."""
-    check: Callable[[str], Any] | None = getattr(schema, "model_validate_json", None)
+def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
+    """Return the instance of a Python type that a JSON value spells, and what the type's validators have against it.
+
+    Args:
+        value: the JSON value.
+        shape: a Pydantic class, another Python type, or a JSON Schema, which changes nothing.
+    """
+    check: Callable[[str], Any] | None = getattr(shape, "model_validate_json", None)
     if not callable(check):
-        return value, []
+        if not is_python_type(shape):
+            return value, []
+        check = adapter_of(shape).validate_json
     from pydantic import ValidationError
 
     try:
         return check(json.dumps(value)), []  # strict fields take a date from JSON, and not from a string of Python's
     except ValidationError as error:
         return None, [
-            f"at {'/'.join(map(str, each['loc'])) or '(root)'}: {each['msg']}"
-            for each in error.errors(include_url=False)
+            f"at {'/'.join(map(str, problem['loc'])) or '(root)'}: {problem['msg']}"
+            for problem in error.errors(include_url=False)
         ]
 
 
 def with_instructions(messages: Sequence[Message], schema: Any) -> tuple[Message, ...]:
-    """The conversation with the schema in its last message of the user: nothing else tells a free model of it."""
+    """Return the conversation with the schema at the end of the user's last message, for an unconstrained model."""
     text = f"Answer with JSON alone, valid under this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -81,5 +162,5 @@ def with_instructions(messages: Sequence[Message], schema: Any) -> tuple[Message
 
 
 def summed(one: Usage, other: Usage) -> Usage:
-    """The usage of two answers together."""
-    return Usage(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Usage)})
+    """Return the token counts of two answers together."""
+    return Usage(**{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(Usage)})

@@ -17,14 +17,14 @@ or many together. Each turn of the loop writes at least one byte or one control 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from ..errors import BudgetError, ContextOverflowError, DecodingError, GenerationTimeoutError
+from ..errors import BudgetError, ContextOverflowError, DecodingError
+from .deadline import Deadline
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
@@ -117,6 +117,7 @@ class Decoding:
         marker: the size of what begins the reasoning, in bytes and control tokens: there the choice is certain.
         heal: how many tokens at the end of the prompt may be written otherwise, for it may end inside one; see `_heal`.
         speller: the backend's tokenizer; generations that share one share what it remembers.
+        deadline: when the time of the answer is over; by default ``params.timeout`` seconds after `steps` begins.
 
     Attributes:
         token_ids: the tokens written so far, without the end-of-text token.
@@ -138,6 +139,7 @@ class Decoding:
     marker: int = 0
     heal: int = 0
     speller: Speller | None = None
+    deadline: Deadline | None = None
     token_ids: list[int] = field(default_factory=list)
     reason: FinishReason = "stop"
     closed_at: int | None = None
@@ -181,7 +183,7 @@ class Decoding:
             DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
         """
         budget = self._budget()
-        self._deadline = None if self.params.timeout is None else time.monotonic() + self.params.timeout
+        self._deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
         if self.reasoning is not None and (
             self.instead is None or (yield from self._decide(self.reasoning, self.instead, budget))
@@ -329,11 +331,7 @@ class Decoding:
         if self.params.cancel is not None and self.params.cancel():
             self.reason = "cancelled"
             return True
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise GenerationTimeoutError(
-                f"the timeout of {self.params.timeout} s passed after {len(self.token_ids)} tokens",
-                hint="raise the timeout, or lower max_tokens",
-            )
+        self._deadline.check(f"after {len(self.token_ids)} tokens")
         return False
 
     # -- choosing ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from ..options import Whitespace
 
@@ -128,6 +128,9 @@ class GenerateParams:
         prefix: what the assistant's turn says already; the answer goes on from there, and leaves it out. A token that
             the prefix ends inside of is written as the tokenizer would (token healing).
         stop: strings that end a text answer; never looked for inside a tool call.
+        output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
+            ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It stands for
+            ``json_mode``, ``grammar`` or (beside tools) ``response_schema``; only one of these may be given.
         json_mode: the answer is JSON.
         grammar: the answer is a text of this grammar.
         tools: a tool set (``toolgrammar.tools.ToolSet``).
@@ -140,7 +143,8 @@ class GenerateParams:
             same way whatever follows.
         trace: also yield `TokenWritten` events.
         cancel: polled at each step; returning True ends the generation.
-        timeout: seconds; the generation is cancelled after that.
+        timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
+            or not, raises `GenerationTimeoutError` (a `TimeoutError`).
     """
 
     max_tokens: int | None = None
@@ -155,6 +159,7 @@ class GenerateParams:
     thinking_markers: tuple[str, str] | None = None
     prefix: str = ""
     stop: Sequence[str] = ()
+    output_type: Any = None
     json_mode: JsonMode | None = None
     grammar: Grammar | None = None
     tools: ToolInterface | None = None
@@ -167,3 +172,33 @@ class GenerateParams:
     trace: bool = False
     cancel: Callable[[], bool] | None = None
     timeout: float | None = None
+
+
+class GenerateOptions(TypedDict, total=False):
+    """The fields of `GenerateParams`, as keyword options of `Model.generate` and its siblings."""
+
+    max_tokens: int | None
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    repetition_penalty: float
+    logit_bias: Mapping[int, float] | None
+    seed: int | None
+    thinking: bool | int | Literal["auto"] | None
+    thinking_markers: tuple[str, str] | None
+    prefix: str
+    stop: str | Sequence[str]
+    output_type: Any
+    json_mode: JsonMode | None
+    grammar: Grammar | None
+    tools: ToolInterface | None
+    tool_choice: str
+    parallel_tool_calls: bool
+    response_schema: Mapping[str, Any] | bool | type[Any] | None
+    tool_format: str | None
+    on_budget: Literal["close", "error"]
+    jump_forward: bool
+    trace: bool
+    cancel: Callable[[], bool] | None
+    timeout: float | None

@@ -1,10 +1,16 @@
-"""What a request asks for, made plain: checked parameters, a conversation, and the language of the answer."""
+"""Plans of requests: checked parameters, the conversation, and the language of the answer, computed once.
+
+A request becomes one immutable `Plan` before the first forward pass; `write` (``write.py``) decodes it and reads the
+output. Asking again for better JSON (``json_output.py``) changes the prompt of a plan, and nothing else.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import NoneType
 from typing import Any, Union
 
@@ -18,8 +24,29 @@ from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 
 Prompt = Union[str, Message, Sequence[Message]]
 
-#: How many grammars of schemas are kept.
+#: Maximum number of grammars of schemas that a planner keeps.
 CACHED_GRAMMARS = 64
+
+
+@dataclass(frozen=True)
+class ReasoningPlan:
+    """The reasoning that is written before an answer.
+
+    Attributes:
+        grammar: from the start marker (or the end of the prompt, if that has begun to reason) to the answer.
+        text_before: text of the start marker, control tokens left out.
+        text_after: text between the reasoning and the answer, control tokens left out.
+        budget: maximum number of tokens; None is as many as the answer leaves.
+        optional: the model chooses whether to reason.
+        marker_size: size of the start marker in bytes and control tokens; there the choice is certain.
+    """
+
+    grammar: Grammar
+    text_before: str = ""
+    text_after: str = ""
+    budget: int | None = None
+    optional: bool = False
+    marker_size: int = 0
 
 
 @dataclass(frozen=True)
@@ -27,33 +54,40 @@ class Plan:
     """How one answer is written and read.
 
     Attributes:
-        grammar: what may be written.
-        parser: of tool calls; None when the answer is text.
+        grammar: the language of the answer.
+        make_parser: makes a parser of tool calls; None when the answer is text.
         stop: strings that end the answer; empty where they could break it.
         is_json: the text of the answer is JSON.
         check: a JSON Schema that the grammar does not enforce and the answer must satisfy; None if there is none.
+        params: the options of the request.
+        prompt: token ids of the conversation.
+        prefix: token ids of ``params.prefix``; the answer goes on from there.
+        reasoning: what is written before the answer; None without reasoning.
     """
 
     grammar: Grammar
-    parser: OutputParser | None = None
+    make_parser: Callable[[], OutputParser] | None = None
     stop: tuple[str, ...] = ()
     is_json: bool = False
     check: Any = None
+    params: GenerateParams = field(default_factory=GenerateParams)
+    prompt: tuple[int, ...] = ()
+    prefix: tuple[int, ...] = ()
+    reasoning: ReasoningPlan | None = None
 
 
 class Planner:
-    """Chooses the language of the answer, and remembers the grammars of schemas."""
+    """Chooses the language of answers, and keeps the grammars of schemas."""
 
     def __init__(self) -> None:
         self._grammars: LeastRecentlyUsed[str, Grammar] = LeastRecentlyUsed(CACHED_GRAMMARS)
 
     def plan(self, params: GenerateParams, tool_format: Any) -> Plan:
-        """The plan of an answer.
+        """Return the plan of an answer, without its prompt and reasoning.
 
         Args:
-            params: what was asked for.
-            tool_format: the wire format of calls, as the tool set names it; None if the text of the model is read
-                elsewhere.
+            params: options of the request.
+            tool_format: the wire format of calls, as the tool set names it; None if a server reads the calls.
 
         Raises:
             ModelError: two things that were asked for exclude each other.
@@ -73,7 +107,7 @@ class Planner:
             if params.tool_choice != "none":
                 return self._with_tools(params, tools, tool_format)
             if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
-                # Text, as the model writes it beside calls: what begins a call may not stand in it.
+                # Text as the model writes it beside calls: no call may begin in it.
                 return self._with_tools(params, tools, tool_format)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
@@ -83,11 +117,12 @@ class Planner:
         if params.response_schema is not None:
             mode = JsonMode(schema=params.response_schema)
         if mode is not None and mode.constrained_decoding:
-            return self._json(mode)
+            return self._json(mode, params)
         if params.grammar is not None:
-            # What its schema asks and it does not enforce is checked afterwards.
-            return Plan(params.grammar, check=params.grammar.schema if params.grammar.unenforced else None)
-        return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop))
+            # Keywords of its schema that it does not enforce are checked afterwards.
+            check = params.grammar.schema if params.grammar.unenforced else None
+            return Plan(params.grammar, check=check, params=params)
+        return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop), params=params)
 
     def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: Any) -> Plan:
         if params.grammar is not None:
@@ -100,17 +135,18 @@ class Planner:
         grammar = tools.grammar(
             tool_format, tool_choice=params.tool_choice, parallel=params.parallel_tool_calls, response_schema=schema
         )
-        parser = tools.parser(tool_format, response_schema=schema)
-        return Plan(grammar, parser, stop=() if schema is not None else tuple(params.stop), is_json=schema is not None)
+        is_json = schema is not None
+        make_parser = partial(tools.parser, tool_format, response_schema=schema)
+        return Plan(grammar, make_parser, () if is_json else tuple(params.stop), is_json, params=params)
 
-    def _json(self, mode: JsonMode) -> Plan:
+    def _json(self, mode: JsonMode, params: GenerateParams) -> Plan:
         if mode.grammar is not None:
             if mode.schema is not None:
                 raise _excluded("the schema of json_mode", "its grammar")
-            return Plan(mode.grammar, is_json=True)
+            return Plan(mode.grammar, is_json=True, params=params)
         schema = schema_of(mode.schema)
         grammar = self._grammar(schema, mode.whitespace, mode.strict)
-        return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None)
+        return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None, params=params)
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         from ..schema.scalars.dates import of_today, text_names_a_day
@@ -134,29 +170,33 @@ class Planner:
         return self._grammars.get(key, make)
 
 
-def json_params(params: GenerateParams, schema: Any) -> tuple[GenerateParams, JsonMode]:
-    """The parameters that ask for a value of a schema (None: that of ``params.json_mode``), and their JSON mode.
+def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
+    """Return the parameters that ask for a JSON value.
+
+    Args:
+        params: options of the request.
+        schema: schema of the value; None is that of ``params.json_mode``, or any JSON.
 
     Raises:
-        ModelError: they ask for calls too.
+        ModelError: they ask for tool calls too, or for two shapes.
     """
     if params.tools is not None:
-        raise ModelError(
-            "generate_json gives a value, not calls", hint="use generate(..., tools=..., response_schema=...)"
-        )
+        raise ModelError("generate_json gives a value, not calls", hint="use generate(..., tools=..., output_type=...)")
     mode = params.json_mode or JsonMode()
-    if schema is not None:
-        mode = replace(mode, schema=schema)
-    return replace(params, json_mode=mode), mode
+    if isinstance(schema, Grammar):
+        return replace(params, json_mode=replace(mode, schema=None, grammar=schema))
+    if params.json_mode is None and params.grammar is not None and schema is None:
+        return replace(params, grammar=None, json_mode=JsonMode(grammar=params.grammar))
+    return replace(params, json_mode=mode if schema is None else replace(mode, schema=schema))
 
 
 def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) -> GenerateParams:
-    """Return the parameters with the overrides put in, checked.
+    """Return the parameters with the overrides put in, checked, and ``output_type`` as the option that it stands for.
 
     Raises:
         ModelError: an unknown name, or a value of the wrong type or out of range; names the option and the value.
     """
-    known = {each.name for each in fields(GenerateParams)}
+    known = {option.name for option in fields(GenerateParams)}
     if unknown := sorted(set(overrides) - known):
         raise ModelError(
             f"unknown generation option: {', '.join(unknown)}", hint=f"known ones: {', '.join(sorted(known))}"
@@ -167,7 +207,25 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
     check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
-    return params
+    return params if params.output_type is None else _with_shape(params)
+
+
+def _with_shape(params: GenerateParams) -> GenerateParams:
+    """Return the parameters with ``output_type`` as ``grammar``, ``json_mode`` or ``response_schema``."""
+    shape = params.output_type
+    for name in ("grammar", "json_mode", "response_schema"):
+        if getattr(params, name) is not None:
+            raise _excluded("output_type", name)
+    if not (isinstance(shape, (Grammar, Mapping, bool)) or is_python_type(shape)):
+        raise ModelError(
+            f"output_type is {shape!r}",
+            hint="give a Pydantic class, a Python type, a JSON Schema (a dict or a bool) or a Grammar",
+        )
+    if isinstance(shape, Grammar):
+        return replace(params, output_type=None, grammar=shape)
+    if params.tools is not None:
+        return replace(params, output_type=None, response_schema=schema_of(shape))
+    return replace(params, output_type=None, json_mode=JsonMode(schema=shape))
 
 
 def _is_bias(value: Any) -> bool:
@@ -176,8 +234,8 @@ def _is_bias(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether a value is a sequence of texts, none of them empty."""
-    return isinstance(value, Sequence) and all(isinstance(each, str) and each for each in value)
+    """Return whether a value is a sequence of texts, none of them empty."""
+    return isinstance(value, Sequence) and all(isinstance(text, str) and text for text in value)
 
 
 def _is_thinking(value: Any) -> bool:
@@ -220,10 +278,10 @@ _RANGES: Ranges = {
 
 
 def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
-    """A prompt as a conversation.
+    """Return a prompt as a conversation; a text is one message of the user.
 
     Raises:
-        ModelError: it is none.
+        ModelError: it is not a prompt.
     """
     if isinstance(prompt, str):
         return (Message("user", prompt),)
@@ -237,15 +295,39 @@ def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
     return messages
 
 
-def schema_of(schema: Any) -> Any:
-    """The JSON Schema of a schema or of a Pydantic model class; None is any JSON."""
-    if schema is None:
+def is_python_type(shape: Any) -> bool:
+    """Return whether a shape is a Python type, generic alias, union or Pydantic ``TypeAdapter``, not a JSON Schema."""
+    return isinstance(shape, type) or typing.get_origin(shape) is not None or hasattr(shape, "validate_json")
+
+
+def schema_of(shape: Any) -> Any:
+    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, or any Python type; None is any JSON.
+
+    Raises:
+        ModelError: the type has no JSON Schema.
+        SchemaError: the type cannot be enforced.
+    """
+    if shape is None:
         return True
-    if not hasattr(schema, "model_json_schema"):
-        return schema
+    if not (is_python_type(shape) or hasattr(shape, "model_json_schema")):
+        return shape
+    from pydantic.errors import PydanticUserError
+
     from ..schema.pydantic.schema import json_schema_of
 
-    return json_schema_of(schema)
+    try:
+        return json_schema_of(shape if hasattr(shape, "model_json_schema") else adapter_of(shape))
+    except PydanticUserError as error:
+        raise ModelError(
+            f"the type {shape!r} has no JSON Schema: {error.message}", hint="give a JSON Schema, or another type"
+        ) from error
+
+
+def adapter_of(shape: Any) -> Any:
+    """Return the Pydantic ``TypeAdapter`` of a Python type."""
+    from pydantic import TypeAdapter
+
+    return shape if hasattr(shape, "validate_json") else TypeAdapter(shape)
 
 
 def _excluded(one: str, other: str) -> ModelError:

@@ -1,10 +1,11 @@
-"""Models: what decoding needs of one, and the ones that we know how to load.
+"""Models, local and remote: `load_model` makes a `Model` from an address.
 
-`load_model` gives a `Model`; ``protocol.py`` says what a backend must offer to become one.
+A `LocalModel` runs a backend (``core/generation/backend.py`` says what one must offer) and constrains every token; a
+``RemoteModel`` asks a server and validates its answers.
 """
 
 from .load import load_model
 from .logits_processor import ConstrainedLogitsProcessor
-from .model import Capabilities, Model
+from .model import Capabilities, LocalModel, Model
 
-__all__ = ["Capabilities", "ConstrainedLogitsProcessor", "Model", "load_model"]
+__all__ = ["Capabilities", "ConstrainedLogitsProcessor", "LocalModel", "Model", "load_model"]

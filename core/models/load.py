@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_whole
-from .model import Model
+from .model import LocalModel, Model
 
 
 def load_model(uri: str, **options: Any) -> Model:
@@ -32,19 +32,19 @@ def load_model(uri: str, **options: Any) -> Model:
     if scheme == "embedded" and not rest:
         from .embedded.model import EmbeddedBackend
 
-        return Model(_make(EmbeddedBackend, (), options, uri))
+        return LocalModel(_make(EmbeddedBackend, (), options, uri))
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
         from .transformers.backend import HFBackend
 
-        return Model(_make(HFBackend, (rest,), options, uri))
+        return LocalModel(_make(HFBackend, (rest,), options, uri))
     if scheme == "gguf" and separator:
         if not rest:
             raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
         from .llama_cpp.backend import GGUFBackend
 
-        return Model(_make(GGUFBackend, (rest,), options, uri))
+        return LocalModel(_make(GGUFBackend, (rest,), options, uri))
     if scheme in ("openai", "vllm", "llama.cpp", "ollama") and separator:
         from .remote import RemoteModel
 

@@ -1,47 +1,42 @@
-"""`Model`: a backend with a planner in front. Says what may be written, runs the decoding, types what comes out."""
+"""`Model`: the surface of every model; `LocalModel`: one whose logits are seen, so that it writes only valid tokens."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..constraint_cache import ConstraintCache
-from ..conversation.events import Event, Finish, Generation, TextDelta, TokenWritten, Usage
+from ..conversation.events import Event, Finish, Generation, TextDelta
 from ..conversation.messages import Message
-from ..errors import CancelledError, InvalidArgumentsError, ModelError
+from ..errors import CancelledError, ModelError
 from ..generation.backend import Backend, BatchBackend
-from ..generation.driver import Released, Turn, alone, together
-from ..generation.json_output import check_text, converted, judge, summed, with_instructions
-from ..generation.loop import DEFAULT_BUDGET, Decoding, Forward
-from ..generation.output import Output
-from ..generation.params import GenerateParams, JsonMode, ToolInterface
+from ..generation.deadline import Deadline
+from ..generation.driver import ForwardLock, Item, run_many, run_one
+from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
+from ..generation.loop import DEFAULT_BUDGET
+from ..generation.params import GenerateParams, ToolInterface
 from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
-from ..generation.retokenise import Speller
-from ..grammar import Grammar
-from ..logs import logger_of
-from .reasoning import has_begun, markers_of
+from ..generation.write import Writer, silently
+from .reasoning import plan_reasoning
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Literal
 
-    from ..generation.driver import Logits, Work
-    from ..masks import Constraint
+    from typing_extensions import Self, Unpack
+
+    from ..generation.driver import Logits, Released, Work
+    from ..generation.loop import Forward
+    from ..generation.params import GenerateOptions
     from ..vocabulary.vocabulary import Vocabulary
 
-#: How often a model is asked again when its JSON is not valid and nothing could hold it to that.
-MAX_RETRIES = 2
+T = TypeVar("T")
 
-_LOG = logger_of("models")
-
-_NEWLINES = Grammar.from_regex(r"\n{0,2}")
-
-#: How many sequences of a batch are written at the same time.
+#: Maximum number of sequences of a batch that are written at the same time.
 MAX_ROWS = 32
 
 
@@ -60,9 +55,338 @@ class Capabilities:
     images: bool = False
 
 
-class Model:
-    """A model that writes only what it may. Thread-safe: forward passes take turns, so no request waits for another
-    to end, nor for a stream that nobody reads.
+@dataclass(frozen=True)
+class Request:
+    """One request to a model, checked.
+
+    Attributes:
+        messages: the conversation.
+        params: how to generate.
+        live: events are wanted as soon as they are certain; False if only the whole answer is.
+        convert: JSON must also pass the validators of the Python type that is asked for, or the model is asked again.
+    """
+
+    messages: tuple[Message, ...]
+    params: GenerateParams
+    live: bool = True
+    convert: bool = False
+
+
+class Model(ABC):
+    """A model that writes only what it may, local or remote. Thread-safe.
+
+    `load_model` makes one from an address; ``Model(backend)`` is a `LocalModel`.
+
+    Attributes:
+        capabilities: what the model can be held to.
+    """
+
+    capabilities: Capabilities
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Make a `LocalModel` for ``Model(backend)``, as ``pathlib.Path`` makes a path of the platform."""
+        return super().__new__(LocalModel if cls is Model else cls)  # type: ignore[return-value]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The model's name."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """The exact bytes of every token.
+
+        Raises:
+            ModelError: a server does not show them.
+        """
+
+    @property
+    @abstractmethod
+    def context_window(self) -> int:
+        """Number of tokens that fit in a sequence."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text, without control tokens.
+
+        Raises:
+            ModelError: a server does not show them.
+        """
+
+    @abstractmethod
+    def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
+        """Return the number of tokens of a prompt, the description of the tools included (remote: an estimate)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the model holds; later requests are errors. Closing twice is allowed."""
+
+    @abstractmethod
+    def _items(self, request: Request) -> Generator[Item, None, None]:
+        """Yield the events of an answer, then the whole of it."""
+
+    @abstractmethod
+    def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
+        """`_items`, without blocking the event loop; closing it ends the request."""
+
+    @abstractmethod
+    def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
+        """Answer many requests, and return for each its whole answer or the error that ended it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Agent frameworks copy their configuration, models included: weights need not be doubled.
+        return self
+
+    # -- one answer --------------------------------------------------------------------------------------------
+
+    def stream(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
+    ) -> Iterator[Event]:
+        """Generate, and yield events as they become certain; `Finish` comes last.
+
+        Without ``json_mode.constrained_decoding`` nothing is certain before the answer was validated: then the text
+        comes in one piece.
+
+        Args:
+            prompt: a text (one message of the user), a message, or a conversation.
+            params: how to generate.
+            **options: fields of `GenerateParams`, over those of ``params``.
+
+        Raises:
+            GenerationTimeoutError: ``timeout`` seconds passed.
+            ToolGrammarError: the request cannot be met; see `GenerateParams` and the error's hint.
+        """
+        return _events(self._items(Request(conversation_of(prompt), resolve_params(params, options))))
+
+    async def astream(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
+    ) -> AsyncIterator[Event]:
+        """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
+        request = Request(conversation_of(prompt), resolve_params(params, options))
+        async with aclosing(self._aitems(request)) as items:
+            async for item in items:
+                if not isinstance(item, Generation):
+                    yield item
+
+    def generate(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
+    ) -> Generation:
+        """Generate, and return the whole result. Arguments and errors as for `stream`.
+
+        Raises:
+            CancelledError: ``params.cancel`` said so.
+        """
+        return self._whole(Request(conversation_of(prompt), resolve_params(params, options), live=False))
+
+    async def agenerate(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
+    ) -> Generation:
+        """Like `generate`, without blocking the event loop; cancelling the task stops the model within a step."""
+        return await self._awhole(Request(conversation_of(prompt), resolve_params(params, options), live=False))
+
+    @overload
+    def generate_json(
+        self,
+        prompt: Prompt,
+        schema: type[T],
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> T: ...
+
+    @overload
+    def generate_json(
+        self,
+        prompt: Prompt,
+        schema: Any = None,
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any: ...
+
+    def generate_json(
+        self,
+        prompt: Prompt,
+        schema: Any = None,
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """Generate JSON of some shape, and return its value; for a Pydantic class or Python type, an instance.
+
+        Where the token budget is short the value is closed validly, as everywhere; ``on_budget="error"`` refuses that,
+        and ``generate(..., output_type=...)`` tells which values were cut.
+
+        Args:
+            prompt: as for `stream`.
+            schema: a JSON Schema, a Pydantic class, a Python type, or a `Grammar` of JSON; the option ``output_type``
+                is the same. None is the schema of ``json_mode``.
+            params: how to generate; ``json_mode`` says how strict to be.
+            **options: fields of `GenerateParams`, over those of ``params``.
+
+        Raises:
+            InvalidArgumentsError: the answer was not valid, also when the model was asked again: of a model that was
+                not constrained, or by a validator of the type that its JSON Schema does not show.
+        """
+        request = _json_request(prompt, schema, params, options)
+        return _value(request, self._whole(request))
+
+    @overload
+    async def agenerate_json(
+        self,
+        prompt: Prompt,
+        schema: type[T],
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> T: ...
+
+    @overload
+    async def agenerate_json(
+        self,
+        prompt: Prompt,
+        schema: Any = None,
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any: ...
+
+    async def agenerate_json(
+        self,
+        prompt: Prompt,
+        schema: Any = None,
+        params: GenerateParams | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """Like `generate_json`, without blocking the event loop."""
+        request = _json_request(prompt, schema, params, options)
+        return _value(request, await self._awhole(request))
+
+    def _whole(self, request: Request) -> Generation:
+        whole: Generation | None = None
+        with closing(self._items(request)) as items:
+            for item in items:
+                whole = item if isinstance(item, Generation) else whole
+        return finished(whole)
+
+    async def _awhole(self, request: Request) -> Generation:
+        whole: Generation | None = None
+        async with aclosing(self._aitems(request)) as items:
+            async for item in items:
+                whole = item if isinstance(item, Generation) else whole
+        return finished(whole)
+
+    # -- many answers ------------------------------------------------------------------------------------------
+
+    @overload
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation]: ...
+
+    @overload
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation | Exception]: ...
+
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Any]:
+        """Generate for many prompts, each with its own grammar, and return the whole results in order.
+
+        A backend that can run many sequences at once (`BatchBackend`) does so in one forward pass a step; any other is
+        driven one prompt after another. A server gets many requests at a time.
+
+        Args:
+            prompts: as for `stream`.
+            params: how to generate; one for all, or one for each prompt.
+            return_errors: an error of one prompt takes its place in the list; else the first is raised, at the end.
+            max_rows: maximum number of sequences that are written at the same time.
+            **options: fields of `GenerateParams`, for all.
+
+        Returns:
+            A `Generation` for each prompt, or with ``return_errors`` a `ToolGrammarError` (or what else went wrong).
+
+        Raises:
+            ToolGrammarError: as for `generate`.
+
+        Law: each result is that of `generate` alone, up to how the backend rounds.
+        """
+        requests = _requests(prompts, params, options, max_rows)
+        return _outcomes(self._batch(requests, max_rows), return_errors)
+
+    @overload
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation]: ...
+
+    @overload
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation | Exception]: ...
+
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: bool = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Any]:
+        """Like `generate_batch`, without blocking the event loop; cancelling the task stops all within a step."""
+        requests = _requests(prompts, params, options, max_rows)
+        abandoned = threading.Event()
+        requests = [_cancellable(request, abandoned) for request in requests]
+        worker = asyncio.get_running_loop().run_in_executor(None, self._batch, requests, max_rows)
+        try:
+            return _outcomes(await asyncio.shield(worker), return_errors)
+        except asyncio.CancelledError:
+            abandoned.set()
+            await asyncio.wait([worker])
+            if not worker.cancelled():
+                worker.exception()  # read, for nobody waits for it
+            raise
+
+
+class LocalModel(Model):
+    """A model whose logits are seen: every token is chosen under the grammar of the request.
+
+    Forward passes take turns, so no request waits for another to end, nor for a stream that nobody reads.
 
     Args:
         backend: the loaded model.
@@ -80,12 +404,12 @@ class Model:
     ) -> None:
         self.backend = backend
         self.capabilities = Capabilities()
-        self._default_max_tokens = default_max_tokens
-        self._turn = Turn()
-        self._planner = Planner()
-        self._speller = Speller(backend)
         self.cache = ConstraintCache() if cache is None else cache
         self._owns_cache = cache is None
+        self._default_max_tokens = default_max_tokens
+        self._lock = ForwardLock()
+        self._planner = Planner()
+        self._writer = Writer(backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher())
 
     def close(self) -> None:
         """Free the backend: weights, sequences and those that are kept, and the grammars unless their cache is shared.
@@ -94,25 +418,10 @@ class Model:
         at its next step, and so does whatever is asked afterwards. Closing twice is allowed; ``with load_model(...) as
         model`` closes at the end.
         """
-        self._turn.close()
-        close: Callable[[], None] | None = getattr(self.backend, "close", None)
-        if close is not None:
-            close()
+        self._lock.close()
+        self.backend.close()
         if self._owns_cache:
             self.cache.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __copy__(self) -> Model:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        # Agent frameworks copy their configuration, models included: weights need not be doubled.
-        return self
 
     @property
     def name(self) -> str:
@@ -126,371 +435,37 @@ class Model:
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence."""
+        """Number of tokens that fit in a sequence."""
         return self.backend.context_window
 
-    # -- generating --------------------------------------------------------------------------------------------
-
-    def stream(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Iterator[Event]:
-        """Generate, and yield events as they become certain; `Finish` comes last.
-
-        Without ``json_mode.constrained_decoding`` nothing is certain before the answer was validated: then the text
-        comes in one piece.
-
-        Args:
-            prompt: a text (one user message), a message, or a conversation.
-            params: how to generate.
-            **overrides: fields of `GenerateParams`.
-
-        Raises:
-            ToolGrammarError: what was asked for cannot be done; see `GenerateParams` and the error's hint.
-        """
-        params = resolve_params(params, overrides)
-        return self._events(conversation_of(prompt), params, [])
-
-    def generate_batch(
-        self,
-        prompts: Sequence[Prompt],
-        params: GenerateParams | Sequence[GenerateParams] | None = None,
-        *,
-        return_errors: bool = False,
-        max_rows: int = MAX_ROWS,
-        **overrides: Any,
-    ) -> list[Any]:
-        """Generate for many prompts, each with its own grammar, and return the whole results in order.
-
-        A backend that can run many sequences at once (`BatchBackend`) does so in one forward pass a step; any other is
-        driven one prompt after another.
-
-        Args:
-            prompts: as for `stream`.
-            params: how to generate; one for all, or one for each prompt.
-            return_errors: an error of one prompt takes its place in the list; else the first is raised, at the end.
-            max_rows: how many sequences are written at the same time.
-            **overrides: fields of `GenerateParams`, for all.
-
-        Returns:
-            A `Generation` for each prompt, or with ``return_errors`` a `ToolGrammarError` (or what else went wrong).
-
-        Raises:
-            ToolGrammarError: as for `generate`.
-
-        Law: each result is that of `generate` alone, up to how the backend rounds.
-        """
-        return self._batch(*_requests(prompts, params, overrides, max_rows), return_errors, max_rows)
-
-    async def agenerate_batch(
-        self,
-        prompts: Sequence[Prompt],
-        params: GenerateParams | Sequence[GenerateParams] | None = None,
-        *,
-        return_errors: bool = False,
-        max_rows: int = MAX_ROWS,
-        **overrides: Any,
-    ) -> list[Any]:
-        """Like `generate_batch`, without blocking the event loop; cancelling the task stops all within a step."""
-        conversations, each = _requests(prompts, params, overrides, max_rows)
-        abandoned = threading.Event()
-        each = [replace(one, cancel=_either(abandoned, one.cancel)) for one in each]
-        loop = asyncio.get_running_loop()
-        worker = loop.run_in_executor(None, self._batch, conversations, each, return_errors, max_rows)
-        try:
-            return await asyncio.shield(worker)
-        except asyncio.CancelledError:
-            abandoned.set()
-            await asyncio.wait([worker])
-            worker.exception()  # that it was cancelled, which nobody waits for
-            raise
-
-    def _batch(
-        self,
-        conversations: Sequence[Sequence[Message]],
-        params: Sequence[GenerateParams],
-        return_errors: bool,
-        max_rows: int,
-    ) -> list[Any]:
-        """Many generations, together where the backend can."""
-        results: list[list[Generation]] = [[] for _ in conversations]
-        works = [self._work(*request) for request in zip(conversations, params, results, strict=True)]
-        if isinstance(self.backend, BatchBackend):
-            with self._turn:
-                opened = self.backend.start_batch()
-            with closing(opened) as batch:
-                errors = together(works, batch, self._turn, max_rows, lambda number, event: None)
-        else:
-            errors = [self._exhaust(work) for work in works]
-        outcomes = [_outcome(error, result) for error, result in zip(errors, results, strict=True)]
-        for outcome in outcomes:
-            if isinstance(outcome, Exception) and not return_errors:
-                raise outcome
-        return outcomes
-
-    def generate(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Generation:
-        """Generate, and return the whole result. Arguments and errors as for `stream`.
-
-        Raises:
-            CancelledError: ``params.cancel`` said so.
-        """
-        return self._complete(conversation_of(prompt), resolve_params(params, overrides))
-
-    async def astream(
-        self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any
-    ) -> AsyncIterator[Event]:
-        """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
-        params = resolve_params(params, overrides)
-        async with aclosing(self._in_thread(conversation_of(prompt), params, [])) as events:
-            async for event in events:
-                yield event
-
-    async def agenerate(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Generation:
-        """Like `generate`, without blocking the event loop; cancelling the task stops the model within a step."""
-        params = resolve_params(params, overrides)
-        result: list[Generation] = []
-        async with aclosing(self._in_thread(conversation_of(prompt), params, result)) as events:
-            async for _ in events:
-                pass
-        return _finished(result)
-
-    def generate_json(
-        self, prompt: Prompt, schema: Any = None, params: GenerateParams | None = None, **overrides: Any
-    ) -> Any:
-        """Generate JSON that is valid under a schema, and return its value.
-
-        Where the token budget is short the value is closed validly, as everywhere; ``on_budget="error"`` refuses that,
-        and ``generate(..., json_mode=...)`` tells which values were cut.
-
-        Args:
-            prompt: as for `stream`.
-            schema: a JSON Schema, a Pydantic model class (an instance is returned), or None for ``json_mode.schema``.
-            params: how to generate; ``json_mode`` says how strict to be.
-            **overrides: fields of `GenerateParams`.
-
-        Raises:
-            InvalidArgumentsError: the answer was not valid, also when the model was asked again: of a model that was
-                not constrained, or by a validator of the Pydantic class that its JSON Schema does not show.
-        """
-        asked, mode = json_params(resolve_params(params, overrides), schema)
-        found: list[Any] = []
-
-        def work() -> Work:
-            value, _ = yield from self._ask_json(conversation_of(prompt), asked, mode, convert=True)
-            found.append(value)
-
-        for _ in alone(work(), self.backend.start, self._turn):
-            pass
-        return found[0]
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids that the tokenizer writes for a text; control tokens stay spelled out."""
+        return self.backend.encode(text)
 
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
-        """How many tokens a prompt takes, the tools' description included."""
-        return len(self._encode_prompt(conversation_of(prompt), tools))
+        """Return the number of tokens of a prompt, the description of the tools included."""
+        params = GenerateParams(tools=tools)
+        return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def _tool_format(self, tools: ToolInterface | None, asked: str | None) -> tuple[Any, bool]:
-        """The format of calls, and whether it is the one that the model's own template describes."""
-        if not isinstance(tools, ToolInterface):
-            return asked, True  # there are none, or the planner says what is wrong with them
-        template = getattr(self.backend, "chat_template", None) or ""
-        special = self.vocabulary.special
-        own = tools.wire_format(self.backend.tool_format, template, special)
-        chosen = own if asked is None else tools.wire_format(asked, template, special)
-        return chosen, chosen == own
+    def _items(self, request: Request) -> Generator[Item, None, None]:
+        return run_one(self._work(request), self.backend.start, self._lock)
 
-    def _encode_prompt(
-        self,
-        messages: Sequence[Message],
-        tools: ToolInterface | None,
-        tool_format: str | None = None,
-        thinking: object = None,
-    ) -> list[int]:
-        self._turn.check()
-        options: dict[str, Any] = {}
-        if isinstance(thinking, int) and "thinking" in inspect.signature(self.backend.encode_prompt).parameters:
-            options["thinking"] = thinking is not False
-        if tools is None or not tools.names:
-            return self.backend.encode_prompt(messages, **options)
-        # A template describes tools in the model's own format; for another one, only our text will do.
-        wire, is_own = self._tool_format(tools, tool_format)
-        template = getattr(self.backend, "chat_template", None)
-        if template is not None and (not is_own or (template and "tool_calls" not in template)):
-            messages = tools.render_history(messages, wire)
-        return self.backend.encode_prompt(messages, tools.to_openai() if is_own else [], tools.prompt(wire), **options)
-
-    def _bind(self, grammar: Grammar) -> Constraint:
-        return self.cache.bind(grammar, self.backend.vocabulary)
-
-    def _exhaust(self, work: Work) -> Exception | None:
-        """Run one generation to its end; the error that ended it."""
-        try:
-            for _ in alone(work, self.backend.start, self._turn):
-                pass
-        except Exception as error:
-            return error
-        return None
-
-    def _complete(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        result: list[Generation] = []
-        for _ in self._events(messages, params, result):
-            pass
-        return _finished(result)
-
-    def _events(self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]) -> Iterator[Event]:
-        """The events of an answer; puts the whole of it into ``result``."""
-        return alone(self._work(messages, params, result), self.backend.start, self._turn)
-
-    def _work(self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]) -> Work:
-        """One answer, for a driver."""
-        plan = self._planner.plan(params, self._tool_format(params.tools, params.tool_format)[0])
-        mode = params.json_mode
-        if mode is not None and not mode.constrained_decoding:
-            _, generation = yield from self._ask_json(messages, params, mode, convert=False)
-            result.append(generation)
-            yield TextDelta(generation.text)
-            yield Finish(generation.finish_reason, generation.usage)
-            return
-        yield from self._write(messages, params, plan, result)
-
-    def _write(
-        self,
-        messages: Sequence[Message],
-        params: GenerateParams,
-        plan: Plan,
-        result: list[Generation],
-    ) -> Work:
-        if params.max_tokens is None:
-            params = replace(params, max_tokens=self._default_max_tokens)
-        prompt = self._encode_prompt(messages, params.tools, params.tool_format, params.thinking)
-        decoding, around = self._decoding(prompt, params, plan)
-        output = Output(decoding, plan.parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
-        logits = None
-        with closing(decoding.steps()) as steps:
-            while True:
-                try:
-                    step = steps.send(logits)
-                except StopIteration:
-                    break
-                logits = None
-                if isinstance(step, Forward):
-                    logits = yield step
-                    continue
-                if params.trace:
-                    yield TokenWritten(step.token_id, step.data, step.forced, step.choices)
-                yield from output.feed(step)
-        yield Released()
-        yield from output.close()
-        finish = output.finish(len(prompt))
-        generation = output.generation(finish)
-        if plan.check is not None and finish.reason != "cancelled":
-            check_text(generation.text, plan.check)
-        forced = len(generation.cut) + sum(len(call.cut) for call in generation.tool_calls)
-        if forced:
-            _LOG.warning(
-                "the token budget closed an answer of %s after %d tokens; values cut: %d",
-                self.name,
-                finish.usage.completion_tokens,
-                forced,
-            )
-        result.append(generation)
-        yield finish
-
-    def _decoding(self, prompt: list[int], params: GenerateParams, plan: Plan) -> tuple[Decoding, tuple[str, str]]:
-        """The generation after a prompt, and the text before and behind its reasoning."""
-        markers = markers_of(params.thinking_markers, self.vocabulary)
-        begun = markers is not None and has_begun(prompt, markers, self.vocabulary)
-        chooses = params.thinking == "auto" and markers is not None and not begun
-        wanted = isinstance(params.thinking, int) and params.thinking is not False
-        if wanted and markers is None:
-            raise ModelError(
-                "the vocabulary has no markers of reasoning",
-                hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
-            )
-        if params.prefix and (begun or wanted or chooses):
-            raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
-        if markers is None or not (begun or wanted or chooses):
-            ids = self.backend.encode(params.prefix) if params.prefix else []
-            matcher = self._bind(plan.grammar).matcher()
-            decoding = Decoding(self.backend, [*prompt, *ids], matcher, params, heal=len(ids), speller=self._speller)
-            return decoding, ("", "")
-        budget = None if params.thinking is True or not isinstance(params.thinking, int) else params.thinking
-        special = self.vocabulary.special
-        # Between reasoning and answer models write newlines; they are neither's.
-        answer = self._bind(_NEWLINES + plan.grammar).matcher()
-        reasoning = self._bind(markers.grammar(special, begun=begun)).matcher()
-        decoding = Decoding(
-            self.backend, prompt, answer, params, reasoning=reasoning, reasoning_budget=budget, speller=self._speller
-        )
-        if chooses:
-            decoding.instead = self._bind(plan.grammar).matcher()
-            decoding.marker = markers.size(special)
-        return decoding, (markers.text_before(special, begun=begun), markers.text_behind(special))
-
-    def _ask_json(
-        self, messages: Sequence[Message], params: GenerateParams, mode: JsonMode, *, convert: bool
-    ) -> Generator[Forward | Released, Logits | None, tuple[Any, Generation]]:
-        """A valid value and how it was written; asks again, a bounded number of times, while there is none.
-
-        With ``convert``, an instance of the Pydantic class that the schema is.
-        """
-        rules = schema_of(mode.schema)
-        if not mode.constrained_decoding:
-            params = replace(params, json_mode=None)
-            messages = with_instructions(messages, rules)
-        elif not mode.strict:
-            # What the grammar does not hold is validated here, so that the model can be asked again.
-            plan = self._planner.plan(params, None)
-            params = replace(params, json_mode=replace(mode, schema=None, grammar=plan.grammar))
-        usage = Usage()
-        wrong: list[str] = []
-        tries = MAX_RETRIES + 1 if mode.repair else 1
-        for number in range(1, tries + 1):
-            generation = yield from self._silent(messages, params)
-            usage = summed(usage, generation.usage)
-            value, wrong = judge(generation, mode, rules)
-            if not wrong and convert:
-                value, wrong = converted(value, mode.schema)
-            if not wrong:
-                text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
-                message = replace(generation.message, content=text)
-                return value, replace(generation, message=message, finish_reason="stop", usage=usage)
-            _LOG.info("answer %d of at most %d of %s is not valid; problems: %d", number, tries, self.name, len(wrong))
-            _LOG.debug("problems of answer %d: %s", number, wrong)
-            again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."
-            messages = (*messages, generation.message, Message("user", again))
-        raise InvalidArgumentsError(
-            f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
-            hint="use constrained_decoding=True, and a schema that says all that a value must satisfy",
-        )
-
-    def _silent(
-        self, messages: Sequence[Message], params: GenerateParams
-    ) -> Generator[Forward | Released, Logits | None, Generation]:
-        """One answer without its events."""
-        result: list[Generation] = []
-        logits = None
-        with closing(self._work(messages, params, result)) as work:
-            while True:
-                try:
-                    item = work.send(logits)
-                except StopIteration:
-                    return _finished(result)
-                logits = (yield item) if isinstance(item, (Forward, Released)) else None
-
-    async def _in_thread(
-        self, messages: Sequence[Message], params: GenerateParams, result: list[Generation]
-    ) -> AsyncGenerator[Event, None]:
+    async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
         loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
+        queue: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()
         abandoned = threading.Event()
-        cancelled = _either(abandoned, params.cancel)
+        request = _cancellable(request, abandoned)
 
-        def send(item: Event | BaseException | None) -> None:
+        def send(item: Item | BaseException | None) -> None:
             if not abandoned.is_set():
                 loop.call_soon_threadsafe(queue.put_nowait, item)
 
         def work() -> None:
             try:
-                for event in self._events(messages, replace(params, cancel=cancelled), result):
-                    send(event)
+                for item in self._items(request):
+                    send(item)
                 send(None)
             except BaseException as error:  # handed to the awaiting side, whatever it is
                 try:
@@ -512,49 +487,187 @@ class Model:
             if not worker.done():
                 await asyncio.shield(worker)
 
+    def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
+        wholes: dict[int, Generation] = {}
+
+        def keep(number: int, item: Item) -> None:
+            if isinstance(item, Generation):
+                wholes[number] = item
+
+        works = [self._work(request) for request in requests]
+        if isinstance(self.backend, BatchBackend):
+            with self._lock:
+                opened = self.backend.start_batch()
+            with closing(opened) as batch:
+                errors = run_many(works, batch, self._lock, max_rows, keep)
+        else:
+            errors = [self._exhaust(work, number, keep) for number, work in enumerate(works)]
+        return [_outcome(error, wholes.get(number)) for number, error in enumerate(errors)]
+
+    def _exhaust(self, work: Work, number: int, keep: Callable[[int, Item], None]) -> Exception | None:
+        """Run one generation to its end; return the error that ended it."""
+        try:
+            for item in run_one(work, self.backend.start, self._lock):
+                keep(number, item)
+        except Exception as error:
+            return error
+        return None
+
+    # -- plan, decode, output ----------------------------------------------------------------------------------
+
+    def _work(self, request: Request) -> Work:
+        """Plan a request, and write its answer; JSON that a grammar does not wholly hold is asked for until valid."""
+        params, mode = request.params, request.params.json_mode
+        deadline = Deadline.after(params.timeout)
+        wire = self._wire(params)
+        if mode is None or (mode.constrained_decoding and not request.convert):
+            yield from self._writer.write(self._plan(request.messages, params, wire), deadline)
+            return
+        rules = schema_of(mode.schema)
+        first = request.messages if mode.constrained_decoding else with_instructions(request.messages, rules)
+        plan = replace(self._plan(first, params, wire), check=None)  # `ask_until_valid` checks
+
+        def write(messages: Sequence[Message]) -> Generator[Forward | Released, Logits | None, Generation]:
+            prompt = plan.prompt if messages is first else tuple(self._encode_prompt(messages, params, wire))
+            whole = yield from silently(self._writer.write(replace(plan, prompt=prompt), deadline))
+            return finished(whole)
+
+        whole = yield from ask_until_valid(write, first, mode, rules, name=self.name, convert=request.convert)
+        yield TextDelta(whole.text)
+        yield Finish(whole.finish_reason, whole.usage)
+        yield whole
+
+    def _plan(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> Plan:
+        if params.max_tokens is None:
+            params = replace(params, max_tokens=self._default_max_tokens)
+        plan = self._planner.plan(params, wire.format)
+        prompt = tuple(self._encode_prompt(messages, params, wire))
+        return replace(
+            plan,
+            params=params,
+            prompt=prompt,
+            prefix=tuple(self.backend.encode(params.prefix)) if params.prefix else (),
+            reasoning=plan_reasoning(params, prompt, self.vocabulary),
+        )
+
+    def _wire(self, params: GenerateParams) -> _Wire:
+        """Return the wire format of a request's tool calls."""
+        tools = params.tools
+        if not isinstance(tools, ToolInterface):
+            return _Wire(params.tool_format)  # there are none, or the planner names what is wrong with them
+        template, special = self.backend.chat_template or "", self.vocabulary.special
+        own = tools.wire_format(self.backend.tool_format, template, special)
+        chosen = own if params.tool_format is None else tools.wire_format(params.tool_format, template, special)
+        return _Wire(chosen, chosen == own)
+
+    def _encode_prompt(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> list[int]:
+        self._lock.check()
+        backend, tools = self.backend, params.tools
+        thinks = isinstance(params.thinking, int) and backend.takes_thinking
+        options: Any = {"thinking": params.thinking is not False} if thinks else {}
+        if tools is None or not tools.names:
+            return backend.encode_prompt(messages, **options)
+        # A chat template describes tools in the model's own format; for another format only our text will do.
+        template = backend.chat_template
+        if template is not None and (not wire.is_own or (template and "tool_calls" not in template)):
+            messages = tools.render_history(messages, wire.format)
+        described = tools.to_openai() if wire.is_own else []
+        return backend.encode_prompt(messages, described, tools.prompt(wire.format), **options)
+
+
+@dataclass(frozen=True)
+class _Wire:
+    """The wire format of tool calls.
+
+    Attributes:
+        format: as the tool set names it; None without tools.
+        is_own: it is the one that the model's own chat template describes.
+    """
+
+    format: Any = None
+    is_own: bool = True
+
+
+def _events(items: Generator[Item, None, None]) -> Iterator[Event]:
+    """Yield the events among the items of a request; leaving early ends the request."""
+    with closing(items):
+        for item in items:
+            if not isinstance(item, Generation):
+                yield item
+
+
+def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
+    if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
+        raise ModelError("schema and output_type exclude each other", hint="give one of them")
+    resolved = json_params(resolve_params(params, options), schema)
+    return Request(conversation_of(prompt), resolved, live=False, convert=True)
+
+
+def _value(request: Request, whole: Generation) -> Any:
+    """Return the value of a JSON answer, as an instance of the Python type that was asked for."""
+    mode: Any = request.params.json_mode
+    return converted(read_value(whole.text), mode.schema)[0]
+
 
 def _requests(
     prompts: Sequence[Prompt],
     params: GenerateParams | Sequence[GenerateParams] | None,
-    overrides: dict[str, Any],
+    options: Any,
     max_rows: int,
-) -> tuple[list[tuple[Message, ...]], list[GenerateParams]]:
-    """The conversations of a batch and how each is answered.
+) -> list[Request]:
+    """Return the requests of a batch.
 
     Raises:
-        ModelError: they are no batch, or an option is wrong.
+        ModelError: the prompts are no batch, or an option is wrong.
     """
     if isinstance(prompts, (str, Message)):
         raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
     if max_rows < 1:
         raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
-    each = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
-    if len(each) != len(prompts):
-        raise ModelError(f"{len(prompts)} prompts, and {len(each)} params", hint="one for all, or one for each")
-    return [conversation_of(prompt) for prompt in prompts], [resolve_params(one, overrides) for one in each]
+    many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
+    if len(many) != len(prompts):
+        raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
+    return [
+        Request(conversation_of(prompt), resolve_params(one, options), live=False)
+        for prompt, one in zip(prompts, many, strict=True)
+    ]
 
 
-def _either(abandoned: threading.Event, asked: Callable[[], bool] | None) -> Callable[[], bool]:
-    """Whether nobody waits any more, or the caller says that it is enough."""
-    return lambda: abandoned.is_set() or (asked is not None and asked())
+def _cancellable(request: Request, abandoned: threading.Event) -> Request:
+    """Return the request, cancelled also when nobody waits for it any more."""
+    asked = request.params.cancel
+    cancel = lambda: abandoned.is_set() or (asked is not None and asked())  # noqa: E731
+    return replace(request, params=replace(request.params, cancel=cancel))
 
 
-def _finished(result: list[Generation]) -> Generation:
-    """The generation that a stream which was read to its end has left."""
-    (generation,) = result
-    if generation.finish_reason == "cancelled":
+def finished(whole: Generation | None) -> Generation:
+    """Return an answer that came to its end.
+
+    Raises:
+        CancelledError: it was cancelled.
+    """
+    assert whole is not None
+    if whole.finish_reason == "cancelled":
         raise CancelledError(
-            f"the generation was cancelled after {generation.usage.completion_tokens} tokens",
+            f"the generation was cancelled after {whole.usage.completion_tokens} tokens",
             hint="what was written so far is in the stream's events",
         )
-    return generation
+    return whole
 
 
-def _outcome(error: Exception | None, result: list[Generation]) -> Generation | Exception:
-    """What a prompt of a batch came to."""
+def _outcome(error: Exception | None, whole: Generation | None) -> Generation | Exception:
+    """Return the answer to one prompt of a batch, or its error."""
     if error is not None:
         return error
     try:
-        return _finished(result)
+        return finished(whole)
     except CancelledError as cancelled:
         return cancelled
+
+
+def _outcomes(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
+    """Return the outcomes of a batch; raise the first error, unless errors are wanted."""
+    for outcome in outcomes:
+        if isinstance(outcome, Exception) and not return_errors:
+            raise outcome
+    return outcomes

@@ -7,6 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..errors import ModelError
+from ..generation.params import GenerateParams
+from ..generation.plan import ReasoningPlan
 from ..grammar import Grammar
 
 if TYPE_CHECKING:
@@ -115,3 +118,39 @@ def _pieces(marker: str, special: Collection[str]) -> list[tuple[str, bool]]:
 
 def _spelled(marker: str, special: Collection[str]) -> list[Grammar]:
     return [Grammar.special(text) if control else Grammar.literal(text) for text, control in _pieces(marker, special)]
+
+
+def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vocabulary) -> ReasoningPlan | None:
+    """Return how a request's reasoning is written; None if the answer comes without any.
+
+    Args:
+        params: options of the request.
+        prompt: token ids of the conversation, which may end with the start of reasoning.
+        vocabulary: vocabulary of the model.
+
+    Raises:
+        ModelError: reasoning is asked for and the model has no markers for it, or a prefix is given beside it.
+    """
+    thinking = params.thinking
+    markers = markers_of(params.thinking_markers, vocabulary)
+    begun = markers is not None and has_begun(prompt, markers, vocabulary)
+    optional = thinking == "auto" and markers is not None and not begun
+    wanted = isinstance(thinking, int) and thinking is not False
+    if wanted and markers is None:
+        raise ModelError(
+            "the vocabulary has no markers of reasoning",
+            hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
+        )
+    if params.prefix and (begun or wanted or optional):
+        raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
+    if markers is None or not (begun or wanted or optional):
+        return None
+    special = vocabulary.special
+    return ReasoningPlan(
+        markers.grammar(special, begun=begun),
+        markers.text_before(special, begun=begun),
+        markers.text_behind(special),
+        budget=None if thinking is True or not isinstance(thinking, int) else thinking,
+        optional=optional,
+        marker_size=markers.size(special),
+    )

@@ -83,9 +83,9 @@ class Recording(ScriptedModel):
         super().__init__(lambda messages: "words")
         self.asked: list[GenerateParams] = []
 
-    def _work(self, messages: Any, params: GenerateParams, result: Any) -> Any:
-        self.asked.append(params)
-        return super()._work(messages, params, result)
+    def _work(self, request: Any) -> Any:
+        self.asked.append(request.params)
+        return super()._work(request)
 
 
 def langchain(model: Any, made: Mapping[str, Any], called: Mapping[str, Any]) -> None:

@@ -203,6 +203,11 @@ class DecoderSession:
             opened.add(self)
 
     @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        return 0
+
+    @property
     def length(self) -> int:
         """How many tokens the sequence has."""
         return self._length

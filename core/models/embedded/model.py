@@ -93,6 +93,16 @@ class EmbeddedBackend:
         """``"hermes"``: ``<tool_call>`` and JSON."""
         return "hermes"
 
+    @property
+    def chat_template(self) -> None:
+        """None: `encode_prompt` renders calls and results itself."""
+        return None
+
+    @property
+    def takes_thinking(self) -> bool:
+        """False."""
+        return False
+
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)

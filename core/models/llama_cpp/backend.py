@@ -124,6 +124,11 @@ class GGUFBackend:
         """The text of the model's chat template; empty if it has none."""
         return "" if self._template is None else self._template.source
 
+    @property
+    def takes_thinking(self) -> bool:
+        """True: chat templates are told whether to reason."""
+        return True
+
     def encode(self, text: str) -> list[int]:
         """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self._vocabulary, text)
@@ -210,6 +215,11 @@ class GGUFSession:
         self._make = make
         self._ids: list[int] = []
         self._cached = 0  # how many of them llama.cpp has read
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        return 0
 
     @property
     def length(self) -> int:

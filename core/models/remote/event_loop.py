@@ -11,13 +11,12 @@ import atexit
 import os
 import queue
 import threading
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar, Union
 
-from ...errors import GenerationTimeoutError
+from ...generation.deadline import Deadline
 
 T = TypeVar("T")
 
@@ -90,7 +89,7 @@ class Portal:
 
     def iterate(
         self, make: Callable[[], AsyncGenerator[T, None]], stopped: Callable[[], bool] | None = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """The items of an asynchronous generator, for a caller that blocks; leaving early cancels it.
 
         Raises:
@@ -116,7 +115,7 @@ class Portal:
 
     async def aiterate(
         self, make: Callable[[], AsyncGenerator[T, None]], stopped: Callable[[], bool] | None = None
-    ) -> AsyncIterator[T]:
+    ) -> AsyncGenerator[T, None]:
         """`iterate`, for a caller that awaits; cancelling the caller cancels the work."""
         own = asyncio.get_running_loop()
         items: asyncio.Queue[Union[T, _End[T]]] = asyncio.Queue()
@@ -163,24 +162,18 @@ async def _cancel_all() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def stopper(cancel: Callable[[], bool] | None, seconds: float | None) -> Callable[[], bool] | None:
-    """Return a function that says whether a caller wants to stop, for `Portal.iterate`; None if it never does.
+def stopper(cancel: Callable[[], bool] | None, deadline: Deadline) -> Callable[[], bool] | None:
+    """Return the ``stopped`` of `Portal.iterate` for a caller's wishes; None if the caller never stops.
 
-    The function raises `GenerationTimeoutError` when the time is over.
-
-    Args:
-        cancel: the caller's own function.
-        seconds: the time that one answer may take, from now.
+    It raises `GenerationTimeoutError` once the deadline has passed.
     """
-    if cancel is None and seconds is None:
+    if cancel is None and deadline.seconds is None:
         return None
-    end = None if seconds is None else time.monotonic() + seconds
 
     def stopped() -> bool:
         if cancel is not None and cancel():
             return True
-        if end is not None and time.monotonic() >= end:
-            raise GenerationTimeoutError(f"the timeout of {seconds} s passed", hint="raise the timeout")
+        deadline.check()
         return False
 
     return stopped

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,14 @@ from ...errors import (
     ServerFailureError,
     ToolCallError,
 )
-from ...generation.json_output import converted, summed
-from ...generation.params import GenerateParams, ToolInterface
-from ...generation.plan import Planner, Prompt, conversation_of, json_params, resolve_params
+from ...generation.deadline import Deadline
+from ...generation.driver import Item
+from ...generation.json_output import MAX_RETRIES, converted, summed
+from ...generation.params import ToolInterface
+from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...logs import logger_of
-from ..model import MAX_RETRIES, Capabilities, Model, _finished
+from ..model import Capabilities, Model, Request
 from .address import KINDS, headers_of, parse_address
 from .answer_judge import Task, Turn, Verdict
 from .chat_completions import Answer, openai_messages
@@ -75,20 +78,6 @@ _RANGES: Ranges = {
     "body": _FIELDS,
     "trust_env": FLAG,
 }
-
-
-class _Backend:
-    """What adapters ask of a model's backend, as far as a server can answer it."""
-
-    chat_template = ""
-    tool_format: str | None = None
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def encode(self, text: str) -> list[int]:
-        """Raises: ModelError: always."""
-        raise ModelError("a server does not show its tokens", hint="count_tokens gives an estimate")
 
 
 class RemoteModel(Model):
@@ -151,7 +140,6 @@ class RemoteModel(Model):
         place = parse_address(address, base_url)
         sent, secrets = headers_of(api_key, headers)
         self._name = place.model
-        super().__init__(_Backend(place.model))  # type: ignore[arg-type]  # nothing of it that decodes is used
         self.capabilities = Capabilities(logits=False, images=True)
         self._transport = Transport(
             place.base_url, sent, secrets, timeout, resent=max_retries, trust_env=trust_env, transport=transport
@@ -177,9 +165,18 @@ class RemoteModel(Model):
         return self._transport.base_url
 
     @property
+    def name(self) -> str:
+        """The model's name on the server."""
+        return self._name
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """Raises: ModelError: always."""
         raise ModelError("a server does not show its vocabulary", hint="load the model itself, by hf: or gguf:")
+
+    def encode(self, text: str) -> list[int]:
+        """Raises: ModelError: always."""
+        raise ModelError("a server does not show its tokens", hint="count_tokens gives an estimate")
 
     @property
     def context_window(self) -> int:
@@ -212,136 +209,67 @@ class RemoteModel(Model):
         if self._transport.is_open:
             PORTAL.run(self._transport.aclose())
 
-    # -- generating --------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------------------
 
-    async def astream(
-        self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any
-    ) -> AsyncIterator[Event]:
-        """Like `stream`, without blocking the event loop; leaving the loop early ends the request."""
-        resolved = resolve_params(params, overrides)
-        async with aclosing(self._aevents(conversation_of(prompt), resolved, [], live=True)) as events:
-            async for event in events:
-                yield event
+    def _items(self, request: Request) -> Generator[Item, None, None]:
+        task = self._task(request)  # what excludes each other is an error at once
 
-    async def agenerate(self, prompt: Prompt, params: GenerateParams | None = None, **overrides: Any) -> Generation:
-        """Like `generate`, without blocking the event loop; cancelling the task ends the request."""
-        resolved = resolve_params(params, overrides)
-        result: list[Generation] = []
-        async with aclosing(self._aevents(conversation_of(prompt), resolved, result, live=False)) as events:
-            async for _ in events:
-                pass
-        return _finished(result)
-
-    def generate_json(
-        self, prompt: Prompt, schema: Any = None, params: GenerateParams | None = None, **overrides: Any
-    ) -> Any:
-        """`Model.generate_json`."""
-        asked, mode = json_params(resolve_params(params, overrides), schema)
-        result: list[Generation] = []
-        with closing(self._events(conversation_of(prompt), asked, result, convert=True)) as events:
-            for _ in events:
-                pass
-        return converted(json.loads(_finished(result).text), mode.schema)[0]
-
-    def _complete(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
-        result: list[Generation] = []
-        with closing(self._events(messages, params, result, live=False)) as events:
-            for _ in events:
-                pass
-        return _finished(result)
-
-    def _batch(
-        self,
-        conversations: Sequence[Sequence[Message]],
-        params: Sequence[GenerateParams],
-        return_errors: bool,
-        max_rows: int,
-    ) -> list[Any]:
-        """Many requests at a time: batching is the server's business."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        def one(request: tuple[Sequence[Message], GenerateParams]) -> Any:
+        def items() -> Generator[Item, None, None]:
+            collected = Told()
+            stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
             try:
-                return self._complete(*request)
+                with closing(PORTAL.iterate(lambda: self._answer(task, request), stopped)) as pieces:
+                    for item in pieces:
+                        collected.add(item)
+                        yield item
+            except StoppedError:
+                yield Finish("cancelled", Usage())
+                yield collected.cancelled()
+
+        return items()
+
+    async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
+        task = self._task(request)
+        collected = Told()
+        stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
+        try:
+            async with aclosing(PORTAL.aiterate(lambda: self._answer(task, request), stopped)) as pieces:
+                async for item in pieces:
+                    collected.add(item)
+                    yield item
+        except StoppedError:
+            yield Finish("cancelled", Usage())
+            yield collected.cancelled()
+
+    def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
+        """Send many requests at a time: batching is the server's business."""
+
+        def one(request: Request) -> Generation | Exception:
+            try:
+                return self._whole(request)
             except Exception as error:
                 return error
 
-        with ThreadPoolExecutor(max_workers=min(max_rows, len(conversations)) or 1) as pool:
-            outcomes = list(pool.map(one, zip(conversations, params, strict=True)))
-        for outcome in outcomes:
-            if isinstance(outcome, Exception) and not return_errors:
-                raise outcome
-        return outcomes
+        with ThreadPoolExecutor(max_workers=min(max_rows, len(requests)) or 1) as pool:
+            return list(pool.map(one, requests))
 
-    # -- both fronts -------------------------------------------------------------------------------------------
-
-    def _events(
-        self,
-        messages: Sequence[Message],
-        params: GenerateParams,
-        result: list[Generation],
-        *,
-        live: bool = True,
-        convert: bool = False,
-    ) -> Any:
-        task = self._task(params, convert)
-        return self._sync_events(task, messages, result, live)
-
-    def _sync_events(
-        self, task: Task, messages: Sequence[Message], result: list[Generation], live: bool
-    ) -> Iterator[Event]:
-        collected = Told()
-        stopped = stopper(task.params.cancel, task.params.timeout)
-        try:
-            items: Any = PORTAL.iterate(lambda: self._answer(task, messages, live), stopped)
-            with closing(items) as pieces:
-                for item in pieces:
-                    if isinstance(item, Generation):
-                        result.append(item)
-                    else:
-                        collected.add(item)
-                        yield item
-        except StoppedError:
-            result.append(collected.cancelled())
-            yield Finish("cancelled", Usage())
-
-    async def _aevents(
-        self, messages: Sequence[Message], params: GenerateParams, result: list[Generation], *, live: bool
-    ) -> AsyncGenerator[Event, None]:
-        task = self._task(params, False)
-        collected = Told()
-        stopped = stopper(params.cancel, params.timeout)
-        try:
-            items: Any = PORTAL.aiterate(lambda: self._answer(task, messages, live), stopped)
-            async with aclosing(items) as pieces:
-                async for item in pieces:
-                    if isinstance(item, Generation):
-                        result.append(item)
-                    else:
-                        collected.add(item)
-                        yield item
-        except StoppedError:
-            result.append(collected.cancelled())
-            yield Finish("cancelled", Usage())
-
-    def _task(self, params: GenerateParams, convert: bool) -> Task:
+    def _task(self, request: Request) -> Task:
         if self._closed:
             raise ModelError(f"the model {self._name!r} was closed", hint="load it again")
+        params = request.params
         mode = params.json_mode
 
         def problems(value: Any) -> Sequence[str]:
             return converted(value, None if mode is None else mode.schema)[1]
 
-        return Task.of(params, self._plans, repair=self._repair, convert=problems if convert else None)
+        return Task.of(params, self._plans, repair=self._repair, convert=problems if request.convert else None)
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    async def _answer(
-        self, task: Task, messages: Sequence[Message], live: bool
-    ) -> AsyncGenerator[Event | Generation, None]:
-        """The events of one answer, and behind them the whole of it; asks again while it is not valid."""
+    async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the events of one answer, then the whole of it; ask again while it is not valid."""
         kind = await self._server()
-        asked = list(messages)
+        asked, live = list(request.messages), request.live
         told, usage = Told(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
         for attempt in range(1, retries + 2):
@@ -414,7 +342,7 @@ class RemoteModel(Model):
                 continue
             for event in (*_certain(*reasoning.close(), turn), *turn.close()):
                 yield event
-            self._whole(answer)
+            self._require_end(answer)
             descent.take(form)
             if descent.refusals:
                 _LOG.warning(
@@ -489,7 +417,7 @@ class RemoteModel(Model):
             body = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
         yield await self._transport.fetch("chat/completions", body)
 
-    def _whole(self, answer: Answer) -> None:
+    def _require_end(self, answer: Answer) -> None:
         """Refuse an answer that is none, or that the server took back."""
         shown = self._transport.shown
         if answer.finish is None:

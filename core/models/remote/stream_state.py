@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...conversation.events import Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
 from ...conversation.messages import Message, ToolCall
+from ...generation.driver import Item
 from .answer_judge import Verdict, call_events
 
 
@@ -43,8 +44,8 @@ class Told:
         self.reasoning: list[str] = []
         self.calls: list[ToolCall] = []
 
-    def add(self, event: Event) -> None:
-        """Take an event that is handed on."""
+    def add(self, event: Item) -> None:
+        """Take an item that is handed on."""
         if isinstance(event, TextDelta):
             self.text.append(event.text)
         elif isinstance(event, ReasoningDelta):

@@ -143,6 +143,11 @@ class HFBackend:
         """The text of the model's chat template; empty if it has none."""
         return self._template
 
+    @property
+    def takes_thinking(self) -> bool:
+        """True: chat templates are told whether to reason."""
+        return True
+
     def encode(self, text: str) -> list[int]:
         """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
         return encode_inside(self._ids, self._vocabulary, text)
@@ -277,6 +282,11 @@ class HFSession:
     def cache(self) -> Any:
         """The cache of transformers; None while there is none."""
         return self._cache
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        return 0
 
     @property
     def length(self) -> int:

@@ -42,6 +42,8 @@ class Trained:
 
     name = "trained"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 200
     vocabulary = Vocabulary([*TOKENS, None], eos=[len(TOKENS)])
 
@@ -66,7 +68,7 @@ class Trained:
         backend = self
 
         class Session:
-            length = 0
+            length = cached_tokens = 0
 
             def __init__(self) -> None:
                 self.ids: list[int] = []

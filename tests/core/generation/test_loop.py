@@ -37,6 +37,8 @@ class Noise:
 
     name = "noise"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 500
 
     def __init__(self, specials: Sequence[str] = (), seed: int = 0) -> None:
@@ -62,7 +64,7 @@ class Noise:
         backend.open += 1
 
         class Session:
-            length = 0
+            length = cached_tokens = 0
 
             def __init__(self) -> None:
                 self.ids: list[int] = []

@@ -188,6 +188,8 @@ class Canonical:
 
     name = "canonical"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 4000
 
     def __init__(self, name: str) -> None:
@@ -207,6 +209,8 @@ class Canonical:
         end = min(backend.vocabulary.eos)
 
         class Session:
+            cached_tokens = 0
+
             def __init__(self) -> None:
                 self.ids: list[int] = []
 

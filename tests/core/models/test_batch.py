@@ -163,7 +163,7 @@ def test_misuse_of_a_batch_is_named() -> None:
     model = ScriptedModel(["x"])
     with pytest.raises(ModelError, match="a batch is a sequence"):
         model.generate_batch("x")
-    with pytest.raises(ModelError, match="2 prompts, and 1 params"):
+    with pytest.raises(ModelError, match="got 2 prompts but 1 params"):
         model.generate_batch(["a", "b"], [GenerateParams()])
     with pytest.raises(ModelError, match="max_rows is 0"):
         model.generate_batch(["a"], max_rows=0)

@@ -195,6 +195,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "trace": [None, 1],
     "cancel": [True],
     "timeout": [-1, "5", float("nan")],
+    "output_type": [5, "int", [int]],
 }
 
 
@@ -239,6 +240,7 @@ class CountingBackend(EmbeddedBackend):
 
         class Counted:
             length = property(lambda _: session.length)
+            cached_tokens = property(lambda _: session.cached_tokens)
 
             def extend(self, ids: Sequence[int]) -> Any:
                 backend.fail_after -= 1
@@ -322,7 +324,7 @@ def test_out_of_vocabulary_logits_are_named() -> None:
             extend = session.extend
 
             class Cut:
-                length = 0
+                length = cached_tokens = 0
 
                 def extend(self, ids: Sequence[int]) -> Any:
                     return extend(ids)[:10]

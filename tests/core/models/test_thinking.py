@@ -43,6 +43,8 @@ class Family:
 
     name = "family"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 4000
 
     def __init__(self, specials: Sequence[str] = (), texts: Sequence[str] = (), ending: Sequence[str] = ()) -> None:
@@ -72,7 +74,7 @@ class Family:
         backend = self
 
         class Session:
-            length = 0
+            length = cached_tokens = 0
 
             def __init__(self) -> None:
                 self.ids: list[int] = []

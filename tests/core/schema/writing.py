@@ -74,6 +74,8 @@ class _Noise:
 
     name = "noise"
     tool_format = "hermes"
+    chat_template = None
+    takes_thinking = False
     context_window = 10_000
     vocabulary = VOCABULARY
 

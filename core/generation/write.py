@@ -1,0 +1,122 @@
+"""One answer from its plan: plan, decoding, output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ..conversation.events import Generation, TokenWritten
+from ..grammar import Grammar
+from ..logs import logger_of
+from .deadline import Deadline
+from .driver import Item, Released
+from .json_output import check_text
+from .loop import Decoding, Forward
+from .output import Output
+from .plan import Plan
+from .retokenise import Speller
+
+if TYPE_CHECKING:
+    from ..masks import Matcher
+    from .backend import Backend
+    from .driver import Logits, Work
+
+_LOG = logger_of("models")
+
+#: Newlines that models write between reasoning and answer; they belong to neither.
+_NEWLINES = r"\n{0,2}"
+
+
+class Writer:
+    """Writes planned answers with one backend.
+
+    Args:
+        backend: the loaded model.
+        matcher_of: makes a matcher of a grammar over the backend's vocabulary.
+    """
+
+    def __init__(self, backend: Backend, matcher_of: Callable[[Grammar], Matcher]) -> None:
+        self._backend = backend
+        self._matcher_of = matcher_of
+        self._speller = Speller(backend)
+
+    def write(self, plan: Plan, deadline: Deadline) -> Work:
+        """Write an answer: yield its events as they become certain, then the whole of it.
+
+        Raises:
+            InvalidArgumentsError: the answer violates what its grammar does not enforce (``plan.check``).
+            ToolGrammarError: see `Decoding.steps`.
+        """
+        decoding = self._decoding(plan, deadline)
+        around = ("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after)
+        parser = None if plan.make_parser is None else plan.make_parser()
+        output = Output(decoding, parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
+        logits = None
+        with closing(decoding.steps()) as steps:
+            while True:
+                try:
+                    step = steps.send(logits)
+                except StopIteration:
+                    break
+                logits = None
+                if isinstance(step, Forward):
+                    logits = yield step
+                    continue
+                if plan.params.trace:
+                    yield TokenWritten(step.token_id, step.data, step.forced, step.choices)
+                yield from output.feed(step)
+        yield Released()
+        yield from output.close()
+        finish = output.finish(len(plan.prompt))
+        generation = output.generation(finish)
+        if plan.check is not None and finish.reason != "cancelled":
+            check_text(generation.text, plan.check)
+        truncated = len(generation.cut) + sum(len(call.cut) for call in generation.tool_calls)
+        if truncated:
+            _LOG.warning(
+                "the token budget closed an answer of %s after %d tokens; values cut: %d",
+                self._backend.name,
+                finish.usage.completion_tokens,
+                truncated,
+            )
+        yield finish
+        yield generation
+
+    def _decoding(self, plan: Plan, deadline: Deadline) -> Decoding:
+        reasoning = plan.reasoning
+        decoding = Decoding(
+            self._backend,
+            [*plan.prompt, *plan.prefix],
+            self._matcher_of(plan.grammar if reasoning is None else Grammar.from_regex(_NEWLINES) + plan.grammar),
+            plan.params,
+            heal=len(plan.prefix),
+            speller=self._speller,
+            deadline=deadline,
+        )
+        if reasoning is not None:
+            decoding.reasoning = self._matcher_of(reasoning.grammar)
+            decoding.reasoning_budget = reasoning.budget
+            if reasoning.optional:
+                decoding.instead = self._matcher_of(plan.grammar)
+                decoding.marker = reasoning.marker_size
+        return decoding
+
+
+def silently(work: Work) -> Generator[Forward | Released, Logits | None, Generation]:
+    """Run a generation without handing on its events; return the whole of it."""
+    whole: Generation | None = None
+    logits = None
+    with closing(work):
+        while True:
+            try:
+                item: Item | Forward | Released = work.send(logits)
+            except StopIteration:
+                break
+            logits = None
+            if isinstance(item, (Forward, Released)):
+                logits = yield item
+            elif isinstance(item, Generation):
+                whole = item
+    assert whole is not None
+    return whole
