@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolgrammar.core.errors import SchemaError
 
+from .context import Context
 from .model import (
     NULL,
     AllOf,
@@ -26,9 +27,6 @@ from .model import (
     union,
 )
 
-if TYPE_CHECKING:
-    from .types import TypeReader
-
 
 class Inference:
     """Inference among the types of one program.
@@ -37,7 +35,7 @@ class Inference:
         reader: what evaluates them.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
 
     def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:

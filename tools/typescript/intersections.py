@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from toolgrammar.core.errors import LimitError
 
+from .context import Context
 from .model import (
     ANY,
     NEVER,
@@ -37,9 +37,6 @@ from .model import (
     unknown,
 )
 
-if TYPE_CHECKING:
-    from .types import TypeReader
-
 MAX_TYPE_ALTERNATIVES = 256
 NO_VALUES = "the intersection has no JSON values"
 _SCALARS = ("string", "number", "boolean", "null", "undefined", "void", "symbol")
@@ -52,7 +49,7 @@ class Intersections:
         reader: what evaluates these types.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
 
     def evaluated(self, both: Both) -> Type:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import jsdoc
+from .context import Context
 from .model import (
     ANY,
     NEVER,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from .modules import Declaration
-    from .types import TypeReader
 
 
 _METHODS = ("method_signature", "method_definition", "abstract_method_signature")
@@ -57,7 +57,7 @@ class ObjectTypes:
         reader: what evaluates the types inside them.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
 
     # -- what is written ---------------------------------------------------------------------------------------

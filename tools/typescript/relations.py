@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolgrammar.core.errors import SchemaError
 
+from .context import Context
 from .model import (
     ANY,
     BOOLEAN,
@@ -47,7 +48,6 @@ from .source import child_of, has_word, parts, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .types import TypeReader
 
 #: Properties of every array and of every string, number or boolean. Their types are not worked out.
 _ARRAY_MEMBERS = frozenset(
@@ -78,7 +78,7 @@ class Relations:
         reader: what evaluates them.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
         self._assumed: set[tuple[Type, Type]] = set()
         self._at: At | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .context import Context
 from .model import (
     ANY,
     NEVER,
@@ -33,7 +34,6 @@ from .model import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .types import TypeReader
 
 #: How many type arguments each takes.
 UTILITIES = {
@@ -56,7 +56,7 @@ class Utilities:
         reader: what evaluates the arguments.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
 
     def apply(self, name: str, given: list[Node], node: Node, scope: Scope) -> Type:

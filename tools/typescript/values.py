@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import SchemaError
 
+from .context import Context
 from .model import (
     ANY,
     BOOLEAN,
@@ -40,7 +41,6 @@ from .source import Source, child_of, has_word, only_child, parts, unescape
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .types import TypeReader
 
 _WHOLE: dict[str, Callable[[int, int], int]] = {"|": operator.or_, "&": operator.and_, "^": operator.xor}
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -56,7 +56,7 @@ class Values:
         reader: what evaluates the types among them.
     """
 
-    def __init__(self, reader: TypeReader) -> None:
+    def __init__(self, reader: Context) -> None:
         self.reader = reader
         self._enums: dict[Declaration, dict[str, Any]] = {}
         self._open: set[Declaration] = set()

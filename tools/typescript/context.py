@@ -1,0 +1,216 @@
+"""Protocols by which the parts of the type evaluator know each other.
+
+`types.TypeReader` evaluates types, with one helper for each concern: objects, intersections, relations, inference,
+values and utility types. Each helper needs the evaluator and some of the others. It sees them through `Context`, so
+that no module imports the one that puts them together.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import jsdoc
+from .model import Array, At, Deferred, Function, Literal, Object, Refused, Scope, Tuple, Type
+from .modules import Declaration, Missing, Program
+from .source import Source
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class ObjectRules(Protocol):
+    """What the other parts ask of object types; see `objects.ObjectTypes`."""
+
+    def of(self, type_: Type, at: At) -> Object:
+        """Return the one object that a type is."""
+        ...
+
+    def lookup(self, type_: Type, key: Type, at: At, index: At) -> Type:
+        """Return the type of ``T[K]``."""
+        ...
+
+    def value(self, shape: Object, name: str) -> Type | None:
+        """Return the type of the property of a name, also by an index signature; None if there is none."""
+        ...
+
+    def indexed(self, shape: Object, name: str) -> Type | None:
+        """Return the type that an index signature gives to the property of a name."""
+        ...
+
+    def keys(self, type_: Type, at: At) -> list[Type]:
+        """Return the members of a type of keys."""
+        ...
+
+    def pick(self, type_: Type, keys: list[Type], at: At, where: At) -> Object:
+        """Return the object with only these properties."""
+        ...
+
+    def omit(self, type_: Type, keys: list[Type], at: At) -> Object:
+        """Return the object without these properties."""
+        ...
+
+
+class IntersectionRules(Protocol):
+    """What the other parts ask of intersections; see `intersections.Intersections`."""
+
+    def objects(self, objects: list[Object]) -> Object:
+        """Return the object that is all of these."""
+        ...
+
+
+class RelationRules(Protocol):
+    """What the other parts ask of the relations between types; see `relations.Relations`."""
+
+    def assignable(self, first: Type, second: Type) -> bool:
+        """Return whether every value of the first type is one of the second."""
+        ...
+
+    def decided(self, first: Type, second: Type, at: At) -> bool:
+        """Return whether ``first extends second``; refuse what cannot be decided."""
+        ...
+
+    def overlap(self, first: Type, second: Type) -> bool:
+        """Return whether two types that are no objects and no unions may have a value in common."""
+        ...
+
+    def narrower(self, first: Type, second: Type) -> bool:
+        """Return whether the first type is a part of the second."""
+        ...
+
+    def whole(self, type_: Type, kept: list[Type]) -> Type:
+        """Return the kept members of a union; the union itself if all are."""
+        ...
+
+
+class InferenceRules(Protocol):
+    """What the other parts ask of inference; see `inference.Inference`."""
+
+    def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:
+        """Find what the variables of a target stand for."""
+        ...
+
+
+class ValueRules(Protocol):
+    """What the other parts ask of values and functions; see `values.Values`."""
+
+    def property_name(self, node: Node, scope: Scope) -> tuple[str, Literal | None]:
+        """Return the name of a property, and its `Property.key`."""
+        ...
+
+    def enum_values(self, declaration: Declaration) -> dict[str, Any]:
+        """Return the values of an enum by the names of its members."""
+        ...
+
+    def widened(self, node: Node, scope: Scope) -> Type:
+        """Return the type of a variable that is declared with this value."""
+        ...
+
+    def parameters(self, function: Function) -> Tuple | Array:
+        """Return the types of a function's parameters."""
+        ...
+
+    def result(self, function: Function) -> Type:
+        """Return the type of what a function returns."""
+        ...
+
+
+class UtilityRules(Protocol):
+    """What the other parts ask of the utility types; see `utilities.Utilities`."""
+
+    def without_null(self, type_: Type) -> Type:
+        """Return the type without ``null`` and ``undefined``."""
+        ...
+
+
+class Context(Protocol):
+    """The evaluator and its parts, as a part sees them; see `types.TypeReader` for the meaning of each method."""
+
+    program: Program
+    read: set[Declaration]
+
+    @property
+    def objects(self) -> ObjectRules:
+        """Object types."""
+        ...
+
+    @property
+    def intersections(self) -> IntersectionRules:
+        """Intersections."""
+        ...
+
+    @property
+    def relations(self) -> RelationRules:
+        """Relations between types."""
+        ...
+
+    @property
+    def inference(self) -> InferenceRules:
+        """Inference of ``infer`` and of type arguments."""
+        ...
+
+    @property
+    def values(self) -> ValueRules:
+        """Values, enums and functions."""
+        ...
+
+    @property
+    def utilities(self) -> UtilityRules:
+        """Utility types."""
+        ...
+
+    def type(self, node: Node, scope: Scope) -> Type:
+        """Return what a type expression comes to."""
+        ...
+
+    def later(self, node: Node, scope: Scope) -> Deferred:
+        """Return a type expression to be evaluated when it is needed."""
+        ...
+
+    def doc(self, node: Node, source: Source) -> jsdoc.Doc:
+        """Return what the comment before a node says."""
+        ...
+
+    def nested(self, at: At) -> AbstractContextManager[None]:
+        """Count one level of nesting."""
+        ...
+
+    def resolve(self, type_: Type, at: At | None = None) -> Type:
+        """Return the type behind names and expressions that are not evaluated yet."""
+        ...
+
+    def bare(self, type_: Type, at: At | None = None) -> Type:
+        """Return the type behind names and comments."""
+        ...
+
+    def settled(self, type_: Type) -> Type:
+        """Return a property's type evaluated as far as the next name."""
+        ...
+
+    def members(self, type_: Type, at: At | None = None) -> list[Type]:
+        """Return the members of a union."""
+        ...
+
+    def distributed(self, type_: Type, at: At | None = None) -> list[Type]:
+        """Return the members of a union over which a conditional type is distributed."""
+        ...
+
+    def impossible(self, type_: Object) -> bool:
+        """Return whether an intersection has contradicting values for a property."""
+        ...
+
+    def undefined(self, type_: Type) -> bool:
+        """Return whether a value may be ``undefined``."""
+        ...
+
+    def named(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Type:
+        """Return a declared type, its type arguments completed by their defaults."""
+        ...
+
+    def reference(self, name: str, arguments: tuple[Type, ...], at: At, scope: Scope) -> Type:
+        """Return the type of a name with type arguments."""
+        ...
+
+    def missing(self, found: Missing, name: str, at: At) -> Refused:
+        """Return the type that stands for a name that is declared nowhere."""
+        ...
