@@ -75,6 +75,10 @@ assert_type(generation.text, str)
 for call in generation.tool_calls:
     assert_type(call.name, str)
     assert_type(call.arguments, Mapping[str, Any])
+assert_type(model.generate_json("Book", Booking), Booking)
+assert_type(model.generate_json("Book", list[int]), list[int])
+assert_type(model.generate_batch(["a", "b"], params, seed=1), list[Generation])
+assert_type(model.generate_batch(["a"], return_errors=True), list[Generation | Exception])
 events = model.stream([Message("user", "Hello")], tools=tools)
 assert_type(events, Iterator[Event])
 for event in events:
