@@ -236,7 +236,8 @@ class ShortestTexts:
         if kind in (SEQ, ALT):
             return tuple(args)
         if kind == LAZY:
-            return (nodes.expand(node),)
+            shorter = nodes.shorter.get(node)
+            return (nodes.expand(node) if shorter is None else shorter(),)
         if kind in (DYNAMIC, REPEAT):
             return (args[0],)
         return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]

@@ -82,6 +82,7 @@ class Nodes:
     terms = cython.declare(object, visibility="readonly")
     known = cython.declare(dict, visibility="readonly")
     builders = cython.declare(dict, visibility="readonly")
+    shorter = cython.declare(dict, visibility="readonly")
     weight = cython.declare(object, visibility="public")
     EMPTY = cython.declare(cython.int, visibility="readonly")
     EPSILON = cython.declare(cython.int, visibility="readonly")
@@ -121,6 +122,7 @@ class Nodes:
         self.terms.room += node_kinds.SHARED_ROOM if shared else 0
         self.known = {}
         self.builders = {}
+        self.shorter = {}
         self.weight = 0
         self._cells = grown(None, "i", node_kinds.WIDTH * 128)
         self._table = grown(None, "i", 256)
@@ -153,7 +155,15 @@ class Nodes:
         """Forget everything, once nobody asks any more: builders know the store that knows them."""
         for builder in self.builders.values():
             builder.release()
-        for held in (self.builders, self.known, self._literals, self._specials, self._rules, self._places):
+        for held in (
+            self.builders,
+            self.shorter,
+            self.known,
+            self._literals,
+            self._specials,
+            self._rules,
+            self._places,
+        ):
             held.clear()
         self._things.clear()
         self._words.clear()
@@ -530,10 +540,11 @@ class Nodes:
         node: cython.int = self._find(node_kinds.WORDS, first, end, depth, mixed)
         return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, mixed)
 
-    def lazy(self, key, expand, *, as_empty_as=None):
+    def lazy(self, key, expand, *, as_empty_as=None, as_short_as=None):
         """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
 
-        ``as_empty_as``: a node that is empty iff the rule is; it is looked into instead.
+        ``as_empty_as``: a node that is empty iff the rule is; it is looked into instead. ``as_short_as``: returns a node
+        whose texts are some of the rule's, a shortest one among them; these are looked for there.
         """
         found = self._rules.get(key)
         if found is None:
@@ -543,6 +554,8 @@ class Nodes:
                 self._check(instead)
             found = self._rules[key] = self._new(node_kinds.LAZY, len(self._things), instead, 0, 0)
             self._things.append(expand)
+            if as_short_as is not None:
+                self.shorter[found] = as_short_as
         return found
 
     def dynamic(self, key, static: cython.int, resolve, kind: cython.int):

@@ -33,7 +33,7 @@ def explore(lowering: Lowering) -> None:
     """
     normaliser = lowering.normaliser
     document = normaliser.document
-    if not _may_fail(document.root.schema):
+    if not document.has_demands and not _may_fail(document.root.schema):
         return
     steps = normaliser.steps
     root: Goal = (Literal(document.root),)
@@ -91,11 +91,10 @@ def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
 
 def _members(lowering: Lowering, objects: Objects) -> Iterator[Goal]:
     shape = lowering.objects.shape(objects)
-    places = [(member.goal, member.meets) for member in shape.members]
-    places += [(region.goal, region.meets) for region in shape.others]
-    for goal, meets in places:
-        yield goal
-        yield from ((*goal, shape.demands[index]) for index in meets)
+    for each in (*shape.members, *shape.others):
+        yield each.goal
+        if each.meets:
+            yield from ((*each.goal, *asked) for _, asked in lowering.objects.meeting(each.goal, each.meets, -1))
 
 
 def _items(lowering: Lowering, arrays: Arrays) -> Iterator[Goal]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import LimitError
 from ...language.queries import is_roomy, listing
 from ...regex.compile import regex_term
-from ..normal.conjunction import FALSE, Exists, Formula, Goal, ObjectPart, Objects
+from ..normal.conjunction import FALSE, Any_, Exists, Formula, Goal, ObjectPart, Objects, Some
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -16,8 +16,16 @@ if TYPE_CHECKING:
 #: How many regions the patterns of one object may make.
 MAX_REGIONS = 256
 
+#: Of how many alternatives that must fail (see `Some`) an object remembers which failed already, by whether its members
+#: may come in any order.
+MAX_DEMANDS = {False: 64, True: 9}
+
 #: Languages of names of at most so many words are written as members, each at most once.
 MAX_NAMES = 64
+
+
+#: The demands that a member may meet, by their numbers, and what its value must satisfy to meet each.
+Meets = tuple[tuple[int, Formula], ...]
 
 
 class Member(NamedTuple):
@@ -26,7 +34,7 @@ class Member(NamedTuple):
     name: str
     goal: Goal
     required: bool
-    meets: tuple[int, ...] = ()
+    meets: Meets = ()
 
 
 class Region(NamedTuple):
@@ -38,17 +46,20 @@ class Region(NamedTuple):
 
     names: int
     goal: Goal
-    meets: tuple[int, ...]
+    meets: Meets
     roomy: bool
 
 
 class ObjectShape(NamedTuple):
-    """Objects of a conjunction: declared members in order, regions of other members, what some member must satisfy,
-    and how many members there are."""
+    """Objects of a conjunction: declared members in order, regions of other members, demands, and how many members
+    there are.
+
+    A demand is met by some member, or in that there is no member of one of some names: these names are in ``demands``.
+    """
 
     members: tuple[Member, ...]
     others: tuple[Region, ...]
-    demands: tuple[Formula, ...]
+    demands: tuple[frozenset[str], ...]
     least: int
     most: int | None
 
@@ -78,7 +89,7 @@ class Shapes:
             and not objects.others
         )
         silent = [part for rule in objects.others for part in rule.parts]
-        silent += [part for exists in objects.exists for part in exists.beside or ()]
+        silent += [part for exists in _every(objects) for part in exists.beside or ()]
         named_demands = [exists.name for exists in objects.exists if exists.name is not None]
         names: dict[str, None] = {}
         for part in parts:
@@ -88,7 +99,17 @@ class Shapes:
         for part in silent:
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(sorted(objects.absent)))
-        open_demands = [exists for exists in objects.exists if exists.name is None]
+        for some in objects.some:
+            names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
+            names.update(dict.fromkeys(sorted(some.absent)))
+        demands = _demands(objects)
+        most = MAX_DEMANDS[self.lowering.objects.any_order]
+        if len(objects.some) > most:
+            raise LimitError(
+                f"more than {most} alternatives that may hold at once must fail for one object",
+                hint="close objects (additionalProperties: false), give each alternative a property with its own const, "
+                'use anyOf, or have members written in one order (property_order="schema")',
+            )
         required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
@@ -115,7 +136,7 @@ class Shapes:
                 or (named and not all(self._matches(term, name) for term in named))
             ):
                 goal = [FALSE]
-            meets = self._met(open_demands, matched, name) if open_demands else ()
+            meets = self._met(demands, matched, name) if demands else ()
             members.append(Member(name, tuple(goal), name in required, meets))
         regions = []
         for region in self._regions(objects, names, patterns, closed):
@@ -125,17 +146,19 @@ class Shapes:
                 regions.append(region)
             else:
                 members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
-        formulas = tuple(exists.formula for exists in open_demands)
-        return ObjectShape(tuple(members), tuple(regions), formulas, objects.least, objects.most)
+        absent = tuple(some.absent for some in demands)
+        return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
-    def _met(self, demands: list[Exists], matched: frozenset[str], name: str) -> tuple[int, ...]:
+    def _met(self, demands: list[Some], matched: frozenset[str], name: str) -> Meets:
         """Which demands a member of this name, which matches these patterns, may meet."""
+
+        def fails(formula: Formula) -> bool:
+            return not self._matches(self.lowering.strings((formula,)), name)
+
         return tuple(
-            index
-            for index, exists in enumerate(demands)
-            if exists.pattern in matched
-            or (exists.beside is not None and not _speaks(exists.beside, matched, name))
-            or (exists.failing is not None and not self._matches(self.lowering.strings((exists.failing,)), name))
+            (index, formula)
+            for index, some in enumerate(demands)
+            if (formula := _asked(some, matched, name, fails)) is not None
         )
 
     def undeclared(self, names: list[str], goal: Goal) -> Region:
@@ -155,12 +178,12 @@ class Shapes:
     def _patterns(objects: Objects) -> dict[str, None]:
         """Every pattern that an object's names may match or not."""
         silent = [part for rule in objects.others for part in rule.parts]
-        silent += [part for exists in objects.exists for part in exists.beside or ()]
+        silent += [part for exists in _every(objects) for part in exists.beside or ()]
         found: dict[str, None] = {}
         for part in (*objects.parts, *silent):
             if part.patterns:
                 found.update(dict.fromkeys(part.patterns))
-        for exists in objects.exists:
+        for exists in _every(objects):
             if exists.pattern is not None:
                 found[exists.pattern] = None
         return found
@@ -211,11 +234,11 @@ class Shapes:
         language = self._beside(names)
         if objects.names:
             language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
-        demands = [exists for exists in objects.exists if exists.name is None]
+        demands = _demands(objects)
         splitters: list[tuple[object, int]] = list(patterns)
         splitters += [
             (exists.failing, terms.not_(self.lowering.strings((exists.failing,))))
-            for exists in demands
+            for exists in _every(objects)
             if exists.failing is not None
         ]
         if not splitters and not demands and terms.is_cofinite(language):  # one region, of almost all names
@@ -243,13 +266,43 @@ class Shapes:
             if (closed and not declared) or self.lowering.is_false(goal):
                 continue
             meets = tuple(
-                index
-                for index, exists in enumerate(demands)
-                if exists.pattern in those
-                or (exists.beside is not None and not _speaks(exists.beside, those, None))
-                or (exists.failing is not None and exists.failing in matched)
+                (index, formula)
+                for index, some in enumerate(demands)
+                if (formula := _asked(some, those, None, matched.__contains__)) is not None
             )
             yield Region(language, tuple(goal), meets, is_roomy(terms, language))
+
+
+def _every(objects: Objects) -> Iterator[Exists]:
+    """Everything that some member may have to be, alone or as one of several."""
+    yield from objects.exists
+    for some in objects.some:
+        yield from some.options
+
+
+def _demands(objects: Objects) -> list[Some]:
+    """What must be so of some member that is not known by its name."""
+    return [*(Some((exists,)) for exists in objects.exists if exists.name is None), *objects.some]
+
+
+def _asked(some: Some, matched: frozenset[str], name: str | None, fails: Callable[[Formula], bool]) -> Formula | None:
+    """What the value of a member must satisfy to meet a demand; None: it cannot.
+
+    Args:
+        some: the demand.
+        matched: the patterns that the member's name matches.
+        name: its name (None: an undeclared one).
+        fails: whether the name does not satisfy a formula.
+    """
+    found = [
+        exists.formula
+        for exists in some.options
+        if (exists.name is not None and exists.name == name)
+        or exists.pattern in matched
+        or (exists.beside is not None and not _speaks(exists.beside, matched, name))
+        or (exists.failing is not None and fails(exists.failing))
+    ]
+    return None if not found else found[0] if len(found) == 1 else Any_(tuple(found))
 
 
 def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:

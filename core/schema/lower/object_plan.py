@@ -7,7 +7,7 @@ from typing import Any
 
 from ..normal.conjunction import Formula, Goal, Literal
 from ..read.resolve import Located
-from .merged_objects import ObjectShape, Region
+from .merged_objects import Meets, ObjectShape, Region
 
 #: Not asked yet.
 UNKNOWN = -1
@@ -20,7 +20,9 @@ class Layout:
         names: the declared members' names.
         required: which of them must be there, as bits.
         others: regions of undeclared names.
-        demands: what some member must satisfy.
+        demands: what must be so of some member: how many demands there are.
+        absent: for each member, which demands are met if it is not there, as bits.
+        open_to: for each member, which demands it or a later one may decide still, as bits; last, what regions may.
         least: how many members there are at least.
         most: how many there are at most.
         plain: there are no demands and no counts: a place is where it is, whatever was written before.
@@ -42,12 +44,14 @@ class Layout:
         "_meets",
         "_properties",
         "_undeclared",
+        "absent",
         "demands",
         "follow",
         "following",
         "least",
         "most",
         "names",
+        "open_to",
         "others",
         "places",
         "plain",
@@ -72,7 +76,9 @@ class Layout:
                 following = number
             self.following[number] = following
         self.others: tuple[Region, ...] = ()
-        self.demands: tuple[Formula, ...] = ()
+        self.demands = 0
+        self.absent = [0] * size
+        self.open_to = [0] * (size + 1)
         self.least = 0
         self.most: int | None = None
         self.plain = True
@@ -82,7 +88,7 @@ class Layout:
         self.start = UNKNOWN
         self.skeleton: int | None = UNKNOWN
         self._goals: list[Goal | None] = [None] * size
-        self._meets: list[tuple[int, ...]] = []
+        self._meets: list[Meets] = []
         self._located: Located | None = None
         self._properties: Mapping[str, Any] | None = None
         self._undeclared: Goal = ()
@@ -93,7 +99,16 @@ class Layout:
         found = cls([member.name for member in shape.members], {each.name for each in shape.members if each.required})
         found._goals = [member.goal for member in shape.members]
         found._meets = [member.meets for member in shape.members]
-        found.demands, found.least, found.most = shape.demands, shape.least, shape.most
+        found.demands, found.least, found.most = len(shape.demands), shape.least, shape.most
+        for index, names in enumerate(shape.demands):
+            for number, member in enumerate(shape.members) if names else ():
+                found.absent[number] |= (member.name in names) << index
+        able = found.open_to[-1] = sum(
+            1 << index for index in {index for each in shape.others for index, _ in each.meets}
+        )
+        for number in reversed(range(len(shape.members))):
+            able |= found.absent[number] | sum(1 << index for index, _ in shape.members[number].meets)
+            found.open_to[number] = able
         found.plain = not shape.demands and not shape.least and shape.most is None
         return found._with(shape.others)
 
@@ -138,6 +153,6 @@ class Layout:
         assert self._located is not None
         return self._located.child("properties", self.names[number])
 
-    def meets(self, number: int) -> tuple[int, ...]:
-        """Which of the demands a member, or a region's, may meet."""
+    def meets(self, number: int) -> Meets:
+        """Which of the demands a member, or a region's, may meet, and what that asks of its value."""
         return self.others[number].meets if number < 0 else self._meets[number]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, combinations, pairwise
+from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from ...errors import LimitError
 from ...language.json_text import escaped
 from ...language.lookback import Written
 from ...language.node_kinds import AFTER_NAME, BEYOND
-from ..normal.conjunction import FALSE, Formula, Goal, Literal, Objects
+from ..normal.conjunction import FALSE, Formula, Goal, Literal, Objects, is_deniable, negated
 from ..normal.inhabited import is_surely_satisfiable
 from ..read.resolve import Located
-from .merged_objects import Member, ObjectShape, Region, Shapes
+from .merged_objects import Meets, Member, ObjectShape, Region, Shapes
 from .object_plan import UNKNOWN, Layout
 from .values import canonical, decoded
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from .lowering import Lowering
 
 _NONE: frozenset[str] = frozenset()
+
+#: From how many different things on that demands ask of one member it is found out which of them a value may satisfy
+#: together; and how many there may be.
+MAX_SUBSETS, MAX_DIFFERENT = 3, 12
 
 #: For how many lists of written names an object remembers what names are left.
 MAX_REMEMBERED = 256
@@ -37,9 +42,11 @@ class _Place:
         open: which demands are still open, as bits.
         alike: the objects that this one must differ from, and that have all the members written so far.
         names: the names of those members, if there are such objects.
+        start: in any order, the first member that may come where only one order is tried, as for a shortest text
+            the order does not matter; None: all are.
     """
 
-    __slots__ = ("_objects", "alike", "at", "first", "layout", "members", "names", "open")
+    __slots__ = ("_objects", "alike", "at", "first", "layout", "members", "names", "open", "start")
 
     def __init__(
         self,
@@ -51,6 +58,7 @@ class _Place:
         open: int = 0,
         alike: frozenset[str] = _NONE,
         names: frozenset[str] = _NONE,
+        start: int | None = None,
     ) -> None:
         self._objects = objects
         self.layout = layout
@@ -60,9 +68,14 @@ class _Place:
         self.open = open
         self.alike = alike
         self.names = names
+        self.start = start
 
     def __call__(self) -> int:
         return self._objects.expand(self)
+
+    def in_order(self) -> int:
+        """The same, but for the order of members: they are written as they are numbered."""
+        return self._objects.in_order(self.layout, 0, self.at, self.first, self.members, self.open)
 
 
 class _Named:
@@ -91,6 +104,8 @@ class ObjectLowering:
         self._direct = outermost is None and lowering.spelling is None
         self._shapes = Shapes(lowering)
         self._layouts: dict[Objects, Layout] = {}
+        #: See `_together`.
+        self._sets: dict[tuple[Goal, Meets], list[tuple[tuple[int, Formula], ...]]] = {}
         nodes = self.nodes
         self.any_order = lowering.options.property_order == "any"
         # With one spelling, the comma and the colon belong to each key's literal; else they stand apart, with spaces
@@ -116,7 +131,7 @@ class ObjectLowering:
         if layout is None:
             layout = self._layouts[objects] = Layout.of_shape(self.shape(objects))
         if excluded:
-            start = _Place(self, layout, 0, True, 0, (1 << len(layout.demands)) - 1, excluded)
+            start = _Place(self, layout, 0, True, 0, (1 << layout.demands) - 1, excluded)
             return self.nodes.seq(self._opening, self.nodes.lazy(start, start))
         return self._node(layout)
 
@@ -140,8 +155,8 @@ class ObjectLowering:
 
     def _node(self, layout: Layout) -> int:
         if layout.start == UNKNOWN:
-            place = _Place(self, layout, 0, True, 0, (1 << len(layout.demands)) - 1)
-            members = self.nodes.lazy(place, place, as_empty_as=self._instead(place))
+            place = _Place(self, layout, 0, True, 0, (1 << layout.demands) - 1)
+            members = self._rule(place)
             layout.start = self.nodes.seq(self._opening, members)
         return layout.start
 
@@ -155,17 +170,37 @@ class ObjectLowering:
         open: int,
         alike: frozenset[str] = _NONE,
         names: frozenset[str] = _NONE,
+        start: int | None = None,
     ) -> int:
         """What may stand after a member."""
+        if start is not None:
+            return self.nodes.seq(self.lowering.space, self.in_order(layout, start, at, False, members, open))
+        if open and not self.any_order and open & ~layout.open_to[at]:  # no other member decides it any more
+            return self.nodes.EMPTY
         key: Any = at if layout.plain else (at, members, open)
         if alike:
             key = (at, members, open, alike, names)
         found = layout.places.get(key)
         if found is None:
             place = _Place(self, layout, at, False, members, open, alike, names)
-            rule = self.nodes.lazy(place, place, as_empty_as=self._instead(place))
-            found = layout.places[key] = self.nodes.seq(self.lowering.space, rule)
+            found = layout.places[key] = self.nodes.seq(self.lowering.space, self._rule(place))
         return found
+
+    def _rule(self, place: _Place) -> int:
+        """What may stand at a place, looked into when a text gets there."""
+        shorter = place.in_order if self.any_order and not place.alike else None
+        return self.nodes.lazy(place, place, as_empty_as=self._instead(place), as_short_as=shorter)
+
+    def in_order(self, layout: Layout, start: int, at: int, first: bool, members: int, open: int) -> int:
+        """What may stand at a place, in any order, if only members from a number on may come, in the order of their
+        numbers: a shortest text is among these, and there are not as many places as sets of members."""
+        while start < len(layout.names) and at >> start & 1:
+            start += 1
+        if open & ~layout.open_to[start]:
+            return self.nodes.EMPTY
+        at |= (1 << start) - 1  # whether those before were written is of no interest any more
+        place = _Place(self, layout, at, first, members, open, start=start)
+        return self.nodes.lazy(("in order", layout, start, at, first, members, open), place)
 
     def _skeleton(self, layout: Layout) -> int | None:
         """What decides whether an object can be completed, wherever it is: the values of its required members. None:
@@ -196,12 +231,14 @@ class ObjectLowering:
             return None
         skeleton = self._skeleton(place.layout)
         if skeleton is None and self.any_order:
-            skeleton = self._rest(place.layout, 0, place.at, place.members, place.open)
+            skeleton = self._rest(place.layout, place.start or 0, place.at, place.members, place.open)
         return skeleton
 
     def _rest(self, layout: Layout, number: int, at: int, members: int, open: int) -> int:
         """Return a node that is empty iff an object cannot be completed by members from a number on, in that order:
         in any order there are as many places as sets of members, but the order decides nothing here."""
+        if open & ~layout.open_to[number]:
+            return self.nodes.EMPTY
         key = ("rest", layout, number, at >> number, members, open)
         return self.nodes.lazy(key, lambda: self._expand_rest(layout, number, at, members, open))
 
@@ -215,7 +252,7 @@ class ObjectLowering:
             if not open and members >= layout.least:
                 return nodes.EPSILON
         elif not layout.required >> number & 1:
-            options.append(self._rest(layout, number + 1, at, members, open))
+            options.append(self._rest(layout, number + 1, at, members, open & ~layout.absent[number]))
         if layout.most is not None and members >= layout.most:
             return nodes.alt(options)
         following = len(layout.names) if is_last else number + 1
@@ -224,7 +261,7 @@ class ObjectLowering:
             name = None if which < 0 else layout.names[which]
             if name is not None and not self._words(layout, which):
                 continue
-            for met, demanded in self._meeting(_Place(self, layout, at, False, members, open), which):
+            for met, demanded in self.meeting(layout.goal(which), layout.meets(which) if open else (), open):
                 if is_last and not met and more == members:
                     continue  # it changes nothing
                 goal = layout.goal(which)
@@ -252,7 +289,13 @@ class ObjectLowering:
         lead = b"" if place.first else self._lead
         entries: list[tuple[bytes, int]] = []
         allowed = layout.most is None or place.members < layout.most
-        if self.any_order:
+        skipped = self.nodes.EMPTY
+        if place.start is not None and place.start < len(layout.names):
+            done, numbers = False, [place.start]
+            if not layout.required >> place.start & 1:
+                unmet = place.open & ~layout.absent[place.start]
+                skipped = self.in_order(layout, place.start + 1, at, place.first, place.members, unmet)
+        elif self.any_order:
             done = not layout.required & ~at
             numbers = [number for number in range(len(layout.names)) if not at >> number & 1]
         else:
@@ -268,7 +311,7 @@ class ObjectLowering:
                 for word in words:
                     entries.append((lead + word, named))
         keys = nodes.words(entries)
-        if allowed and layout.others and (done or self.any_order):
+        if allowed and layout.others and (done or (self.any_order and place.start is None)):
             undeclared = [each for index in range(len(layout.others)) for each in self._undeclared(place, index)]
             keys = nodes.alt([keys, *(nodes.seq(nodes.literal(lead), each) for each in undeclared)])
         if self._outermost is not None:
@@ -276,7 +319,9 @@ class ObjectLowering:
             keys = nodes.sequence([separator, self._outermost.before_name, keys])
         elif not place.first:
             keys = nodes.seq(self._loose_comma, keys)
-        if not done or place.open or place.members < layout.least:
+        if place.start is not None:
+            keys = nodes.alt([keys, skipped])
+        if not done or self._unmet(place, len(layout.names)) or place.members < layout.least:
             return keys
         if any(len(decoded(other)) == len(place.names) for other in place.alike):
             return keys
@@ -297,6 +342,13 @@ class ObjectLowering:
     def _named(self, place: _Place, number: int, name: str | None = None) -> int:
         """What follows the name of a member, or of a region: looked into when the name is written."""
         layout = place.layout
+        open = place.open
+        if not self.any_order or place.start is not None:
+            open = self._unmet(place, number if number >= 0 else len(layout.names))
+        if open != place.open:
+            place = _Place(
+                self, layout, place.at, place.first, place.members, open, place.alike, place.names, place.start
+            )
         if place.alike:
             rule = _Named(self, place, number, name)
             return self.nodes.lazy(rule, rule)
@@ -325,17 +377,18 @@ class ObjectLowering:
             name = layout.names[number]
         alike = {other: decoded(other) for other in place.alike} if name is not None else {}
         alike = {other: members for other, members in alike.items() if name in members}
+        start = None if place.start is None else len(layout.names) if number < 0 else number + 1
         if layout.plain and not alike:
-            written = nodes.seq(self._value(layout, number), self._after(layout, at, 0, 0))
+            written = nodes.seq(self._value(layout, number), self._after(layout, at, 0, 0, start=start))
         else:
             goal = layout.goal(number)
             members = place.members
             if layout.least > members or layout.most is not None:
                 members += 1
             options = []
-            for met, demanded in self._meeting(place, number):
+            for met, demanded in self.meeting(goal, layout.meets(number) if place.open else (), place.open):
                 open = place.open & ~met
-                after = self._after(layout, at, members, open)
+                after = self._after(layout, at, members, open, start=start)
                 if alike:
                     assert name is not None
                     asked = (*goal, *demanded)
@@ -359,13 +412,64 @@ class ObjectLowering:
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
         return written
 
-    @staticmethod
-    def _meeting(place: _Place, number: int) -> Iterator[tuple[int, Goal]]:
-        """The sets of open demands that a member may be taken to meet, and what that asks of it."""
-        layout = place.layout
-        able = [index for index in layout.meets(number) if place.open >> index & 1]
-        for met in chain.from_iterable(combinations(able, size) for size in range(len(able) + 1)):
-            yield sum(1 << index for index in met), tuple(layout.demands[index] for index in met)
+    def _unmet(self, place: _Place, end: int) -> int:
+        """The demands that are open at a place still, if of the members before ``end`` no more are written."""
+        open, number = place.open, 0 if self.any_order else place.at
+        while open and number < end:
+            if not (self.any_order and place.at >> number & 1):
+                open &= ~place.layout.absent[number]
+            number += 1
+        return open
+
+    def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
+        """The sets of open demands, as bits, that a member may be taken to meet, and what each asks of its value.
+
+        Any value may be taken to meet all that it meets, as nothing is lost by that. So of many demands only such sets
+        count as are all that some value meets.
+
+        Args:
+            goal: what is asked of the value anyway.
+            meets: the demands that the member may meet.
+            open: the demands that are open.
+
+        Raises:
+            LimitError: the demands ask too many different things of the member.
+        """
+        key = goal, meets
+        sets = self._sets.get(key)
+        if sets is None:
+            sets = self._sets[key] = self._together(goal, meets)
+        found: dict[tuple[int, Goal], None] = {}
+        for way in sets:
+            asked = tuple(formula for bits, formula in way if bits & open)
+            found[sum(bits for bits, _ in way) & open, asked] = None
+        return list(found)
+
+    def _together(self, goal: Goal, meets: Meets) -> list[tuple[tuple[int, Formula], ...]]:
+        """The sets of demands that a value may meet: pairs of demands that ask the same, as bits, and what they ask."""
+        meaning = self.lowering.normaliser.contradictions.meaning
+        groups: dict[object, tuple[int, Formula]] = {}
+        for index, formula in meets:
+            bits, first = groups.get(meaning(formula), (0, formula))
+            groups[meaning(formula)] = bits | 1 << index, first
+        if len(groups) > MAX_DIFFERENT:
+            raise LimitError(
+                f"of the value of one member more than {MAX_DIFFERENT} different things are asked, of which one must fail",
+                hint="give each alternative of oneOf a property with its own const, or use anyOf",
+            )
+        exact = len(groups) > MAX_SUBSETS
+        ways: list[tuple[tuple[tuple[int, Formula], ...], Goal]] = [((), goal)]  # and all that is known
+        for group in groups.values():
+            _, formula = group
+            denied = negated(formula) if exact and is_deniable(formula) else None
+            more = []
+            for met, known in ways:
+                if not exact or self.lowering.branches((*known, formula)):
+                    more.append(((*met, group), (*known, formula)))
+                if denied is None or self.lowering.branches((*known, denied)):
+                    more.append((met, known if denied is None else (*known, denied)))
+            ways = more
+        return [met for met, _ in ways]
 
     def _undeclared(self, place: _Place, index: int) -> Iterator[int]:
         """Yield members of a region, without what stands before them."""
@@ -481,14 +585,14 @@ class ObjectLowering:
         if any(member.required and member.name not in value for member in shape.members):
             return False
         terms = self.nodes.terms
-        unmet = set(range(len(shape.demands)))
+        unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
         for name, item in value.items():
             place: Member | Region | None = known.get(name)
             if place is None:
                 place = next((region for region in shape.others if terms.matches(region.names, name)), None)
             if place is None or not self.lowering.goal_holds(place.goal, item):
                 return False
-            unmet -= {index for index in place.meets if self.lowering.goal_holds((shape.demands[index],), item)}
+            unmet -= {index for index, formula in place.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet
 
 

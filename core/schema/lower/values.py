@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations
 from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,7 @@ from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
 
 if TYPE_CHECKING:
     from .lowering import Lowering
+    from .merged_objects import Meets
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
@@ -241,7 +241,7 @@ class Values:
         shape = self._lowering.objects.shape(objects)
         terms = self._lowering.nodes.terms
         members = [(each.name, each.goal, each.required, each.meets) for each in shape.members]
-        endless: list[tuple[Goal, tuple[int, ...]]] = []
+        endless: list[tuple[Goal, Meets]] = []
         for region in shape.others:
             names = None if terms.is_cofinite(region.names) else listing(terms, region.names, most)
             if names is None:
@@ -264,12 +264,15 @@ class Values:
             if at < len(members):
                 name, goal, required, meets = members[at]
                 if not required:
-                    stack.append((at + 1, written, count, open_demands, is_ample))
+                    left = open_demands & ~sum(
+                        1 << index for index, absent in enumerate(shape.demands) if name in absent
+                    )
+                    stack.append((at + 1, written, count, left, is_ample))
                 if count >= limit:
                     continue
-                for met in _subsets(index for index in meets if open_demands >> index & 1):
-                    after = open_demands & ~sum(1 << index for index in met)
-                    supply = self._look_up((*goal, *(shape.demands[index] for index in met)), most)
+                for met, asked in self._lowering.objects.meeting(goal, meets, open_demands):
+                    after = open_demands & ~met
+                    supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     for value in supply.values:
                         stack.append((at + 1, (*written, (name, value)), count + 1, after, is_ample))
@@ -286,12 +289,11 @@ class Values:
             if count >= limit:
                 continue
             for goal, meets in endless:
-                for met in _subsets(index for index in meets if open_demands >> index & 1):
-                    supply = self._look_up((*goal, *(shape.demands[index] for index in met)), most)
+                for met, asked in self._lowering.objects.meeting(goal, meets, open_demands):
+                    supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     if supply.values or supply.is_ample:
-                        after = open_demands & ~sum(1 << index for index in met)
-                        stack.append((at, written, count + 1, after, True))
+                        stack.append((at, written, count + 1, open_demands & ~met, True))
         return _supply(found, most) if is_known else _UNKNOWN
 
 
@@ -315,11 +317,6 @@ def _union(parts: Iterator[Supply], most: int) -> Supply:
         if len(values) >= most:
             return _AMPLE
     return Supply(tuple(sorted(values)), is_complete, False)
-
-
-def _subsets(indices: Iterator[int]) -> Iterator[tuple[int, ...]]:
-    able = list(indices)
-    return chain.from_iterable(combinations(able, size) for size in range(len(able) + 1))
 
 
 def fixed(arrays: Arrays) -> int:

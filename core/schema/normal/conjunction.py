@@ -108,6 +108,15 @@ class Exists:
     failing: Formula | None = None
 
 
+@hashed_once
+@dataclass(frozen=True)
+class Some:
+    """One of several things is so: there is such a member, or no member of one of the names ``absent``."""
+
+    options: tuple[Exists, ...]
+    absent: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, eq=False)
 class ArrayPart:
     """What one schema says of items by their positions. Compared as itself."""
@@ -164,6 +173,7 @@ class Objects:
     absent: frozenset[str] = frozenset()
     least: int = 0
     most: int | None = None
+    some: tuple[Some, ...] = ()
 
 
 @hashed_once
@@ -226,6 +236,13 @@ def negated(formula: Formula) -> Formula:
     if isinstance(formula, All):
         return Any_(tuple(negated(part) for part in formula.parts))
     raise TypeError("a fact has no negation")
+
+
+def is_deniable(formula: Formula) -> bool:
+    """Return whether `negated` takes a formula."""
+    if isinstance(formula, (Any_, All)):
+        return all(map(is_deniable, formula.parts))
+    return isinstance(formula, Literal)
 
 
 def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
@@ -328,6 +345,7 @@ def _meet_objects(left: Objects, right: Objects) -> Objects:
         left.absent | right.absent,
         max(left.least, right.least),
         _lower(left.most, right.most),
+        _union(left.some, right.some),
     )
 
 

@@ -6,7 +6,7 @@ other. What negation there is of other schemas stands before them alone, as a si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from .conjunction import (
     Literal,
     ObjectPart,
     Objects,
+    Some,
     Strings,
     fact,
     negated,
@@ -54,7 +55,7 @@ def negation(norm: Normaliser, located: Located) -> Formula:
     for keyword, denied in _NEGATIONS.items():
         if norm.asserts(located, keyword):
             options.extend(denied(norm, located))
-    return _either(options)
+    return either(options)
 
 
 def _not_type(norm: Normaliser, located: Located) -> Iterator[Formula]:
@@ -92,7 +93,7 @@ def _differs(norm: Normaliser, value: Any) -> Formula:
     for name, item in value.items():
         other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
         other.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
-    return _either(other)
+    return either(other)
 
 
 def _not_bounds(norm: Normaliser, located: Located) -> Iterator[Formula]:
@@ -201,7 +202,8 @@ def _not_all_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
 
 
 def _not_any_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
-    yield All(tuple(Literal(located.child("anyOf", index), False) for index in range(len(located.schema["anyOf"]))))
+    options = [Literal(located.child("anyOf", index)) for index in range(len(located.schema["anyOf"]))]
+    yield All(tuple(norm.denied(options)))
 
 
 def _not_one_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
@@ -210,7 +212,7 @@ def _not_one_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
         return
     overlaps = norm.overlaps(located)
     options = [Literal(located.child("oneOf", index)) for index in range(len(overlaps))]
-    yield All(tuple(negated(option) for option in options))
+    yield All(tuple(norm.denied(options)))
     for one, others in enumerate(overlaps):
         for two in sorted(others):
             if one < two:
@@ -241,7 +243,7 @@ def _not_evaluated(norm: Normaliser, located: Located) -> Iterator[Formula]:
             yield But(located, keyword)
 
 
-def _either(options: list[Formula]) -> Formula:
+def either(options: list[Formula]) -> Formula:
     """One of the formulas, with as few alternatives as are easily had.
 
     "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
@@ -275,6 +277,48 @@ def _either(options: list[Formula]) -> Formula:
         else:
             merged.append(option)
     return merged[0] if len(merged) == 1 else Any_(tuple(merged))
+
+
+def together(failures: Iterable[Conjunction]) -> Formula:
+    """The same as one of some alternatives, with as few of objects as possible: what each asks of one member is one of
+    the options of a single demand."""
+    members: dict[Exists, None] = {}
+    absent: set[str] = set()
+    options: list[Formula] = []
+    for failure in failures:
+        found = _of_one_member(failure)
+        if found is None:
+            options.append(failure)
+            continue
+        exists, name = found
+        if exists is not None:
+            members[exists] = None
+        if name is not None:
+            absent.add(name)
+        others = failure.types - {"object"}
+        if others:
+            options.append(replace(failure, types=others, objects=Objects()))
+    if members or absent:
+        some = Some(tuple(members), frozenset(absent))
+        options.insert(0, fact("object", objects=Objects(some=(some,))))
+    return either(options)
+
+
+def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | None:
+    """What an alternative asks of objects, if that is a member with some value, or none of this name, or either."""
+    objects = failure.objects
+    if "object" not in failure.types or failure.values is not None:
+        return None
+    if len(objects.exists) == 1 and objects == Objects(exists=objects.exists):
+        return objects.exists[0], None
+    if len(objects.absent) == 1 and objects == Objects(absent=objects.absent):
+        return None, next(iter(objects.absent))
+    if len(objects.parts) == 1 and objects == Objects(parts=objects.parts):
+        (part,) = objects.parts
+        if len(part.properties) == 1 and not part.patterns and part.additional is None and not part.names_properties:
+            ((name, formula),) = part.properties.items()
+            return Exists(formula, name), name
+    return None
 
 
 def _only_absent(option: Formula) -> str | None:

@@ -7,8 +7,9 @@ of members and items stay formulas, and are normalised when a text reaches them,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple, Union
 from weakref import proxy
 
@@ -33,7 +34,7 @@ from .conjunction import (
 )
 from .direct import asserted
 from .disjoint import common, suspects
-from .negation import has, negation
+from .negation import has, negation, together
 from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
@@ -48,6 +49,10 @@ MAX_STEPS = 40_000
 
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
 MAX_TOTAL = 80_000
+
+#: How many combinations of the ways in which several schemas can fail are told apart; of more, the ways in which objects
+#: fail are demands of one alternative.
+MAX_PRODUCT = 64
 
 #: How many references in a row are followed to see what the negation of a schema is.
 _MAX_LINKS = 8
@@ -107,6 +112,8 @@ class Normaliser(Assertions):
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
+        #: The ways in which a schema can fail; None while that is found out.
+        self._failures: dict[tuple[Located, bool], list[Conjunction] | None] = {}
         self._others: dict[tuple[Located, bool], list[Formula]] = {}
         # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
@@ -176,8 +183,9 @@ class Normaliser(Assertions):
             else:
                 open_ones = [each for each in seen.denied if not self._lacks(conjunction, each[0])]
                 if open_ones:
-                    for located, above in reversed(open_ones):
-                        steps = (_Step(self._negation(located), above, ()), steps)
+                    joined = self._joined([located for located, _ in open_ones])
+                    for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
+                        steps = (_Step(fact or self._negation(located), above, ()), steps)
                     kept = tuple(each for each in seen.denied if each not in open_ones)
                     todo.append((conjunction, steps, seen._replace(denied=kept)))
                     continue
@@ -213,7 +221,7 @@ class Normaliser(Assertions):
                 )
             above |= {key}
         if not formula.positive:
-            if not self._open_objects and "required" in schema:
+            if self._is_decided_late(located):
                 return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
             return conjunction, (_Step(self._negation(located), above, ()), rest), seen
         if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
@@ -385,8 +393,41 @@ class Normaliser(Assertions):
                     if rest is not None:
                         parts.append(All((*both, rest)))
                 else:
-                    parts.append(All((*both, *(negated(options[other]) for other in those))))
+                    parts.append(All((*both, *self.denied([options[other] for other in those]))))
         return Any_(tuple(parts))
+
+    def denied(self, options: Sequence[Literal]) -> list[Formula]:
+        """That none of some schemas holds: formulas that must all hold.
+
+        Each schema may fail in several ways. Where these would multiply, they are joined to demands.
+        """
+        entered = [self.document.enter(option.located) for option in options]
+        at_once = [located for located in entered if not self._is_decided_late(located)]
+        facts = dict(zip(at_once, self._joined(at_once), strict=True))
+        return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
+
+    def _is_decided_late(self, located: Located) -> bool:
+        """Whether it is asked at the end of a way only whether a schema fails anyway (see `_lacks`)."""
+        return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
+
+    def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
+        """For each of some schemas that must all fail: its failure with few alternatives, if these would multiply."""
+        none: list[Formula | None] = [None] * len(failing)
+        if len(failing) < 2:
+            return none
+        ways = [self._ways_to_fail(located) for located in failing]
+        if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
+            return none
+        self.document.has_demands = True
+        return [None if each is None else together(each) for each in ways]
+
+    def _ways_to_fail(self, located: Located) -> list[Conjunction] | None:
+        """The alternatives of a schema's negation, found out once; None where that leans on itself."""
+        key = located, self.rough > 0
+        if key not in self._failures:
+            self._failures[key] = None
+            self._failures[key] = self.branches((Literal(located, False),))
+        return self._failures[key]
 
     def _all_denied(self, options: list[Literal]) -> list[Conjunction | None] | None:
         """For each option, that none of the others holds, as one fact (None: there is no such value); None: not all of

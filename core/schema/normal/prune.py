@@ -150,6 +150,8 @@ class Contradictions:
             return False
         if asked.others or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
+        if not set(asked.some) <= set(have.some):
+            return False
         for part in asked.parts:
             if part not in have.parts and not self._says(have, part):
                 return False
@@ -218,6 +220,12 @@ class Contradictions:
         if formula.positive:
             return Said(held=meaning, allowed=listed)
         return Said(denied=meaning, excluded=listed or frozenset())
+
+    def meaning(self, formula: Formula) -> object:
+        """The same for formulas that are known to mean the same."""
+        if isinstance(formula, Literal):
+            return formula.positive, self._meaning(formula.located)
+        return formula
 
     def _meaning(self, located: Located) -> object:
         """The same for subschemas that are known to mean the same."""

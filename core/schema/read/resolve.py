@@ -108,6 +108,7 @@ class Document:
 
     Attributes:
         entries: how many keywords, names and listed values it has, about: those that were met when it was checked.
+        has_demands: somewhere so many alternatives must fail at once that it is found out what that asks (see `explore`).
 
     Args:
         schema: the document.
@@ -122,6 +123,7 @@ class Document:
         self.registry = registry
         self.dynamic = dynamic
         self.entries = 0
+        self.has_demands = False
         self._targets: dict[str, Located] = {}
         self._words: dict[str, bool] = {}
         self.root = Located(schema, "", resolver=self._resolver if dynamic else None)

@@ -118,16 +118,64 @@ def test_a_member_that_is_declared_elsewhere() -> None:
         Grammar.from_json_schema({"oneOf": [options[0], options[0]]}, additional_properties=False).bind(BYTES)
 
 
-def test_too_many_open_options_are_refused_when_bound() -> None:
-    """Open objects that may hold several options at once, nine of them below a member: no text is begun."""
-    options = [
-        {
-            "type": "object",
-            "properties": {f"a{index}": {"type": "string"}, f"b{index}": {"type": "integer"}},
-            "required": [f"a{index}", f"b{index}"],
-        }
-        for index in range(9)
-    ]
-    with pytest.raises(LimitError, match="alternatives at one place") as caught:
-        Grammar.from_json_schema({"type": "object", "properties": {"q": {"oneOf": options}}}).bind(BYTES)
-    assert caught.value.place.pointer == "/properties/q" and "additionalProperties: false" in caught.value.hint
+def overlapping(count: int, kind: str) -> list[dict[str, Any]]:
+    """Objects of which several may hold at once."""
+    options = []
+    for index in range(count):
+        properties = {f"a{index}": {"type": "string"}, "x": {"type": "integer"}, f"b{index}": {"type": "integer"}}
+        option: dict[str, Any] = {"type": "object", "properties": properties}
+        if kind == "open":
+            option["required"] = [f"a{index}", f"b{index}"]
+        elif kind == "closed":
+            option["additionalProperties"] = False
+        elif kind == "lengths":
+            option["properties"] = {"a0": {"type": "string", "minLength": index}, "b0": {"maxLength": index}}
+        options.append(option)
+    return options
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("kind", ["open", "optional", "closed", "lengths"])
+@pytest.mark.parametrize("count", [5, 9])
+def test_options_that_may_hold_at_once(count: int, kind: str, order: Any) -> None:
+    """Exactly one of many plain objects, open or with optional members only: what is written is valid, and the rest is
+    told apart, without a combination of all ways in which options can fail."""
+    document = {"type": "object", "properties": {"q": {"oneOf": overlapping(count, kind)}}, "required": ["q"]}
+    judge = jsonschema.Draft202012Validator(document)
+    grammar = Grammar.from_json_schema(document, property_order=order)
+    constraint = grammar.bind(BYTES)
+    draw = random.Random(count)
+    assert judge.is_valid(json.loads(constraint.matcher().shortest_completion()))
+    for _ in range(3):
+        matcher = constraint.matcher()
+        text = b""
+        for _ in range(40):
+            allowed = [token for token in matcher.allowed_tokens() if token < 256]
+            likely = [token for token in allowed if token in b'"]},0:1abx{']
+            if not allowed:
+                break
+            text += bytes((draw.choice(likely or allowed),))
+            assert matcher.accept(text[-1])
+        text += matcher.shortest_completion()
+        assert judge.is_valid(json.loads(text)), text
+    names = ["a0", "x", "b0", "a1", "b1", "a4"]
+    taken = 0
+    for _ in range(300):
+        chosen = [name for name in names if draw.random() < 0.5]
+        value = {"q": {name: draw.choice([1, "y", "long enough"]) for name in chosen}}
+        is_taken = grammar.matches(json.dumps(value))
+        assert is_taken == judge.is_valid(value) if order == "any" else is_taken <= judge.is_valid(value), value
+        taken += is_taken
+    assert taken or kind == "optional"  # where all but one of the options must be broken
+
+
+@pytest.mark.parametrize(
+    ("count", "order", "kind"), [(66, "schema", "open"), (11, "any", "open"), (14, "any", "lengths")]
+)
+def test_too_many_open_options_are_refused_when_bound(count: int, order: Any, kind: str) -> None:
+    """More options that may hold at once, below a member that need not be there: no text is begun."""
+    document = {"type": "object", "properties": {"q": {"oneOf": overlapping(count, kind)}}}
+    with pytest.raises(LimitError) as caught:
+        Grammar.from_json_schema(document, property_order=order).bind(BYTES)
+    assert str(caught.value.place.pointer).startswith("/properties/q") and "const" in str(caught.value.hint)
