@@ -107,8 +107,8 @@ class Shapes:
         if len(objects.some) > most:
             raise LimitError(
                 f"more than {most} alternatives that may hold at once must fail for one object",
-                hint="close objects (additionalProperties: false), give each alternative a property with its own const, "
-                'use anyOf, or have members written in one order (property_order="schema")',
+                hint="close objects (additionalProperties: false), give each alternative a property with its own "
+                'const, use anyOf, or have members written in one order (property_order="schema")',
             )
         required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]

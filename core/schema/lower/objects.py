@@ -454,7 +454,7 @@ class ObjectLowering:
             groups[meaning(formula)] = bits | 1 << index, first
         if len(groups) > MAX_DIFFERENT:
             raise LimitError(
-                f"of the value of one member more than {MAX_DIFFERENT} different things are asked, of which one must fail",
+                f"more than {MAX_DIFFERENT} alternatives that must fail differ in what they ask of one member",
                 hint="give each alternative of oneOf a property with its own const, or use anyOf",
             )
         exact = len(groups) > MAX_SUBSETS

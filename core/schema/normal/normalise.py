@@ -50,8 +50,8 @@ MAX_STEPS = 40_000
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
 MAX_TOTAL = 80_000
 
-#: How many combinations of the ways in which several schemas can fail are told apart; of more, the ways in which objects
-#: fail are demands of one alternative.
+#: How many combinations of the ways in which several schemas can fail are told apart; of more, the ways in which
+#: objects fail are demands of one alternative.
 MAX_PRODUCT = 64
 
 #: How many references in a row are followed to see what the negation of a schema is.

@@ -108,7 +108,7 @@ class Document:
 
     Attributes:
         entries: how many keywords, names and listed values it has, about: those that were met when it was checked.
-        has_demands: somewhere so many alternatives must fail at once that it is found out what that asks (see `explore`).
+        has_demands: somewhere many alternatives must fail at once: what that asks is looked into (see `explore`).
 
     Args:
         schema: the document.
