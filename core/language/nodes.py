@@ -541,10 +541,14 @@ class Nodes:
         return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, mixed)
 
     def lazy(self, key, expand, *, as_empty_as=None, as_short_as=None):
-        """A rule. ``key`` identifies it in this store; ``expand`` is called once, when first needed.
+        """Return the node of a rule that is expanded once, when first needed.
 
-        ``as_empty_as``: a node that is empty iff the rule is; it is looked into instead. ``as_short_as``: returns a node
-        whose texts are some of the rule's, a shortest one among them; these are looked for there.
+        Args:
+            key: identifies the rule in this store.
+            expand: returns the node of the rule.
+            as_empty_as: a node that is empty iff the rule is; it is inspected instead.
+            as_short_as: returns a node whose texts are some of the rule's, a shortest one among them; shortest texts
+                are searched there.
         """
         found = self._rules.get(key)
         if found is None:
