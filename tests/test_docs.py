@@ -248,6 +248,19 @@ def test_architecture_names_every_package() -> None:
     assert [name for name in packages if f"core/{name}/" not in page] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_exist(page: Path) -> None:
+    """Every file and folder of the repository that a page names in backquotes exists."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    paths = re.findall(
+        r"`((?:core|tools|adapters|tests|docs|benchmarks|examples|\.ci)/(?:[\w./-]*(?:\.\w+|/))?)`", text
+    )
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    modules = {path.name for folder in ("core", "tools", "adapters", "tests") for path in (ROOT / folder).rglob("*.py")}
+    names = re.findall(r"`(\w+\.py)`", text)
+    assert [name for name in names if name not in modules and not (ROOT / name).exists()] == []
+
+
 def test_modules_have_docstrings() -> None:
     """Every module of the library says in its docstring what it is about."""
     silent = [
