@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from toolgrammar.core.conversation import CallEnd, Event, Message, ReasoningDelta, TextDelta, ToolCall
+from toolgrammar.core.conversation import CallEnd, Message, ToolCall
+from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -328,7 +329,7 @@ class ToolSet:
             format: wire format.
             response_schema: as for `parser`.
             new_id: makes the ids of calls.
-            repair: mend such a call where that makes it valid: JSON that does not parse (with the ``json-repair``
+            repair: repair such a call where that makes it valid: JSON that does not parse (with the ``json-repair``
                 library, if it is installed), numbers and other values that were written as strings.
 
         Raises:
@@ -338,15 +339,12 @@ class ToolSet:
         names and arguments.
         """
         parser = self.parser(format, response_schema=response_schema, new_id=new_id)
-        events: list[Event] = [*parser.feed(text), *parser.close()]
-        content = "".join(event.text for event in events if isinstance(event, TextDelta))
-        calls = tuple(
-            self._repaired(event.call) if repair and event.call.error is not None else event.call
-            for event in events
-            if isinstance(event, CallEnd)
-        )
-        reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-        return Message("assistant", content, tool_calls=calls, reasoning=reasoning or None)
+        built = MessageBuilder()
+        for event in (*parser.feed(text), *parser.close()):
+            if repair and isinstance(event, CallEnd) and event.call.error is not None:
+                event = replace(event, call=self._repaired(event.call))
+            built.add(event)
+        return built.message()
 
     # -- calls -------------------------------------------------------------------------------------------------
 

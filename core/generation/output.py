@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..conversation.builder import MessageBuilder
 from ..conversation.events import (
     ArgumentsDelta,
     CallEnd,
@@ -19,7 +20,7 @@ from ..conversation.events import (
     TextDelta,
     Usage,
 )
-from ..conversation.messages import Message, ToolCall
+from ..conversation.reasoning import ReasoningTrimmer
 from .loop import Decoding, Step
 from .params import OutputParser
 from .truncation import cut_pointers
@@ -57,7 +58,7 @@ class Output:
         self._is_json = is_json
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
-        self._thoughts = _Thoughts(*reasoning) if decoding.reasoning is not None else None
+        self._thoughts = ReasoningTrimmer(*reasoning) if decoding.reasoning is not None else None
         self._has_thought = False
         self._begins = False  # the answer begins: newlines between it and the reasoning are none of it
         self._answer_from = 0  # the character of `raw` with which it begins
@@ -66,9 +67,7 @@ class Output:
         self._is_own = True  # the budget has had no say in the text so far
         self._whole: list[str] = []  # what is known of the present call's arguments while that is so
         self._stopped = False
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._calls: list[ToolCall] = []
+        self._built = MessageBuilder()
         self._control = decoding.backend.vocabulary.derived(_markup)
         self._raw: list[str] = []
         self._raw_size = 0
@@ -94,7 +93,7 @@ class Output:
                 self._has_thought = True
                 text = self._characters.decode(step.data)
                 self._add_raw(text)
-                return self._collected(iter(self._thoughts.feed(text)))
+                return self._collected(_reasoning(self._thoughts.feed(text)))
             self._thoughts = None
             self._begins = self._has_thought
         events = self._read(self._characters.decode(step.data))
@@ -108,7 +107,7 @@ class Output:
     def finish(self, prompt_tokens: int) -> Finish:
         """The last event."""
         decoding = self._decoding
-        reason = "tool_calls" if decoding.reason == "stop" and self._calls else decoding.reason
+        reason = "tool_calls" if decoding.reason == "stop" and self._built.has_calls else decoding.reason
         usage = Usage(
             prompt_tokens=prompt_tokens,
             completion_tokens=len(decoding.token_ids),
@@ -121,30 +120,20 @@ class Output:
 
     def generation(self, finish: Finish) -> Generation:
         """The whole result."""
-        message = Message(
-            "assistant",
-            "".join(self._text),
-            reasoning="".join(self._reasoning) or None,
-            tool_calls=tuple(self._calls),
-        )
-        return Generation(message, finish.reason, finish.usage, finish.cut, self.raw, tuple(self._decoding.token_ids))
+        token_ids = tuple(self._decoding.token_ids)
+        return Generation(self._built.message(), finish.reason, finish.usage, finish.cut, self.raw, token_ids)
 
     # -- events ------------------------------------------------------------------------------------------------
 
     def _collected(self, events: Iterator[Event]) -> list[Event]:
-        found = list(events)
-        for event in found:
-            if isinstance(event, TextDelta):
-                self._text.append(event.text)
-            elif isinstance(event, ReasoningDelta):
-                self._reasoning.append(event.text)
-            elif isinstance(event, CallEnd):
-                self._calls.append(event.call)
-        return found
+        collected = list(events)
+        for event in collected:
+            self._built.add(event)
+        return collected
 
     def _rest(self) -> Iterator[Event]:
         if self._thoughts is not None:  # cancelled while it was thinking
-            yield from self._thoughts.close()
+            yield from _reasoning(self._thoughts.close())
         if self._decoding.reason == "cancelled":
             # Half a character, and a call that was not finished, are no events.
             if self._held and not self._stopped:
@@ -219,8 +208,8 @@ class Output:
     # -- what was cut ------------------------------------------------------------------------------------------
 
     def _cut_of_text(self) -> tuple[str, ...]:
-        text = "".join(self._text)
-        if not self._is_json or self._calls or not text or self._decoding.reason == "cancelled":
+        text = self._built.text
+        if not self._is_json or self._built.has_calls or not text or self._decoding.reason == "cancelled":
             return ()
         offset = self._closed_at()
         if offset is not None:
@@ -264,37 +253,6 @@ def _markup(vocabulary: Vocabulary) -> Mapping[int, str]:
     return {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
 
 
-class _Thoughts:
-    """The reasoning in what is written of it: without its markers, and without the newlines around it.
-
-    Args:
-        before: the text that stands before it.
-        behind: the text that stands behind it, at the very end.
-    """
-
-    def __init__(self, before: str, behind: str) -> None:
-        self._skip = len(before)
-        self._behind = behind
-        self._held = ""
-        self._begun = False
-
-    def feed(self, text: str) -> list[Event]:
-        """The next piece; returns what is certain. What may be the end, and newlines before it, are held back."""
-        skipped = text[: self._skip]
-        self._skip -= len(skipped)
-        self._held += text[len(skipped) :]
-        if not self._begun:
-            self._held = self._held.lstrip("\n")
-        sure = self._held[: max(0, len(self._held) - len(self._behind))].rstrip("\n")
-        return self._emit(sure)
-
-    def close(self) -> list[Event]:
-        """What was held back, if the end never came."""
-        return self._emit(self._held)
-
-    def _emit(self, text: str) -> list[Event]:
-        if not text:
-            return []
-        self._begun = True
-        self._held = self._held[len(text) :]
-        return [ReasoningDelta(text)]
+def _reasoning(text: str) -> Iterator[Event]:
+    if text:
+        yield ReasoningDelta(text)

@@ -1,13 +1,12 @@
-"""`Thinking`: how a family marks its reasoning, and a parser that sets reasoning at the beginning of a turn apart."""
+"""Reasoning markers of a model family, and a parser that splits reasoning from the rest of a turn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from toolgrammar.core.conversation import Event, ReasoningDelta
+from toolgrammar.core.conversation.reasoning import ReasoningSplitter
 from toolgrammar.core.generation import OutputParser
-
-from .stream import StreamParser, marker_search
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Thinking:
     after: str = ""
 
 
-class ThinkingParser(StreamParser):
+class ThinkingParser:
     """Reads the reasoning with which a turn begins, and hands the rest to the format's parser.
 
     Args:
@@ -35,54 +34,25 @@ class ThinkingParser(StreamParser):
     """
 
     def __init__(self, inner: OutputParser, thinking: Thinking, *, opened: bool = False) -> None:
-        super().__init__()
         self._inner = inner
-        self._thinking = thinking
-        self._end = marker_search((thinking.end,))
-        self._state = self._reason if opened else self._start
-        self._space: list[str] = []
+        self._splitter = ReasoningSplitter(thinking.start, thinking.end, opened=opened)
+        self._is_closed = False
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece of the text; return what has become certain."""
+        return self._read(*self._splitter.feed(text))
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return the rest.
+        """End the text; return the rest.
 
         Raises:
             ParseError: the text ends inside a call.
         """
-        return [] if self._final else [*super().close(), *self._inner.close()]
+        if self._is_closed:
+            return []
+        self._is_closed = True
+        return [*self._read(*self._splitter.close()), *self._inner.close()]
 
-    def _start(self, events: list[Event]) -> bool:
-        """The beginning of the turn: reasoning, or the answer."""
-        buffer, start = self._buffer, self._thinking.start
-        if start:
-            self._space.append(buffer.take_space())
-            if not self._final and buffer.may_begin((start,)):
-                return False
-            if buffer.startswith(start):
-                buffer.skip(len(start))
-                self._state = self._reason
-                return True
-            buffer.unread("".join(self._space))
-        self._state = self._answer
-        return True
-
-    def _reason(self, events: list[Event]) -> bool:
-        text, mark = self._buffer.take_before(self._end, final=self._final)
-        if text:
-            events.append(ReasoningDelta(text))
-        if mark:
-            self._buffer.skip(len(mark))
-            self._state = self._after
-        return bool(mark)
-
-    def _after(self, events: list[Event]) -> bool:
-        """White space between the reasoning and the answer is dropped."""
-        self._buffer.take_space()
-        if self._buffer.is_empty:
-            return False
-        self._state = self._answer
-        return True
-
-    def _answer(self, events: list[Event]) -> bool:
-        if not self._buffer.is_empty:
-            events += self._inner.feed(self._buffer.take_all())
-        return False
+    def _read(self, reasoning: str, text: str) -> list[Event]:
+        events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
+        return [*events, *self._inner.feed(text)] if text else events

@@ -180,7 +180,7 @@ class Task:
         return wrong or list(self.convert(value) if self.convert is not None else ())
 
 
-class Turn:
+class AnswerReader:
     """Reads one answer as it comes: what is certain is an event at once, the rest waits for `verdict`.
 
     Args:

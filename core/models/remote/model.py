@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
+from ...conversation.builder import MessageBuilder
 from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
 from ...conversation.messages import ImagePart, Message, TextPart
+from ...conversation.reasoning import ReasoningSplitter
 from ...errors import (
     BudgetError,
     ContentFilterError,
@@ -29,15 +31,14 @@ from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...logs import logger_of
 from ..model import Capabilities, Model, Request
 from .address import KINDS, headers_of, parse_address
-from .answer_judge import Task, Turn, Verdict
+from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import recognised
 from .dialect import Dialect
 from .event_loop import PORTAL, StoppedError, stopper
 from .instructions import schema_text, what_is_wrong, with_system
-from .reasoning import Reasoning
 from .servers import Form, forms, sampling
-from .stream_state import RemoteFinish, Told
+from .stream_state import RemoteFinish, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class RemoteModel(Model):
         task = self._task(request)  # what excludes each other is an error at once
 
         def items() -> Generator[Item, None, None]:
-            collected = Told()
+            collected = MessageBuilder()
             stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
             try:
                 with closing(PORTAL.iterate(lambda: self._answer(task, request), stopped)) as pieces:
@@ -230,7 +231,7 @@ class RemoteModel(Model):
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
         task = self._task(request)
-        collected = Told()
+        collected = MessageBuilder()
         stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
         try:
             async with aclosing(PORTAL.aiterate(lambda: self._answer(task, request), stopped)) as pieces:
@@ -270,7 +271,7 @@ class RemoteModel(Model):
         """Yield the events of one answer, then the whole of it; ask again while it is not valid."""
         kind = await self._server()
         asked, live = list(request.messages), request.live
-        told, usage = Told(), Usage()
+        built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
         for attempt in range(1, retries + 2):
             held = task.held or attempt > 1
@@ -282,11 +283,12 @@ class RemoteModel(Model):
                     if isinstance(event, tuple):
                         form, verdict = event
                     else:
-                        told.add(event)
+                        built.add(event)
                         yield event
             usage = summed(usage, answer.usage)
             if not verdict.wrong:
-                for event in told.rest(verdict):
+                for event in remaining_events(built.text, verdict):
+                    built.add(event)
                     yield event
                 cut = any(call.cut for call in verdict.calls)
                 if cut and task.params.on_budget == "error":
@@ -301,7 +303,7 @@ class RemoteModel(Model):
                     _LOG.warning("the server cut a call of %s at its token budget", self._name)
                 finish = RemoteFinish(reason, usage, form=form.name, left_out=form.left_out, attempts=attempt)
                 yield finish
-                yield told.generation(finish, answer.text)
+                yield remote_generation(built.message(), finish, answer.text)
                 return
             if verdict.cut:
                 received = self._transport.shown(answer.text or answer.reasoning)
@@ -327,20 +329,20 @@ class RemoteModel(Model):
         descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
-            turn, reasoning = self._reader(task, held), Reasoning(*(task.params.thinking_markers or ()))
+            reader, reasoning = self._reader(task, held), ReasoningSplitter(*(task.params.thinking_markers or ()))
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
                     async for piece in pieces:
                         thought, said = answer.add(piece)
                         more, said = reasoning.feed(said)
-                        for event in _certain(thought + more, said, turn):
+                        for event in _certain(thought + more, said, reader):
                             yield event
             except RefusedError as refusal:
                 descent.refuse(refusal)
                 _LOG.info("the server of %s refused the form %r (%d)", self._name, form.name, refusal.status)
                 _LOG.debug("it said: %s", self._transport.shown(refusal.reason))
                 continue
-            for event in (*_certain(*reasoning.close(), turn), *turn.close()):
+            for event in (*_certain(*reasoning.close(), reader), *reader.close()):
                 yield event
             self._require_end(answer)
             descent.take(form)
@@ -351,7 +353,7 @@ class RemoteModel(Model):
                     form.name,
                     len(form.left_out),
                 )
-            yield form, turn.verdict(answer, answer.used_up(self._told_window))
+            yield form, reader.verdict(answer, answer.used_up(self._told_window))
             return
         raise descent.refusals[0].error  # the last form is always tried
 
@@ -361,12 +363,12 @@ class RemoteModel(Model):
         found = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
         return found[-1:] if task.free else found
 
-    def _reader(self, task: Task, held: bool) -> Turn:
+    def _reader(self, task: Task, held: bool) -> AnswerReader:
         tools = task.tools or task.forbidden
         if tools is None:
-            return Turn(task, None, held=held)
+            return AnswerReader(task, None, held=held)
         wire = tools.wire_format(task.params.tool_format, "", ())
-        return Turn(task, tools.parser(wire, response_schema=task.schema), held=held)
+        return AnswerReader(task, tools.parser(wire, response_schema=task.schema), held=held)
 
     def _request(self, kind: str, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
         params, tools = task.params, task.tools
@@ -453,9 +455,9 @@ class RemoteModel(Model):
         return kind(message, hint=hint)
 
 
-def _certain(reasoning: str, text: str, turn: Turn) -> list[Event]:
+def _certain(reasoning: str, text: str, reader: AnswerReader) -> list[Event]:
     events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
-    return [*events, *turn.feed(text)] if text else events
+    return [*events, *reader.feed(text)] if text else events
 
 
 def _close(transport: Transport) -> None:

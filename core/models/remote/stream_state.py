@@ -1,12 +1,11 @@
-"""What has been told of an answer while it came, and the whole of it in the end."""
+"""Results of remote answers: what was streamed already, and the whole of it in the end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...conversation.events import Event, Finish, Generation, ReasoningDelta, TextDelta, Usage
-from ...conversation.messages import Message, ToolCall
-from ...generation.driver import Item
+from ...conversation.events import Event, Finish, Generation, TextDelta
+from ...conversation.messages import Message
 from .answer_judge import Verdict, call_events
 
 
@@ -36,52 +35,30 @@ class RemoteFinish(Finish):
     attempts: int = 1
 
 
-class Told:
-    """What has been told of an answer so far."""
+def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
+    """Return the events of an answer that was found valid, but for the text that was sent already.
 
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
-        self.calls: list[ToolCall] = []
+    Args:
+        sent: the text that was streamed, of earlier attempts too.
+        verdict: the valid answer.
+    """
+    more = verdict.text
+    if sent and more.startswith(sent):
+        more = more[len(sent) :]
+    elif sent:
+        # An answer that was asked for again: the text before its calls has been sent once.
+        more = "" if verdict.calls else f"\n{more}"
+    return [*([TextDelta(more)] if more else ()), *call_events(verdict.calls)]
 
-    def add(self, event: Item) -> None:
-        """Take an item that is handed on."""
-        if isinstance(event, TextDelta):
-            self.text.append(event.text)
-        elif isinstance(event, ReasoningDelta):
-            self.reasoning.append(event.text)
 
-    def rest(self, verdict: Verdict) -> list[Event]:
-        """The events of a verdict that have not been told; they are told now."""
-        shown = "".join(self.text)
-        more = verdict.text
-        if shown and verdict.text.startswith(shown):
-            more = verdict.text[len(shown) :]
-        elif shown:
-            # An answer that was asked for again: the text before its calls has been told once.
-            more = "" if verdict.calls else f"\n{verdict.text}"
-        events: list[Event] = [TextDelta(more)] if more else []
-        self.text += [more] if more else []
-        self.calls = list(verdict.calls)
-        return [*events, *call_events(verdict.calls)]
-
-    def message(self) -> Message:
-        """The assistant's turn."""
-        reasoning = "".join(self.reasoning) or None
-        return Message("assistant", "".join(self.text), reasoning=reasoning, tool_calls=tuple(self.calls))
-
-    def generation(self, finish: RemoteFinish, raw: str) -> RemoteGeneration:
-        """Return the whole result."""
-        return RemoteGeneration(
-            self.message(),
-            finish.reason,
-            finish.usage,
-            raw=raw,
-            form=finish.form,
-            left_out=finish.left_out,
-            attempts=finish.attempts,
-        )
-
-    def cancelled(self) -> Generation:
-        """What there is of an answer that the caller did not want any more."""
-        return Generation(self.message(), "cancelled", Usage())
+def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> RemoteGeneration:
+    """Return the whole result of an answer."""
+    return RemoteGeneration(
+        message,
+        finish.reason,
+        finish.usage,
+        raw=raw,
+        form=finish.form,
+        left_out=finish.left_out,
+        attempts=finish.attempts,
+    )

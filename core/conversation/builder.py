@@ -1,0 +1,43 @@
+"""Builder of an assistant's message from the events of a stream."""
+
+from __future__ import annotations
+
+from .events import CallEnd, Event, Generation, ReasoningDelta, TextDelta, Usage
+from .messages import Message, ToolCall
+
+
+class MessageBuilder:
+    """Collects events; their deltas, joined, are the message."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+
+    def add(self, event: Event | Generation) -> None:
+        """Take the next event; what is no part of a message changes nothing."""
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self._reasoning.append(event.text)
+        elif isinstance(event, CallEnd):
+            self._calls.append(event.call)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    @property
+    def has_calls(self) -> bool:
+        """True if a tool call has ended."""
+        return bool(self._calls)
+
+    def message(self) -> Message:
+        """Return the assistant's message so far."""
+        reasoning = "".join(self._reasoning) or None
+        return Message("assistant", self.text, reasoning=reasoning, tool_calls=tuple(self._calls))
+
+    def cancelled(self) -> Generation:
+        """Return what there is of an answer that the caller cancelled."""
+        return Generation(self.message(), "cancelled", Usage())

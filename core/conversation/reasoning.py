@@ -1,0 +1,92 @@
+"""Splitting of reasoning from answers, in text that comes in pieces."""
+
+from __future__ import annotations
+
+
+class ReasoningSplitter:
+    """Splits a text that may begin with reasoning between markers.
+
+    Args:
+        start: the start marker, looked for only at the very beginning of the text, white space aside; empty if there
+            is none.
+        end: the end marker. White space after it is dropped.
+        opened: the prompt has begun to reason, so that the text starts inside the reasoning.
+
+    Law: the pieces, joined, do not depend on how the text was cut.
+    """
+
+    def __init__(self, start: str = "<think>", end: str = "</think>", *, opened: bool = False) -> None:
+        self._start = start
+        self._end = end
+        self._pending = ""
+        self._state = "inside" if opened else "before" if start else "after"
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Take the next piece; return the reasoning and the answer that are certain now."""
+        self._pending += text
+        reasoning = ""
+        if self._state == "before":
+            begun = self._pending.lstrip()
+            if begun.startswith(self._start):
+                self._pending, self._state = begun[len(self._start) :], "inside"
+            elif self._start.startswith(begun):
+                return "", ""  # may become the marker
+            else:
+                self._state = "after"
+        if self._state == "inside":
+            reasoning, marker, rest = self._pending.partition(self._end)
+            if not marker:
+                kept = _overlap(self._pending, self._end)
+                self._pending = self._pending[len(self._pending) - kept :]
+                return reasoning[: len(reasoning) - kept], ""
+            self._pending, self._state = rest, "between"
+        if self._state == "between":
+            self._pending = self._pending.lstrip()
+            if not self._pending:
+                return reasoning, ""
+            self._state = "after"
+        answer, self._pending = self._pending, ""
+        return reasoning, answer
+
+    def close(self) -> tuple[str, str]:
+        """Return the rest: reasoning that never ended, or text that looked like a marker."""
+        rest, self._pending = self._pending, ""
+        return (rest, "") if self._state == "inside" else ("", rest)
+
+
+class ReasoningTrimmer:
+    """Trims markers and newlines off reasoning whose extent in tokens is known.
+
+    Args:
+        before: text of the start marker, which the reasoning begins with.
+        after: text of the end marker and of what follows it, which the reasoning ends with.
+    """
+
+    def __init__(self, before: str, after: str) -> None:
+        self._skipped = len(before)
+        self._after = after
+        self._held = ""
+        self._begun = False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; return what is certain. What may be the end, and newlines before it, are held back."""
+        skipped = text[: self._skipped]
+        self._skipped -= len(skipped)
+        self._held += text[len(skipped) :]
+        if not self._begun:
+            self._held = self._held.lstrip("\n")
+        return self._release(self._held[: max(0, len(self._held) - len(self._after))].rstrip("\n"))
+
+    def close(self) -> str:
+        """Return what was held back, where the end never came."""
+        return self._release(self._held)
+
+    def _release(self, text: str) -> str:
+        self._begun = self._begun or bool(text)
+        self._held = self._held[len(text) :]
+        return text
+
+
+def _overlap(text: str, marker: str) -> int:
+    """Return the length of the longest end of ``text`` that may begin ``marker``."""
+    return next((size for size in range(min(len(marker) - 1, len(text)), 0, -1) if text.endswith(marker[:size])), 0)
