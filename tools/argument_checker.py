@@ -28,10 +28,10 @@ class ArgumentChecker:
         self._plain: Validator | None = None
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Return if the arguments are valid.
+        """Raise an error unless the arguments are valid.
 
         Raises:
-            InvalidArgumentsError: says what is wrong, and where in the arguments; also where the check takes too long.
+            InvalidArgumentsError: says what is wrong, and where in the arguments; or that the check takes too long.
             InvalidSchemaError: the tool's schema refers to what it does not hold.
         """
         self._refuse(self._validator, arguments)
@@ -51,7 +51,7 @@ class ArgumentChecker:
     def _refuse(self, validator: Validator, arguments: Mapping[str, Any]) -> None:
         try:
             problem = next(validator.problems(dict(arguments)), None)
-        except LimitError as error:  # what cannot be checked is not run
+        except LimitError as error:  # arguments that cannot be checked are not run
             problem = "", error.message
         if problem is not None:
             pointer, message = problem
@@ -63,5 +63,5 @@ class ArgumentChecker:
 
 
 def _shorten(message: str) -> str:
-    """A message short enough for a model to read: jsonschema quotes whole values."""
+    """Return a message short enough for a model to read: jsonschema quotes whole values."""
     return message if len(message) <= 500 else f"{message[:240]} ... {message[-240:]}"

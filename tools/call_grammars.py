@@ -9,12 +9,12 @@ from weakref import WeakValueDictionary
 
 from toolgrammar.core.grammar import Grammar
 
-#: How many grammars of single tools are kept that no grammar of a tool set holds any more, the ones used last.
+#: Maximum number of grammars that are kept although no tool set uses them any more; the least recently used go first.
 MAX_CALL_GRAMMARS = 4_096
 
 
 class CallGrammars:
-    """Keeps the grammars of tools by what they follow from: all that are in use, and some more. Thread-safe."""
+    """Cache of grammars by what they are made from: all that are in use, and those used last. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,12 +26,12 @@ class CallGrammars:
         return len(self._known)
 
     def number(self, value: Hashable) -> int:
-        """A number that stands for a value in keys; equal values have one number."""
+        """Return a small key for a value; equal values have the same key."""
         with self._lock:
             return self._numbers.setdefault(value, len(self._numbers))
 
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
-        """The grammar of a key, made if it is not there, as a part of many grammars (`Grammar.as_part`)."""
+        """Return the grammar of a key, made on first use, ready to be a part of other grammars (`Grammar.as_part`)."""
         with self._lock:
             found = self._in_use.get(key)
             if found is not None:
@@ -44,12 +44,12 @@ class CallGrammars:
         return made
 
     def _keep(self, key: Hashable, part: Grammar) -> None:
-        """Count a part as the one that was used last."""
+        """Mark a grammar as the most recently used."""
         self._known[key] = part
         self._known.move_to_end(key)
         while len(self._known) > MAX_CALL_GRAMMARS:
             self._known.popitem(last=False)
 
 
-#: The process's kept grammars.
+#: The cache of this process.
 CALL_GRAMMARS = CallGrammars()

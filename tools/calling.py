@@ -1,4 +1,4 @@
-"""Running a call: arguments become the function's own types, the result or the failure becomes a message.
+"""Execution of calls: arguments become the function's own types, the result or the failure becomes a message.
 
 Nothing is evaluated: a call is a name looked up in the tool set, and JSON arguments that are validated and coerced by
 Pydantic.
@@ -25,23 +25,24 @@ from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError,
 from .formats import new_call_id
 from .formats.base import decode_object
 from .sources.python import arguments_error
+from .sources.typed_dicts import readable
 from .tool import Tool
 
-#: Most characters of a failure that a model is told.
+#: Maximum length of the error text in a result, in characters.
 MAX_ERROR_LENGTH = 2_000
-#: The code of a failure inside the tool itself; the other codes are those of our own errors.
+#: Code of an exception that the tool itself raised; the other codes are those of our own errors.
 FAILED = "tool_failed"
 _EXAMPLE = 'for example {"name": "add", "arguments": {"a": 1}}'
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What came of a call.
+    """Result of a call: a value or an error.
 
     Attributes:
         call: the call.
         value: what the tool returned; None if it failed.
-        error: why it failed, in words that a model can read, or None.
+        error: why it failed, for the model to read, or None.
         code: which kind of failure, or None: the ``code`` of one of our errors (``unknown_tool``,
             ``invalid_arguments``, ``tool_timeout``, ...), or ``tool_failed`` for an exception of the tool itself.
         pointer: JSON pointer to the argument that is wrong, where one is.
@@ -55,18 +56,18 @@ class ToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Whether the call failed."""
+        """The call failed."""
         return self.error is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-like data: ``{"result": ...}``, or ``{"error": {"code": ..., "message": ..., "tool": ..., ...}}``."""
+        """Return JSON-like data: ``{"result": ...}``, or ``{"error": {"code": ..., "message": ..., ...}}``."""
         if self.error is None:
             return {"result": TypeAdapter(Any).dump_python(self.value, mode="json", fallback=str)}
-        told = {"code": self.code, "message": self.error, "tool": self.call.name, "pointer": self.pointer}
-        return {"error": {key: value for key, value in told.items() if value is not None}}
+        fields = {"code": self.code, "message": self.error, "tool": self.call.name, "pointer": self.pointer}
+        return {"error": {key: value for key, value in fields.items() if value is not None}}
 
     def to_message(self) -> Message:
-        """The message of role ``tool`` that tells the model."""
+        """Return the message of role ``tool`` for the model."""
         content: Any = self.error if self.error is not None else self.value
         if self.error is None and not _is_parts(content):
             content = result_text(content)
@@ -74,14 +75,14 @@ class ToolResult:
 
 
 def failure(call: ToolCall, error: BaseException) -> ToolResult:
-    """The result of a call that failed: an exception in words that a model can act on, without a traceback."""
+    """Return the result of a failed call: the exception as text that a model can act on, without a traceback."""
     code = error.code if isinstance(error, ToolGrammarError) else FAILED
     pointer = error.place.pointer if isinstance(error, ToolGrammarError) else None
     return ToolResult(call, error=describe_failure(error), code=code, pointer=pointer)
 
 
 def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
-    """A call from what servers and frameworks write.
+    """Return the call that a server or framework describes.
 
     Args:
         source: a `ToolCall`, or a dict of OpenAI (``function`` with JSON text as ``arguments``), Anthropic (``input``),
@@ -127,7 +128,7 @@ def _not_an_object(arguments: object, tool: object) -> InvalidArgumentsError:
 
 
 def result_text(value: Any) -> str:
-    """A tool's result as text: strings as they are, everything else as JSON, or as ``str`` when JSON cannot say it."""
+    """Return a tool's result as text: a string as it is, else its JSON, or its ``str`` if it has none."""
     if isinstance(value, str):
         return value
     try:
@@ -137,7 +138,7 @@ def result_text(value: Any) -> str:
 
 
 def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[[], Any]:
-    """The call, ready to run: a function of no arguments that runs it.
+    """Return a function of no arguments that runs a call.
 
     Raises:
         InvalidArgumentsError: a value was cut short by the token budget (unless allowed), or a validator of the
@@ -146,7 +147,7 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
     """
     if call.cut and not allow_cut:
         raise InvalidArgumentsError(
-            f"the call is valid but not whole: the token budget cut {', '.join(p or '(root)' for p in call.cut)}",
+            f"the call is valid but truncated: the token budget cut {', '.join(p or '(root)' for p in call.cut)}",
             hint="raise max_tokens and ask again, or run it with allow_cut=True",
             place=Place(tool=tool.name, pointer=call.cut[0]),
         )
@@ -200,7 +201,7 @@ async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = No
 
 
 def describe_failure(error: BaseException) -> str:
-    """An exception in words that a model can act on, without a traceback."""
+    """Return an exception as text that a model can act on, without a traceback."""
     if isinstance(error, ToolGrammarError):
         text = str(error)
     else:
@@ -248,7 +249,7 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
 
 
 async def _awaited(value: Any) -> Any:
-    """The value itself; what a generator yields, as a list."""
+    """Return a value, awaited if need be; of an async generator, the list of what it yields."""
     if inspect.isasyncgen(value):
         return [each async for each in value]
     return await value if inspect.isawaitable(value) else value
@@ -259,7 +260,7 @@ def _listed(value: Any) -> Any:
 
 
 async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> Any:
-    """The result of some work; a TimeoutError of its own passes as what it is."""
+    """Return the result of an awaitable, within a time limit; a TimeoutError of its own is passed on as it is."""
     if timeout is None:
         return await work
     task = asyncio.ensure_future(work)
@@ -275,7 +276,7 @@ async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> An
 
 
 def _in_time(tool: Tool, action: Callable[[], Any], timeout: float) -> Any:
-    """The result of an action in a thread of its own, if it comes in time."""
+    """Return the result of an action that runs in a thread of its own, within a time limit."""
     outcome: list[Any] = []
     over = threading.Event()
 
@@ -293,7 +294,10 @@ def _in_time(tool: Tool, action: Callable[[], Any], timeout: float) -> Any:
 
 
 async def _in_thread(action: Callable[[], Any]) -> Any:
-    """The same, awaited. Not in the loop's own pool, whose end waits for whatever is still running in it."""
+    """Return the result of an action that runs in a thread of its own.
+
+    Not in the loop's own pool: closing that would wait for whatever still runs in it.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -336,14 +340,12 @@ def _too_slow(tool: Tool, timeout: float) -> ToolTimeoutError:
 
 
 def _build(tool: Tool, model: type[Any], call: ToolCall) -> Any:
-    """An instance of the tool's class."""
+    """Return an instance of the tool's class, built from the arguments of a call."""
     text = json.dumps(dict(call.arguments))
     try:
         if issubclass(model, BaseModel):
             return model.model_validate_json(text)
         if dataclasses.is_dataclass(model) or issubclass(model, dict):
-            from .sources.typed_dicts import readable
-
             return TypeAdapter(readable(model)).validate_json(text)
         return model.parse_raw(text)  # a model of Pydantic version 1
     except ValidationError as error:

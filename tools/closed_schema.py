@@ -1,17 +1,17 @@
-"""The closed reading of argument schemas: what a function does not name, it does not take. Said here, once.
+"""Closed reading of argument schemas: objects take only the properties that their schema names.
 
 JSON Schema lets an object have any property that the schema does not mention. For tool arguments that is nearly always
-an oversight, so a tool set reads schemas *closed* unless told otherwise:
+an oversight, so a tool set reads schemas *closed* by default:
 
 * an object schema that names properties (``properties`` or ``patternProperties``) and says nothing of
   ``additionalProperties`` or ``unevaluatedProperties`` takes no other properties;
-* what counts as named: with ``allOf`` and ``$ref`` the properties of all parts together; with ``anyOf`` and ``oneOf``
+* named properties are: with ``allOf`` and ``$ref`` the properties of all parts together; with ``anyOf`` and ``oneOf``
   the properties beside them and those of the branch that is taken;
 * an object schema that names nothing, like ``{"type": "object"}``, is a free-form map and stays open;
 * what ``not`` and ``if`` describe is a condition, not a value, and is left alone.
 
 `Grammar.from_json_schema` follows this reading with ``additional_properties=False``. `close_objects` writes it out, so
-that any validator follows it; where JSON Schema has no words for it, what is written out takes more, never less: with
+that any validator follows it. Where JSON Schema cannot express it, the result accepts more, never less: with
 properties beside ``anyOf``, those of several branches together; below ``allOf``, anything, if all that it joins might
 name nothing.
 """
@@ -32,7 +32,7 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
-    """The schema with the closed reading written out; the input is not changed.
+    """Return the schema with the closed reading written out; the input is not changed.
 
     Args:
         schema: Draft 2020-12, as `to_json_schema` returns it.
@@ -47,7 +47,7 @@ def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 
 
 class _Closer:
-    """One closing: knows the root, for references, and which definitions are parts of larger objects.
+    """Closes one schema; holds the root, for references, and the definitions that are parts of larger objects.
 
     A definition that is only ever used whole is closed where it stands. One that is a part (below ``allOf``, or beside
     other properties) must stay open, and is closed where it is used.
@@ -66,7 +66,7 @@ class _Closer:
     # -- closing -----------------------------------------------------------------------------------------------
 
     def close(self, schema: Any) -> Any:
-        """A schema that describes a whole value."""
+        """Return a schema that describes a whole value, closed."""
         if not isinstance(schema, dict):
             return schema
         union = _union(schema)
@@ -89,7 +89,7 @@ class _Closer:
         return result
 
     def _open(self, schema: Any) -> Any:
-        """A schema that describes a value together with others: its own object stays open, those inside are closed."""
+        """Return a schema that describes a value together with others: its own object open, those inside it closed."""
         if not isinstance(schema, dict):
             return schema
         result = dict(schema)
@@ -119,7 +119,7 @@ class _Closer:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def _names(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether an object schema names properties, itself or through its parts."""
+        """Return whether an object schema names properties, itself or through its parts."""
         if not isinstance(schema, dict):
             return False
         if any(key in schema for key in _NAMING):
@@ -135,7 +135,7 @@ class _Closer:
         return any(self._names(part, seen) for part in parts)
 
     def _may_name_nothing(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether an object may follow the schema through branches none of which names a property."""
+        """Return whether an object may follow the schema through branches none of which names a property."""
         if not isinstance(schema, dict):
             return schema is not False
         kind = schema.get("type", "object")
@@ -180,7 +180,7 @@ class _Closer:
         ]
 
     def _resolve(self, reference: str) -> Any:
-        """The schema that a local reference names; None for others (a validator will say what is wrong with them)."""
+        """Return the schema that a local reference names, None for others (a validator refuses those)."""
         try:
             return resolve_local(self.root, reference)
         except LookupError:
@@ -188,7 +188,7 @@ class _Closer:
 
 
 def _union(schema: Mapping[str, Any]) -> str | None:
-    """The one keyword of this schema that lists alternatives."""
+    """Return the one keyword of this schema that lists alternatives."""
     unions = [key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)]
     return unions[0] if len(unions) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Schema dialects: what other systems write where JSON Schema is meant, as Draft 2020-12.
+"""Conversion of foreign schema dialects to JSON Schema Draft 2020-12.
 
 `to_json_schema` is a pure function: its input is never changed and nothing of it is lost. It knows
 
@@ -77,7 +77,7 @@ _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
 def to_json_schema(schema: Any) -> dict[str, Any] | bool:
-    """The same schema in Draft 2020-12.
+    """Return a schema of any dialect as Draft 2020-12.
 
     Args:
         schema: a schema in any of the dialects above; a plain Draft 2020-12 schema comes back as an equal copy.
@@ -254,7 +254,7 @@ class _Converter:
                 )
 
     def _required(self, schema: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """``required`` and ``optional``, wherever the dialect puts them, as one list on the object."""
+        """Gather ``required`` and ``optional``, wherever the dialect puts them, in one list on the object."""
         stated = schema.get("required")
         required = list(stated) if isinstance(stated, (list, tuple)) else []
         stated_optional = schema.get("optional")
@@ -300,7 +300,7 @@ def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, or null."""
+    """Return the schema of the same values and null."""
     kind = schema.get("type")
     composed = any(key in schema for key in ("const", "allOf", "anyOf", "oneOf", "not", "$ref", "if"))
     if kind is None or composed:
@@ -316,7 +316,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(text: str) -> Any:
-    """The number that a string spells, as protocol buffers write large integers; else the string itself."""
+    """Return the number that a string spells, as protocol buffers write large integers; else the string itself."""
     try:
         return int(text)
     except ValueError:

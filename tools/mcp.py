@@ -1,4 +1,4 @@
-"""Model Context Protocol: a server's tools as tools, its results as values, and the way back.
+"""Model Context Protocol: tools and results of MCP servers, read and written.
 
 `McpServer` starts a server and keeps a session with it in a thread of its own, so that its tools run from ordinary code
 and from async code alike. If you have a session of the official ``mcp`` package (version 1 or 2), give it to
@@ -34,7 +34,7 @@ Transport = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 def result_from_mcp(result: Any, tool: Tool | None = None) -> Any:
-    """What a ``tools/call`` result says.
+    """Return the value of a ``tools/call`` result.
 
     Args:
         result: a ``CallToolResult`` of the ``mcp`` package, or the same as a dict.
@@ -66,7 +66,7 @@ def result_from_mcp(result: Any, tool: Tool | None = None) -> Any:
 
 
 def result_to_mcp(result: ToolResult) -> dict[str, Any]:
-    """A result as a server would send it: a ``CallToolResult`` as a dict."""
+    """Return a result as a server sends it: a ``CallToolResult`` as a dict."""
     if result.error is not None:
         return {"content": [{"type": "text", "text": result.error}], "isError": True}
     message = result.to_message()
@@ -86,7 +86,7 @@ def result_to_mcp(result: ToolResult) -> dict[str, Any]:
 
 
 def tools_to_mcp(tools: Iterable[Tool]) -> dict[str, Any]:
-    """Tools as a server would list them: a ``ListToolsResult`` as a dict.
+    """Return tools as a server lists them: a ``ListToolsResult`` as a dict.
 
     Law: ``ToolSet.from_any(tools_to_mcp(tools))`` has the same names, descriptions and schemas.
     """
@@ -106,7 +106,7 @@ def tools_to_mcp(tools: Iterable[Tool]) -> dict[str, Any]:
 
 
 async def tools_from_session(session: Any, *, prefix: str = "", timeout: float | None = None) -> ToolSet:
-    """The tools of an initialised ``mcp.ClientSession``; all pages of the list.
+    """Return the tools of an initialised ``mcp.ClientSession``; all pages of the list.
 
     Args:
         session: the session. Its tools run in its event loop only: use `ToolSet.acall` there.
@@ -121,7 +121,7 @@ async def tools_from_session(session: Any, *, prefix: str = "", timeout: float |
 
 
 class McpServer:
-    """A server, started and ended with a ``with`` block; ``tools`` are its tools, ready to be called.
+    """Connection to a server, open inside a ``with`` block; ``tools`` are its tools, ready to be called.
 
     Args:
         transport: gives the connection: a function without arguments that returns one of the ``mcp`` package's client
@@ -169,7 +169,7 @@ class McpServer:
         start_timeout: float = 30.0,
         call_timeout: float | None = None,
     ) -> McpServer:
-        """A program that speaks MCP over its standard input and output.
+        """Return a server that is a program and speaks MCP over its standard input and output.
 
         Args:
             command: the program.
@@ -230,7 +230,7 @@ class McpServer:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # told to whoever waits in __enter__
+        except BaseException as error:  # raised by __enter__, which waits for this thread
             self._failure = error
         finally:
             self._ready.set()
@@ -292,7 +292,7 @@ async def _listed(session: Any) -> list[Tool]:
 
 
 def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> Tool:
-    """The tool, run by the server."""
+    """Return the tool under its prefixed name, with a function that has the server run it."""
 
     async def run(**arguments: Any) -> Any:
         return result_from_mcp(await call(tool.name, arguments), tool)
@@ -301,7 +301,7 @@ def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) 
 
 
 def _part(block: Mapping[str, Any]) -> Part:
-    """A content block as a part of a message."""
+    """Return a content block as a part of a message."""
     kind = block.get("type")
     if kind == "text":
         return TextPart(str(block.get("text", "")))

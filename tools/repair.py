@@ -22,7 +22,7 @@ def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, st
     Args:
         call: a call with an error.
         names: of the tools.
-        kinds: which kinds of values an argument may have, by tool and name.
+        kinds: the JSON types that an argument may have, by tool and argument name.
     """
     if call.error is not None and call.error.startswith(MALFORMED):
         call = _read(call, names)
@@ -31,7 +31,7 @@ def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, st
 
 
 def _read(call: ToolCall, names: Collection[str]) -> ToolCall:
-    """A call that was not JSON, from what JSON there is in it."""
+    """Return a malformed call, read from the JSON that its text contains."""
     try:
         value = extract_json(call.raw or "", repair=True, whole=True)
     except (ParseError, MissingDependencyError):
@@ -47,7 +47,7 @@ def _read(call: ToolCall, names: Collection[str]) -> ToolCall:
 
 
 def _value(value: Any, kinds: frozenset[str]) -> Any:
-    """A string that spells the only kind of value that may stand there, as that value."""
+    """Return the value that a string spells, where the schema allows that kind of value and no string."""
     if not isinstance(value, str) or "string" in kinds:
         return value
     text = value.strip()

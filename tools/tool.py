@@ -1,4 +1,4 @@
-"""`Tool`: one thing that a model may call."""
+"""`Tool`: name, description, argument schema and function of one tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_NAME_LENGTH = 256
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: what a model is told about it, and what runs when it is called.
+    """One tool: its description for the model, and what runs when it is called.
 
     Attributes:
         name: what the model writes to call it; 1 to 256 characters, no control characters, no surrounding spaces.
@@ -94,11 +94,11 @@ class Tool:
         return known
 
     def of_today(self) -> Tool:
-        """The same tool with the bounds that such dates have today; itself, if there are none."""
+        """Return the same tool with the bounds that such dates have today; itself, if there are none."""
         return replace(self, parameters=of_today(self.parameters)) if self.names_a_day else self
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool as an OpenAI-style dict with its full schema."""
+        """Return the tool as an OpenAI-style dict with its full schema."""
         return {
             "type": "function",
             "function": {
@@ -109,12 +109,12 @@ class Tool:
         }
 
     def renamed(self, name: str) -> Tool:
-        """The same tool under another name (frameworks rename tools before a model sees them)."""
+        """Return the same tool under another name (frameworks rename tools before a model sees them)."""
         return replace(self, name=name)
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that no wire format could carry.
+    """Raise an error for a name that no wire format could write.
 
     Raises:
         SchemaError: not a string, empty, too long, or with control characters, surrogates or surrounding spaces.
@@ -154,7 +154,7 @@ def not_enforced(error: ToolGrammarError, tool: str) -> ToolGrammarError:
 
 
 def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
-    """The schema in Draft 2020-12, whose root admits objects only."""
+    """Return a tool's parameters as a Draft 2020-12 schema of objects."""
     if schema is None or schema == {}:
         return {"type": "object", "properties": {}}
     if schema is True:
@@ -181,7 +181,7 @@ def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
 
 
 def _essence(schema: Any) -> Any:
-    """The schema without annotations, keys in canonical order."""
+    """Return the schema without annotations, its keys in canonical order."""
     if not isinstance(schema, dict):
         return schema
     result: dict[str, Any] = {}

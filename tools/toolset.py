@@ -1,4 +1,4 @@
-"""`ToolSet`: the tools of a request, the language of their calls, and what to do with a call."""
+"""`ToolSet`: the tools of a request, the grammar of their calls, and the parsing, checking and running of calls."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class ToolSet:
         additional_properties: read argument schemas open; by default they are closed (see `close_objects`).
         max_calls: most calls in one turn when parallel calls are on; None for no bound.
         strictness: for some tools, by name, how their arguments are held to the schema: ``"closed"`` or ``"open"``, as
-            ``additional_properties`` says for all, or ``"object"``: the grammar asks for some JSON object, and what is
-            wrong with it is said of the finished call.
+            ``additional_properties`` says for all, or ``"object"``: the grammar asks for some JSON object, and the
+            finished call is checked.
 
     Raises:
         SchemaError: two different tools under one name.
@@ -88,7 +88,7 @@ class ToolSet:
     def from_any(
         cls, sources: Any, *, additional_properties: bool = False, max_calls: int | None = MAX_CALLS
     ) -> ToolSet:
-        """A tool set from a list of anything that describes a tool, or from one such thing.
+        """Return a tool set from a list of anything that describes a tool, or from one such thing.
 
         Args:
             sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of any provider
@@ -155,7 +155,7 @@ class ToolSet:
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
-        """What decides which calls are allowed: equal fingerprints, equal grammars."""
+        """Key of the calls that are allowed: equal fingerprints, equal grammars."""
         return (
             tuple(tool.fingerprint for tool in self._tools.values()),
             self._additional_properties,
@@ -173,7 +173,7 @@ class ToolSet:
         return f"ToolSet({', '.join(self._tools)})"
 
     def subset(self, names: Iterable[str]) -> ToolSet:
-        """The tools of these names, in this set's order: what a request that allows only some of them uses.
+        """Return the subset of these names, in this set's order, for a request that allows only some tools.
 
         Raises:
             UnknownToolError: one is not in the set.
@@ -202,7 +202,7 @@ class ToolSet:
         distinct: bool = False,
         reasoning: Reasoning = "none",
     ) -> Grammar:
-        """The union grammar of the assistant's turn.
+        """Return the union grammar of the assistant's turn.
 
         Args:
             format: wire format.
@@ -274,7 +274,7 @@ class ToolSet:
 
     @staticmethod
     def _counted(turn: TurnSpec, least: int | None, most: int | None, distinct: bool) -> TurnSpec:
-        """The turn with other bounds on its calls."""
+        """Return the turn with the request's bounds on its calls."""
         if distinct:
             most = min(len(turn.tools), len(turn.tools) if most is None else most)
         upper = turn.max_calls if most is None or turn.max_calls == 1 else most
@@ -296,7 +296,7 @@ class ToolSet:
         new_id: Callable[[], str] = new_call_id,
         reasoning: Reasoning = "none",
     ) -> OutputParser:
-        """A fresh streaming parser for that wire format; it checks each call as `parse` does.
+        """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
 
         Args:
             format: wire format.
@@ -320,7 +320,7 @@ class ToolSet:
         new_id: Callable[[], str] = new_call_id,
         repair: bool = False,
     ) -> Message:
-        """The assistant's message in a text that a model wrote, under the grammar or freely.
+        """Return the assistant's message in a text that a model wrote, under the grammar or freely.
 
         A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set.
 
@@ -349,7 +349,7 @@ class ToolSet:
     # -- calls -------------------------------------------------------------------------------------------------
 
     def validate(self, call: ToolCall | Mapping[str, Any]) -> ToolCall:
-        """The call, if it is valid.
+        """Return a call if it is valid.
 
         Args:
             call: a `ToolCall`, or a dict of it: with ``name`` and ``arguments``, or as OpenAI, Anthropic or LangChain
@@ -370,7 +370,7 @@ class ToolSet:
         return call if call.error is None else replace(call, error=None)
 
     def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:
-        """Validate a call and run it; returns what the function returns, or the instance for a tool made of a class.
+        """Validate a call, run it and return the function's result, or the instance for a tool made of a class.
 
         Args:
             call: the call; a dict of it as in `validate`.
@@ -392,7 +392,7 @@ class ToolSet:
     async def acall(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
     ) -> Any:
-        """`call`, without blocking: async functions are awaited (and cancelled in time), others run in a thread."""
+        """Do what `call` does without blocking: await async functions (cancelled in time), run others in a thread."""
         valid = self.validate(call)
         tool = self[valid.name]
         return await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout)
@@ -400,7 +400,7 @@ class ToolSet:
     def execute(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
     ) -> ToolResult:
-        """`call`, with every failure as a result that a model can read instead of an exception."""
+        """Do what `call` does, and return every failure as a result that a model can read."""
         known = ToolCall("", "", {})
         try:
             known = as_call(call)
@@ -411,7 +411,7 @@ class ToolSet:
     async def aexecute(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
     ) -> ToolResult:
-        """`acall`, with every failure as a result that a model can read instead of an exception."""
+        """Do what `acall` does, and return every failure as a result that a model can read."""
         known = ToolCall("", "", {})
         try:
             known = as_call(call)
@@ -422,8 +422,11 @@ class ToolSet:
     # -- for models and servers --------------------------------------------------------------------------------
 
     def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
-        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers); with ``closed``, as
-        calls are judged: objects that take no members but their own say so."""
+        """Return the tools as OpenAI-style dicts with full schemas, for chat templates and servers.
+
+        Args:
+            closed: write out the closed reading that calls are checked against (see `close_objects`).
+        """
         found = [tool.to_openai() for tool in self]
         for tool in found if closed else ():
             function = tool["function"]
@@ -454,7 +457,7 @@ class ToolSet:
     def wire_format(
         self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
     ) -> WireFormat:
-        """The format in which a model writes calls; see `toolgrammar.tools.formats.choose_format`."""
+        """Return the format in which a model writes calls; see `toolgrammar.tools.formats.choose_format`."""
         return choose_format(name, template, special)
 
     def render_history(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
@@ -476,20 +479,20 @@ class ToolSet:
         return (*found, Message("user", "\n".join(results))) if results else tuple(found)
 
     def prompt(self, format: str | WireFormat = "hermes") -> str:
-        """The text that tells a model without its own template about the tools and the format."""
+        """Return the text that tells a model without its own template about the tools and the format."""
         return get_format(format).prompt(tuple(self))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _checked(self, call: ToolCall) -> ToolCall:
-        """The call, with ``error`` set if it is not valid."""
+        """Return the call, with ``error`` set if it is not valid."""
         try:
             return self.validate(call)
         except ToolGrammarError as error:
             return replace(call, error=str(error))
 
     def _repaired(self, call: ToolCall) -> ToolCall:
-        """The call, mended if it is valid then."""
+        """Return the repaired call if the repair makes it valid, else the call itself."""
         found = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
         if found.error is not None:
             return call
@@ -518,7 +521,7 @@ class ToolSet:
 
 
 def _merged(first: Tool, second: Tool) -> Tool:
-    """One tool from two of one name, if they allow the same calls and do not disagree on what to run."""
+    """Return one tool for two of the same name, if they allow the same calls and do not disagree on what to run."""
     runs = first.function is None or second.function is None or first.function == second.function
     if first.fingerprint != second.fingerprint or not runs:
         raise SchemaError(
@@ -532,7 +535,7 @@ def _merged(first: Tool, second: Tool) -> Tool:
 
 
 def _response_schema(source: Any) -> dict[str, Any] | bool:
-    """The schema of a JSON answer: a class's, or the schema itself."""
+    """Return the schema of a JSON answer: a class's, or the schema itself."""
     if hasattr(source, "model_json_schema"):
         source = json_schema_of(source)
     return to_json_schema(source)

@@ -1,6 +1,6 @@
-"""`WireFormat`: how one family of models writes tool calls, and `TurnSpec`: what may be written in one turn.
+"""`WireFormat`, how one family of models writes tool calls, and `TurnSpec`, what one turn may contain.
 
-A format is a value without state. It is asked for four things: the grammar of an assistant's turn, a parser for such a
+A format is a stateless value. It provides four things: the grammar of an assistant's turn, a parser for such a
 turn (constrained or not), the rendering of calls and results for the history, and a prompt for models without a chat
 template of their own.
 """
@@ -27,19 +27,19 @@ from ..tool import Tool, not_enforced
 from .reasoning import Thinking
 
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
-#: forbid them, or only as some JSON object (what is wrong is then said of the finished call).
+#: forbid them, or only as some JSON object (the finished call is then checked).
 Strictness = Literal["closed", "open", "object"]
 
-#: Whether reasoning comes before an answer: it does not, it may, or the prompt has opened it.
+#: Reasoning before an answer: none, optional, or already opened by the prompt.
 Reasoning = Literal["none", "optional", "opened"]
 
-#: How the ``error`` of a call begins that could not be read, and so has no arguments that could be valid.
+#: Prefix of ``error`` of a call that could not be parsed, and so has no arguments.
 MALFORMED = "malformed call"
 
 
 @dataclass(frozen=True)
 class TurnSpec:
-    """What an assistant may write in one turn; formats follow it, `ToolSet` decides it.
+    """Specification of one assistant turn: made by `ToolSet`, followed by the formats.
 
     Attributes:
         tools: the tools that may be called; empty when ``max_calls`` is 0.
@@ -67,19 +67,19 @@ class TurnSpec:
     least_calls: int = 1
 
     def schema(self, tool: Tool) -> tuple[Any, bool]:
-        """The schema that a tool's arguments are written under, and what objects in it take that do not say so."""
+        """Return the schema of a tool's arguments, and the default of its ``additionalProperties``."""
         strictness = self.strictness.get(tool.name)
         if strictness == "object":
             return {"type": "object"}, True
         return tool.parameters, self.additional_properties if strictness is None else strictness == "open"
 
     def part(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
-        """What a format writes of one tool; kept, so that other sets with the same tool share it.
+        """Return the part of a format's grammar that belongs to one tool; cached, so that tool sets share it.
 
         Args:
             tool: the tool.
-            spelling: what else it follows from: the format, if all of its fields count.
-            make: makes it, from the tool's name and parameters and from `whitespace` and `schema`.
+            spelling: the rest of the cache key: the format, if all of its fields count.
+            make: makes the grammar from the tool's name and parameters, `whitespace` and `schema`.
 
         Raises:
             SchemaError: the tool's schema cannot be enforced, or no arguments can satisfy it; names the tool.
@@ -107,7 +107,7 @@ class TurnSpec:
         return CALL_GRAMMARS.get((identity, self.whitespace, self.additional_properties, strictness, known[1]), make)
 
     def arguments(self, tool: Tool) -> Grammar:
-        """The JSON texts that are arguments of a tool.
+        """Return the grammar of a tool's arguments as JSON.
 
         Raises:
             SchemaError: its schema cannot be enforced; names the tool.
@@ -136,15 +136,15 @@ class WireFormat(ABC):
     thinking: Thinking | None = None
 
     def for_vocabulary(self, special: Collection[str]) -> WireFormat:
-        """The format for a vocabulary with these control tokens."""
+        """Return the format for a vocabulary with these control tokens."""
         return self
 
     def markup(self, text: str) -> Grammar:
-        """Markup of the format: control tokens as such, the rest as text."""
+        """Return the grammar of markup: control tokens as such, the rest as text."""
         return Grammar.literal(text)
 
     def with_reasoning(self, answer: Grammar, reasoning: Reasoning) -> Grammar:
-        """An answer that reasoning may, or must, come before.
+        """Return the grammar of an answer with reasoning before it.
 
         Args:
             answer: the grammar of the turn without reasoning.
@@ -163,7 +163,7 @@ class WireFormat(ABC):
 
     @abstractmethod
     def grammar(self, turn: TurnSpec) -> Grammar:
-        """The language of the assistant's turn."""
+        """Return the grammar of the assistant's turn."""
 
     def several(
         self, turn: TurnSpec, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar
@@ -173,8 +173,8 @@ class WireFormat(ABC):
         Args:
             turn: what may be written.
             calls: of each tool, its name as it is written, and what follows it.
-            head: what stands in a call before the name.
-            between: what stands between calls.
+            head: the text of a call before the name.
+            between: the text between calls.
         """
         least = max(turn.min_calls, turn.least_calls)
         if turn.distinct:
@@ -195,7 +195,7 @@ class WireFormat(ABC):
         *,
         whole_text: bool = False,
     ) -> OutputParser:
-        """A fresh streaming parser.
+        """Return a fresh streaming parser.
 
         Args:
             tools: the tools whose calls may appear (formats that do not write JSON need their schemas).
@@ -207,34 +207,34 @@ class WireFormat(ABC):
 
     @abstractmethod
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
-        """Calls as the model writes them, in the form that training showed."""
+        """Return calls as the model writes them, in the form that it was trained on."""
 
     @abstractmethod
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """A whole turn: text, then calls."""
+        """Return a whole turn: text, then calls."""
 
     @abstractmethod
     def render_result(self, message: Message) -> str:
-        """A message of role ``tool`` as the model reads it."""
+        """Return a message of role ``tool`` as the model reads it."""
 
     @abstractmethod
     def prompt(self, tools: Sequence[Tool]) -> str:
-        """What tells a model about the tools and the format; empty without tools."""
+        """Return the prompt that describes the tools and the format; empty without tools."""
 
 
 def new_call_id() -> str:
-    """A fresh id: ``call_`` and 24 random hexadecimal digits."""
+    """Return a fresh id: ``call_`` and 24 random hexadecimal digits."""
     return f"call_{secrets.token_hex(12)}"
 
 
 @lru_cache(maxsize=4_096)
 def dump_name(name: str) -> str:
-    """`dump_json` of a tool's name; the names of a server's tools come again with each request."""
+    """Return `dump_json` of a tool's name, cached: the same names come with each request."""
     return dump_json(name)
 
 
 def dump_json(value: Any) -> str:
-    """JSON in the spelling that chat templates use: one space after ``,`` and ``:``, no needless escapes.
+    """Return JSON in the spelling that chat templates use: one space after ``,`` and ``:``, no needless escapes.
 
     A lone surrogate, which UTF-8 cannot carry, is escaped.
 
@@ -245,10 +245,10 @@ def dump_json(value: Any) -> str:
 
 
 def decode_object(text: str) -> dict[str, Any]:
-    """The object that a JSON text spells.
+    """Return the object that a JSON text holds.
 
     Raises:
-        ValueError: it spells none; see `read_json`.
+        ValueError: it holds none; see `read_json`.
     """
     value = read_json(text)
     if not isinstance(value, dict):

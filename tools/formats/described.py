@@ -1,7 +1,7 @@
 """Tools as text in a prompt, for models whose own template does not describe them: one short line each.
 
-Every token of this is read before the first call, so what tells a model nothing is left out: titles that repeat a
-name, and the keywords by which a schema says what is taken for granted.
+Every token counts, so keywords that tell a model nothing are left out: titles that repeat a name, and defaults spelled
+out.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _SCHEMAS = ONE_SCHEMA | {"items"}
 def described(tool: Tool) -> str:
     """Return a tool as one line of JSON: its name, its description, its parameters."""
     parts = {"name": tool.name, "description": tool.description, "parameters": _terse(tool.parameters, tool.name)}
-    told = {key: value for key, value in parts.items() if value != ""}
-    return json.dumps(told, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    stated = {key: value for key, value in parts.items() if value != ""}
+    return json.dumps(stated, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _terse(schema: Any, name: str = "") -> Any:
-    """Return a schema without what goes without saying.
+    """Return a schema without the keywords that tell a model nothing.
 
     Args:
-        schema: of the value.
-        name: under which it stands.
+        schema: the schema.
+        name: the property or tool that it belongs to.
     """
     if not isinstance(schema, Mapping):
         return schema
-    found: dict[str, Any] = {}
+    terse: dict[str, Any] = {}
     for key, value in schema.items():
         if _is_idle(key, value, name):
             continue
         if key in SCHEMA_MAPS and isinstance(value, Mapping):
-            found[key] = {each: _terse(schema, each) for each, schema in value.items()}
+            terse[key] = {name: _terse(inner, name) for name, inner in value.items()}
         elif key in SCHEMA_LISTS and isinstance(value, list):
-            found[key] = [_terse(each) for each in value]
+            terse[key] = [_terse(inner) for inner in value]
         else:
-            found[key] = _terse(value) if key in _SCHEMAS else value
-    return found
+            terse[key] = _terse(value) if key in _SCHEMAS else value
+    return terse
 
 
 def _is_idle(keyword: str, value: Any, name: str) -> bool:
-    """Return whether a keyword tells nothing to who reads a tool's description."""
+    """Return whether a keyword tells nothing to a model that reads the description."""
     if keyword == "title" and isinstance(value, str):
         return _letters(value).removesuffix("arguments").removesuffix("args") in ("", _letters(name))
     if keyword == "additionalProperties":

@@ -68,7 +68,7 @@ class BareCalls(TemplateFormat):
 
 
 def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str]) -> str:
-    """A value with bare keys, in the order in which the chat templates of Gemma sort them."""
+    """Return a value with bare keys, in the order in which the chat templates of Gemma sort them."""
     if isinstance(value, str):
         return string(value)
     if isinstance(value, dict):
@@ -83,7 +83,7 @@ def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], st
 
 
 def _subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Every keyword with its value, of a schema and of all that it holds."""
+    """Yield every keyword and value of a schema and its subschemas."""
     if not isinstance(schema, dict):
         return
     for keyword, value in schema.items():
@@ -91,9 +91,9 @@ def _subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
         if keyword in DATA:
             continue
         inner = value.values() if keyword in SCHEMA_MAPS and isinstance(value, dict) else [value]
-        for each in inner:
-            for one in each if isinstance(each, list) else [each]:
-                yield from _subschemas(one)
+        for part in inner:
+            for subschema in part if isinstance(part, list) else [part]:
+                yield from _subschemas(subschema)
 
 
 def _check(keyword: str, value: Any, tool: str) -> None:
@@ -111,7 +111,7 @@ def _check(keyword: str, value: Any, tool: str) -> None:
 
 
 def _sorted(schema: Any) -> Any:
-    """The schema with its properties in the order in which the templates write them."""
+    """Return the schema with its properties sorted as the chat templates sort them."""
     if isinstance(schema, list):
         return [_sorted(each) for each in schema]
     if not isinstance(schema, dict):

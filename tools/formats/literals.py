@@ -1,6 +1,4 @@
-"""Values that are not spelled as JSON: Python's literals, and Gemma's objects. Where they end, what they say, how they
-are written. Nothing is ever evaluated.
-"""
+"""Values that are not JSON: literals of Python and objects of Gemma, scanned and read. Nothing is ever evaluated."""
 
 from __future__ import annotations
 
@@ -22,17 +20,17 @@ _PAIRS = {"{": "}", "[": "]", "(": ")"}
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\n)|([\s\S]))")
 
-#: How deep a value may be nested.
+#: Maximum nesting of a value.
 MAX_DEPTH = 200
 
 
 @dataclass(frozen=True)
 class Literals:
-    """How strings and keys look.
+    """Syntax of strings and keys.
 
     Attributes:
-        quotes: the marks around strings, and whether a backslash escapes inside.
-        bare_keys: keys of objects stand without quotes.
+        quotes: marks around strings, each with whether a backslash escapes inside.
+        bare_keys: keys of objects have no quotes.
     """
 
     quotes: tuple[tuple[str, bool], ...]
@@ -43,7 +41,7 @@ PYTHON = Literals((('"""', True), ("'''", True), ('"', True), ("'", True)), bare
 
 
 class LiteralScanner:
-    """Finds where a value ends in text that arrives in pieces. Which value it is, `read_literal` says.
+    """Finds the end of a value in text that arrives in pieces; `read_literal` then reads it.
 
     Where it stops and where it fails depends on the text alone, never on how the text was cut.
 
@@ -114,7 +112,7 @@ class LiteralScanner:
 
 
 def read_literal(text: str, literals: Literals) -> Any:
-    """The value that a text spells.
+    """Return the value of a literal.
 
     Raises:
         ValueError: it spells none.

@@ -24,12 +24,12 @@ _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "
 
 
 def format_names() -> tuple[str, ...]:
-    """The names that `get_format` knows, without aliases."""
+    """Return the names that `get_format` knows, without aliases."""
     return tuple(_FORMATS)
 
 
 def get_format(name: str | WireFormat) -> WireFormat:
-    """The format of that name; a format is returned as it is.
+    """Return the format of a name; a format is returned as it is.
 
     Raises:
         ToolGrammarError: no such format; lists those that there are.
@@ -43,7 +43,7 @@ def get_format(name: str | WireFormat) -> WireFormat:
 
 
 def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | None:
-    """The format that a chat template shows, or None if it shows none that is known here.
+    """Return the format that a chat template belongs to, or None if it belongs to none of these.
 
     Args:
         template: the tokenizer's chat template, as text.
@@ -60,7 +60,7 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
 def choose_format(
     name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
 ) -> WireFormat:
-    """The format in which a model writes calls.
+    """Return the format in which a model writes calls.
 
     Args:
         name: the one that was asked for; None: the one that the chat template and the vocabulary show, and ``hermes``,

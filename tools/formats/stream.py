@@ -15,7 +15,7 @@ from toolgrammar.core.conversation import Event
 from toolgrammar.core.errors import ParseError
 from toolgrammar.core.language.json_text import SPACES
 
-#: Up to this many undecided characters, each new piece is looked at; beyond, only after growth by a quarter.
+#: Maximum of undecided characters at which each new piece is examined; beyond it, only growth by a quarter is.
 _ALWAYS = 1024
 
 
@@ -41,7 +41,7 @@ class MarkerSearch:
         self._open = re.compile("|".join((*(f"(?:{each})" for each in begun), f"(?P<mark>{'|'.join(whole) or never})")))
 
     def search(self, text: str, position: int, *, final: bool) -> tuple[int, str]:
-        """Return where the first mark begins, and the mark.
+        """Return the position of the first mark, and the mark.
 
         With an empty mark, the text before the returned place surely belongs to none; unless ``final``, the rest may
         be the beginning of one.
@@ -52,7 +52,7 @@ class MarkerSearch:
         return match.start(), match.group() if final else match["mark"] or ""
 
     def at(self, text: str, position: int, *, final: bool) -> str | None:
-        """Return the mark that stands at a place: empty if there is none, None if more text has to show which."""
+        """Return the mark at a position: empty if there is none, None if more text has to decide."""
         match = (self._whole if final else self._open).match(text, position)
         if match is None:
             return ""
@@ -60,7 +60,7 @@ class MarkerSearch:
 
 
 def _beginnings(mark: str) -> str:
-    """A regular expression of the proper beginnings of a string, at the end of the text."""
+    """Return a regular expression of the proper prefixes of a string, at the end of the text."""
     pattern = r"\Z"
     for char in reversed(mark[1:-1]):
         pattern = rf"(?:\Z|{re.escape(char)}{pattern})"
@@ -69,12 +69,12 @@ def _beginnings(mark: str) -> str:
 
 @lru_cache(maxsize=1024)
 def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
-    """The search for these marks, compiled once."""
+    """Return the compiled search for these marks, cached."""
     return MarkerSearch(marks)
 
 
 class TextBuffer:
-    """Text that has arrived and has not been taken yet: ``text`` from ``position`` on."""
+    """Text that has arrived and is not consumed yet: ``text`` from ``position`` on."""
 
     __slots__ = ("_new", "_size", "_wanted", "position", "text")
 
@@ -107,15 +107,15 @@ class TextBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """Everything was taken."""
+        """All text was consumed."""
         return self.position >= len(self.text)
 
     def startswith(self, marks: str | tuple[str, ...]) -> bool:
-        """Whether the text begins with the mark, or with one of them."""
+        """Return whether the text begins with the mark, or with one of them."""
         return self.text.startswith(marks, self.position)
 
     def may_begin(self, marks: Iterable[str]) -> bool:
-        """Whether the whole text is the beginning of one of the marks, and more text would have to show which."""
+        """Return whether the whole text is a proper prefix of one of the marks, so that more text has to decide."""
         size = len(self.text) - self.position
         rest: str | None = None
         for mark in marks:
@@ -209,7 +209,7 @@ class StreamParser:
         return events
 
     def _unfinished(self) -> bool:
-        """The call needs more text.
+        """Return False, to wait for more text of the call.
 
         Raises:
             ParseError: there is none.

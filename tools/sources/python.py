@@ -68,14 +68,14 @@ class FunctionJsonSchema(ArgumentsJsonSchema):
     }
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never: a parameter's name says what its title would."""
+        """Return False: a parameter's name says what its title would."""
         return False
 
 
 def tool_from_function(
     function: Callable[..., Any], *, name: str | None = None, description: str | None = None
 ) -> Tool:
-    """A tool that runs ``function``.
+    """Return a tool that runs ``function``.
 
     Args:
         function: a function, bound method, async function, partial or object with ``__call__``.
@@ -125,7 +125,7 @@ def _description(documentation: docstring_parser.Docstring) -> str:
 
 
 def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[str, inspect.Parameter]:
-    """The parameters that a model may fill, with their annotations resolved."""
+    """Return the parameters that a model may fill, with evaluated annotations."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
@@ -207,7 +207,7 @@ def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
 def _arguments_model(
     tool: str, parameters: Mapping[str, inspect.Parameter], described: Mapping[str, str]
 ) -> type[BaseModel]:
-    """A Pydantic model with one field per parameter.
+    """Return a Pydantic model with one field per parameter.
 
     The fields are called p0, p1, ... and carry the parameter's name as alias, so that parameters may be called
     anything that Python allows (``_x``, ``schema``, ``model_config``), which field names may not.
@@ -223,12 +223,12 @@ def _arguments_model(
         else:
             info, annotation = Field(default), parameter.annotation
         extra: dict[str, Any] = {}
-        stated = [*_stated(annotation), info]
-        if not any(each.alias or each.validation_alias for each in stated):
+        infos = [*_field_infos(annotation), info]
+        if not any(field.alias or field.validation_alias for field in infos):
             extra["alias"] = key
-        said = _said(annotation) or described.get(key)
-        if said and not any(each.description for each in stated):
-            extra["description"] = said
+        text = _annotated_description(annotation) or described.get(key)
+        if text and not any(field.description for field in infos):
+            extra["description"] = text
         fields[f"p{index}"] = (typing.Annotated[annotation, Field(**extra)] if extra else annotation, info)
     try:
         return create_model(tool, **fields)
@@ -241,15 +241,15 @@ def _arguments_model(
         ) from error
 
 
-def _stated(annotation: Any) -> list[FieldInfo]:
-    """The ``Field(...)`` objects inside ``Annotated``."""
+def _field_infos(annotation: Any) -> list[FieldInfo]:
+    """Return the ``Field(...)`` objects inside ``Annotated``."""
     if typing.get_origin(annotation) is not typing.Annotated:
         return []
     return [extra for extra in typing.get_args(annotation)[1:] if isinstance(extra, FieldInfo)]
 
 
-def _said(annotation: Any) -> str | None:
-    """The description in ``Annotated[..., Doc("text")]`` or ``Annotated[..., "text"]``."""
+def _annotated_description(annotation: Any) -> str | None:
+    """Return the description in ``Annotated[..., Doc("text")]`` or ``Annotated[..., "text"]``."""
     if typing.get_origin(annotation) is not typing.Annotated:
         return None
     for extra in typing.get_args(annotation)[1:]:
@@ -278,7 +278,7 @@ def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.
 
 
 def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
-    """The first parameter whose annotation alone cannot become a schema."""
+    """Return the first parameter whose annotation alone cannot become a schema."""
     for key, parameter in parameters.items():
         try:
             create_model("probe", p=(parameter.annotation, ...)).model_json_schema(schema_generator=FunctionJsonSchema)
@@ -290,7 +290,7 @@ def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
 def _bind(
     model: type[BaseModel], parameters: Mapping[str, inspect.Parameter], tool: str, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
+    """Return decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
     try:
         value = model.model_validate_json(json.dumps(dict(arguments)))
     except ValidationError as error:
@@ -308,7 +308,7 @@ def _is_field(default: Any) -> bool:
 
 
 def arguments_error(error: ValidationError, tool: str) -> InvalidArgumentsError:
-    """Pydantic's complaint, as ours: first problem in the place, all of them in the message."""
+    """Return Pydantic's validation error as ours: all problems in the message, the first one's place."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     pointers = ["".join(f"/{part}" for part in problem["loc"]) for problem in problems]
     text = "; ".join(

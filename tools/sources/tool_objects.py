@@ -1,4 +1,4 @@
-"""Tool objects of agent frameworks and SDKs as tools, told by their attributes: no framework is imported.
+"""Tool objects of agent frameworks and SDKs, recognised by their attributes: no framework is imported.
 
 Each recogniser takes an object and returns its tools, or None if the object is not of its kind. The schema is the
 object's full one, not what the framework would send; where the object carries something to run, the tool runs it.

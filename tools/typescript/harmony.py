@@ -20,7 +20,7 @@ _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean
 
 
 def tools_to_harmony(tools: Iterable[Tool], namespace: str = "functions") -> str:
-    """The tools as the body of a Harmony prompt's section of tools.
+    """Return the tools as the body of a Harmony prompt's section of tools.
 
     Args:
         tools: the tools, or a `ToolSet`.
@@ -48,7 +48,7 @@ class _Writer:
         self._open: list[str] = []
 
     def resolved(self, schema: Any) -> Any:
-        """The schema behind a reference to a definition of the tool."""
+        """Return the schema behind a reference to a definition of the tool."""
         while isinstance(schema, Mapping) and (
             match := re.fullmatch(r"#/(\$defs|definitions)/(.+)", schema.get("$ref", ""))
         ):
@@ -58,7 +58,7 @@ class _Writer:
         return schema
 
     def type(self, schema: Any) -> str:
-        """A type, nested objects over several lines."""
+        """Return a type, nested objects over several lines."""
         reference = schema.get("$ref") if isinstance(schema, Mapping) else None
         if reference in self._open:
             return "any"

@@ -154,7 +154,7 @@ class Inference:
 
 
 def _mentions(type_: Type) -> bool:
-    """Whether a named type has a variable among its arguments."""
+    """Return whether a named type has a variable among its arguments."""
     waiting: list[Any] = [type_]
     while waiting:
         part = waiting.pop()

@@ -67,7 +67,7 @@ class Intersections:
         return union(self._joined(list(chosen), both.at) for chosen in itertools.product(*options))
 
     def _joined(self, types: list[Type], at: At) -> Type:
-        """The intersection of types that are no unions."""
+        """Return the intersection of types that are no unions."""
         types = list(dict.fromkeys(types))
         bare = [self.reader.bare(one, at) for one in types]
         if ANY in bare:
@@ -176,7 +176,7 @@ def _calls(one: Function | None, other: Function | None) -> Function | None:
 
 
 def _lengths(tuple_: Tuple) -> frozenset[int] | None:
-    """How many items a tuple may have; None for any number above the least."""
+    """Return how many items a tuple may have; None for any number above the least."""
     if any(one.rest for one in tuple_.elements):
         return None
     least = max((index + 1 for index, one in enumerate(tuple_.elements) if not one.optional), default=0)

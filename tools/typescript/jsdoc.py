@@ -79,7 +79,7 @@ class Doc:
 
 
 def parse(comment: str) -> Doc:
-    """What a comment says.
+    """Return what a comment says.
 
     Args:
         comment: a whole ``/** ... */`` block, or prose.
@@ -205,7 +205,7 @@ def _pattern(value: str) -> str:
 
 
 def json_or_text(value: str) -> Any:
-    """A JSON value; else the text, without the quotes or backticks around it."""
+    """Return a JSON value; else the text, without the quotes or backticks around it."""
     if len(value) > 1 and value[0] == value[-1] and value[0] in "`'":
         inner = value[1:-1]
         return json_or_text(inner) if value[0] == "`" else inner

@@ -47,11 +47,11 @@ class Scope:
         return self.space.source
 
     def at(self, node: Node) -> At:
-        """The place of a node of this text."""
+        """Return the place of a node of this text."""
         return At(self.space.source, node)
 
     def with_types(self, types: Mapping[str, Type]) -> Scope:
-        """The same with more type parameters."""
+        """Return the same with more type parameters."""
         return Scope(self.space, {**self.types, **types})
 
     def __hash__(self) -> int:
@@ -171,7 +171,7 @@ class Object:
     declared: bool = False
 
     def get(self, name: str) -> Property | None:
-        """The property of that name."""
+        """Return the property of that name."""
         return next((one for one in self.properties if one.name == name), None)
 
 
@@ -300,12 +300,12 @@ def union(members: Iterable[Type]) -> Type:
 
 
 def element_type(element: Element) -> Type:
-    """The type of a tuple's place, with ``undefined`` if it may be missing."""
+    """Return the type of a tuple's place, with ``undefined`` if it may be missing."""
     return union([element.type, UNDEFINED]) if element.optional else element.type
 
 
 def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
-    """A type with what a comment says of it, if it says anything."""
+    """Return a type with what a comment says of it, if it says anything."""
     if doc is None or at is None or not (doc.constrains or doc.description):
         return type_
     return Documented(type_, doc, at)
@@ -317,7 +317,7 @@ def unknown(reason: str, hint: str, at: At) -> Refused:
 
 
 def text_of(type_: Type) -> str | None:
-    """The text that a literal is in a template, or None for another type."""
+    """Return the text that a literal is in a template, or None for another type."""
     if isinstance(type_, Keyword) and type_.name in ("null", "undefined"):
         return type_.name
     if not isinstance(type_, Literal):
@@ -333,7 +333,7 @@ def key_of(key: Literal) -> Literal | None:
 
 
 def number_text(value: float) -> str:
-    """A number as JavaScript spells it as a key."""
+    """Return a number as JavaScript spells it as a key."""
     return str(value) if isinstance(value, int) else repr(value)
 
 

@@ -176,7 +176,7 @@ class Program:
         return None
 
     def _member(self, name: str, space: Space, *, values: bool, final: bool) -> Target | None:
-        """What a name refers to inside one space. Before a dot, namespaces come first."""
+        """Return what a name refers to inside one space. Before a dot, namespaces come first."""
         declared = (space.values if values else space.types).get(name)
         if not final:
             declared = declared or (space.types if values else space.values).get(name)
@@ -394,5 +394,5 @@ class Program:
 
 
 def names_in(source: Source, node: Node) -> tuple[str, ...]:
-    """The names of ``a.b.c``."""
+    """Return the names of ``a.b.c``."""
     return tuple(part.strip() for part in source.text(node).split("."))

@@ -113,7 +113,7 @@ class ObjectTypes:
         return replace(_override(whole, own), declared=True)
 
     def _base(self, clause: Node, scope: Scope) -> Type:
-        """The type of ``extends Base<T>`` of a class."""
+        """Return the type of ``extends Base<T>`` of a class."""
         value = child_of(clause, "value")
         arguments = clause.child_by_field_name("type_arguments")
         given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
@@ -150,7 +150,7 @@ class ObjectTypes:
         return Object(tuple(properties.values()), tuple(indexes), call, declared)
 
     def _property(self, node: Node, scope: Scope) -> Property | None:
-        """A property; None for one that is not part of the values: static, private."""
+        """Return a property; None for one that is not part of the values: static, private."""
         source = scope.source
         name_node = child_of(node, "name")
         access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
@@ -180,7 +180,7 @@ class ObjectTypes:
         return Property(name, type_, has_word(node, "?"), key=key, doc=doc, at=scope.at(node))
 
     def _method(self, node: Node, scope: Scope) -> list[Property]:
-        """A method, or the properties that a constructor declares with its parameters."""
+        """Return a method, or the properties that a constructor declares with its parameters."""
         source = scope.source
         name_node = child_of(node, "name")
         if source.text(name_node) == "constructor" and node.type != "method_signature":
@@ -202,7 +202,7 @@ class ObjectTypes:
         return [Property(name, Function(node, scope), has_word(node, "?"), method=True, at=scope.at(node))]
 
     def _parameter(self, node: Node, scope: Scope) -> Property | None:
-        """The property that a constructor's parameter declares (``constructor(public x: number)``)."""
+        """Return the property that a constructor's parameter declares (``constructor(public x: number)``)."""
         access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
         shown = scope.source.text(access) == "public" if access is not None else has_word(node, "readonly")
         pattern, annotation = node.child_by_field_name("pattern"), node.child_by_field_name("type")
@@ -268,7 +268,7 @@ class ObjectTypes:
         return self._mapped_object(node, clause, annotation, scope, None, scope.at(over))
 
     def _mapped_over(self, name: str, member: Type, node: Node, clause: Node, scope: Scope) -> Type:
-        """A mapped type over one member of a union; of an array, over its items."""
+        """Return a mapped type over one member of a union; of an array, over its items."""
         bare = self.reader.bare(member)
         inner = scope.with_types({name: member})
         if isinstance(bare, (Array, Tuple)):
@@ -524,7 +524,7 @@ class ObjectTypes:
         return Object(tuple(kept), () if STRING in keys else tuple(indexes))
 
     def _common(self, shapes: list[Object]) -> list[Property]:
-        """The properties that all of these objects have, with the types of all."""
+        """Return the properties that all of these objects have, with the types of all."""
         found: list[Property] = []
         for first in shapes[0].properties if shapes else ():
             same = [one for shape in shapes if (one := shape.get(first.name)) is not None]
@@ -538,19 +538,19 @@ class ObjectTypes:
 
 
 def _override(base: Object, own: Object) -> Object:
-    """What ``interface own extends base`` has: a property declared again replaces the inherited one."""
+    """Return what ``interface own extends base`` has: a property declared again replaces the inherited one."""
     properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
     indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
     return Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)
 
 
 def _text(key: Type) -> str:
-    """A literal as the name of a property."""
+    """Return a literal as the name of a property."""
     return text_of(key) or ""
 
 
 def _readonly(node: Node, known: bool) -> bool:
-    """Whether an array is read-only after a mapped type, which may add or take away the word."""
+    """Return whether an array is read-only after a mapped type, which may add or take away the word."""
     if not has_word(node, "readonly"):
         return known
     sign = node.child_by_field_name("sign")
@@ -562,7 +562,7 @@ def _has(names: Iterable[Type], name: Type) -> bool:
 
 
 def _constraint(name: str, clause: Node, text: Callable[[Node], str]) -> Node | None:
-    """The constraint of a type parameter of that name, declared around a node."""
+    """Return the constraint of a type parameter of that name, declared around a node."""
     node: Node | None = clause
     while node is not None:
         parameters = node.child_by_field_name("type_parameters")

@@ -56,7 +56,7 @@ _LINE = 100
 
 
 def tools_to_typescript(tools: Iterable[Tool]) -> str:
-    """The tools as ``declare function`` statements, the types that they refer to before them.
+    """Return the tools as ``declare function`` statements, the types that they refer to before them.
 
     Args:
         tools: the tools, or a `ToolSet`.
@@ -70,7 +70,7 @@ def tools_to_typescript(tools: Iterable[Tool]) -> str:
 
 
 def schema_to_typescript(schema: Mapping[str, Any] | bool, name: str = "Answer") -> str:
-    """A schema as an exported type of that name, the types that it refers to before it.
+    """Return a schema as an exported type of that name, the types that it refers to before it.
 
     Law: ``schema_from_typescript(schema_to_typescript(schema))`` has the same values and annotations.
     """
@@ -109,13 +109,13 @@ class _Printer:
         self._declarations: dict[str, str] = {}
 
     def declared(self) -> list[str]:
-        """The declarations of named types, in the order in which they were met."""
+        """Return the declarations of named types, in the order in which they were met."""
         return list(self._declarations.values())
 
     # -- tools and names ---------------------------------------------------------------------------------------
 
     def function(self, tool: Tool) -> str:
-        """A tool as a function."""
+        """Return a tool as a function."""
         identifier = _unique(tool.name if _is_name(tool.name) else _sanitised(tool.name), self._functions)
         name: tuple[str, ...] = ()
         if identifier != tool.name:
@@ -143,7 +143,7 @@ class _Printer:
         return f"{comment}declare function {identifier}(_: {self._type(schema, '')}): unknown;"
 
     def root(self, schema: Any, name: str) -> Any:
-        """A whole schema without its definitions; references to them get the names of this text."""
+        """Return a whole schema without its definitions; references to them get the names of this text."""
         if not isinstance(schema, dict):
             return schema
         whole = {key: value for key, value in schema.items() if key != "$schema"}
@@ -174,11 +174,11 @@ class _Printer:
         return {"$ref": f"#/$defs/{renamed['#']}"} if "#" in used else _with_names(body, renamed)
 
     def fresh(self, name: str) -> str:
-        """A name for a type that is not taken yet."""
+        """Return a name for a type that is not taken yet."""
         return _unique(name if _is_name(name) else _sanitised(name), self._taken)
 
     def declaration(self, name: str, schema: Any, prefix: str = "") -> str:
-        """A named type."""
+        """Return a named type."""
         said = self._expression(schema, "")
         comment = _comment(_rest(schema, said), said, "")
         if said.text.startswith("{\n") and isinstance(schema, dict) and schema.get("type") == "object":
@@ -195,12 +195,12 @@ class _Printer:
         return f"{_comment(_rest(schema, said), said, indent)}{indent}{key}{'' if required else '?'}: {said.text}"
 
     def _type(self, schema: Any, indent: str) -> str:
-        """A type with its comment before it, on the same line."""
+        """Return a type with its comment before it, on the same line."""
         said = self._expression(schema, indent)
         return _comment(_rest(schema, said), said, None) + said.text
 
     def _expression(self, schema: Any, indent: str) -> _Said:
-        """A type, without the comment that says the rest."""
+        """Return a type, without the comment that says the rest."""
         if schema is False:
             return _Said("never")
         if schema is True or schema == {}:
@@ -260,7 +260,7 @@ class _Printer:
         return ("| " if parts[0].startswith("/**") else "") + " | ".join(parts)
 
     def _several(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Said:
-        """A list of types."""
+        """Return a list of types."""
         if "number" in kinds and "integer" in kinds:
             kinds = [kind for kind in kinds if kind != "integer"]
         tags = ("@integer",) if "integer" in kinds else ()
@@ -340,7 +340,7 @@ class _Printer:
 
 
 def _rest(schema: Any, said: _Said) -> dict[str, Any]:
-    """The keywords that the comment must say."""
+    """Return the keywords that the comment must say."""
     if not isinstance(schema, dict):
         return {}
     if "$opaque" in schema:
@@ -349,7 +349,7 @@ def _rest(schema: Any, said: _Said) -> dict[str, Any]:
 
 
 def _comment(keywords: dict[str, Any], said: _Said, indent: str | None) -> str:
-    """The comment that says these keywords, ending where the thing begins; ``indent=None``: on the same line."""
+    """Return the comment that says these keywords, ending where the thing begins; ``indent=None``: on the same line."""
     if not keywords and not said.tags:
         return ""
     tags: list[str] = list(said.tags)
@@ -385,7 +385,7 @@ def _comment(keywords: dict[str, Any], said: _Said, indent: str | None) -> str:
 
 
 def _tag(key: str, value: Any, said: _Said) -> str | None:
-    """The tag that says a keyword; None where only ``@schema`` can."""
+    """Return the tag that says a keyword; None where only ``@schema`` can."""
     if key == "deprecated":
         return "@deprecated" if value is True else None
     about = jsdoc.CONSTRAINTS.get(key, ())
@@ -457,7 +457,7 @@ def _fits(value: Any, kinds: Any) -> bool:
 
 
 def _kinds(schema: Any) -> frozenset[str]:
-    """The JSON types that a schema names; all of them if it names none."""
+    """Return the JSON types that a schema names; all of them if it names none."""
     if not isinstance(schema, dict) or "type" not in schema:
         return _ALL_KINDS
     names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -494,7 +494,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """A schema and all below it; data is left alone."""
+    """Yield a schema and all below it; data is left alone."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -515,7 +515,7 @@ def _keywords(schema: Any) -> Iterator[str]:
 
 
 def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
-    """Every reference in a schema, and in what it refers to."""
+    """Return every reference in a schema, and in what it refers to."""
     found: set[str] = set()
     waiting = [schema]
     while waiting:
@@ -528,7 +528,7 @@ def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
 
 
 def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
-    """The schema with its references by their names in this text."""
+    """Return the schema with its references by their names in this text."""
     if isinstance(schema, list):
         return [_with_names(item, names) for item in schema]
     if not isinstance(schema, dict):

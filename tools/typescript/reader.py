@@ -143,7 +143,7 @@ class _Text:
     # -- choosing ----------------------------------------------------------------------------------------------
 
     def _declared(self, name: str, *, types: bool = False) -> Declaration:
-        """The declaration of a name: a function before a type, unless a type is asked for."""
+        """Return the declaration of a name: a function before a type, unless a type is asked for."""
         declarations = self.program.declarations
         found = [d for d in declarations if d.path == name] or [d for d in declarations if d.name == name]
         values = ("function", "const")
@@ -216,7 +216,7 @@ class _Text:
         return []
 
     def _methods(self, bodies: list[Node]) -> list[tuple[str, Node, Node]]:
-        """The functions of an object type that has nothing else."""
+        """Return the functions of an object type that has nothing else."""
         found = []
         for member in (member for body in bodies for member in parts(body)):
             signature, name = _method(member), member.child_by_field_name("name")
@@ -304,7 +304,7 @@ class _Text:
         return self._tool(doc.name or name, doc.description, schema)
 
     def _parameter(self, node: Node, pattern: Node | None, label: str, scope: Scope) -> tuple[Type, Any]:
-        """The type of a parameter and its schema, with what the comment before it says."""
+        """Return the type of a parameter and its schema, with what the comment before it says."""
         if pattern is None or pattern.type == "this" or label == "this":
             raise self.source.refuse(node, "`this` cannot be given by name", "remove it from the signature")
         if pattern.type == "rest_pattern":
@@ -361,7 +361,7 @@ class _Text:
         return Tool(name, description, schema)
 
     def _rooted(self, schema: Any) -> Any:
-        """A schema that stands alone, with what it refers to in its ``$defs``."""
+        """Return a schema that stands alone, with what it refers to in its ``$defs``."""
         if isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
             body = self.writer.definitions[key]
@@ -414,7 +414,7 @@ class _Text:
 
 
 def _method(member: Node) -> Node | None:
-    """The signature of a member that is a function."""
+    """Return the signature of a member that is a function."""
     if member.type == "method_signature":
         accessor = any(child.type in ("get", "set") for child in member.children)
         return None if accessor else member

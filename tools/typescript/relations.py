@@ -250,7 +250,7 @@ class Relations:
         return self.reader.values.enum_values(one).items() <= self.reader.values.enum_values(other).items()
 
     def _primitive(self, mine: Literal | Keyword | Template, theirs: Object) -> bool:
-        """A string, number or boolean as an object: it has the members of its class."""
+        """Return a string, number or boolean as an object: it has the members of its class."""
         if theirs.call is not None:
             return False
         texts = mine != BOOLEAN and mine != NUMBER and (not isinstance(mine, Literal) or mine.kind == "string")
@@ -456,10 +456,10 @@ class Relations:
 
 
 def _least(elements: tuple[Element, ...]) -> int:
-    """How many items a tuple has at least."""
+    """Return how many items a tuple has at least."""
     return max((index + 1 for index, one in enumerate(elements) if not one.optional and not one.rest), default=0)
 
 
 def _speaks(known: Type, key: Type) -> bool:
-    """Whether an index signature of the keys ``known`` speaks of the keys ``key``."""
+    """Return whether an index signature of the keys ``known`` speaks of the keys ``key``."""
     return known == key or (known == STRING and (key == NUMBER or isinstance(key, Template)))

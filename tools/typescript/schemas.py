@@ -138,7 +138,7 @@ class SchemaWriter:
             return self._plain(type_, at)
 
     def _recursive(self, type_: Deferred | Both | Object, at: At) -> Any:
-        """The schema of a type without a name, which may be a part of itself all the same."""
+        """Return the schema of a type without a name, which may be a part of itself all the same."""
         if type_ in self._open:
             key = self._open[type_]
             if key is None:
@@ -196,7 +196,7 @@ class SchemaWriter:
         raise at.source.wrong(at.node, "`infer` belongs behind `extends`", "write the type itself")
 
     def _value(self, type_: Type, at: At, where: str) -> Any:
-        """The schema of a type whose value must be there."""
+        """Return the schema of a type whose value must be there."""
         if self.reader.undefined(type_):
             raise at.source.refuse(at.node, f"JSON has no `undefined` {where}", "use null")
         return self._schema(type_, at)
@@ -281,14 +281,14 @@ class SchemaWriter:
         return self.documented(one.type, self._schema(one.type, at), one.doc, at)
 
     def _empty(self, type_: Type) -> bool:
-        """Whether JSON has no value for a type, in any form."""
+        """Return whether JSON has no value for a type, in any form."""
         bare = self.reader.bare(type_)
         if isinstance(bare, Refused):
             return bare.name in _WITHOUT_FORM or bare.name == NO_VALUES
         return isinstance(bare, Function) or bare == SYMBOL or (isinstance(bare, Object) and bare.call is not None)
 
     def _is_callback(self, one: Property) -> bool:
-        """Whether a property is a function that may be left out, as ``onDone?: () => void``."""
+        """Return whether a property is a function that may be left out, as ``onDone?: () => void``."""
         members = [self.reader.bare(member) for member in self.reader.members(one.type)]
         functions = [
             isinstance(bare, Function)
@@ -300,7 +300,7 @@ class SchemaWriter:
         return bool(functions) and all(functions) and (one.optional or UNDEFINED in members or VOID in members)
 
     def _key_pattern(self, index: Index, at: At) -> str | None:
-        """The pattern of the names that an index signature speaks of; None for all names."""
+        """Return the pattern of the names that an index signature speaks of; None for all names."""
         if index.key == STRING:
             return None
         if index.key == NUMBER:
@@ -444,7 +444,7 @@ def _array_of(items: Any) -> dict[str, Any]:
 
 
 def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
-    """The schema of some literals, with their type beside them."""
+    """Return the schema of some literals, with their type beside them."""
     kinds = list(dict.fromkeys(_kind(value) for value in values))
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")
@@ -495,7 +495,7 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def schema_of(schema: Any) -> Any:
-    """The schema as a dict where it has words; ``{"not": {}}`` for nothing."""
+    """Return the schema as a dict where it has words; ``{"not": {}}`` for nothing."""
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     return schema
@@ -562,7 +562,7 @@ class Pattern:
         return self.then(Pattern(_SYNTAX.sub(r"\\\g<0>", text), (text,)))
 
     def schema(self) -> dict[str, Any]:
-        """The strings of the template."""
+        """Return the strings of the template."""
         if self.values is not None:
             return literal_schema(list(dict.fromkeys(self.values)))
         if self.pattern == r"[\s\S]*":

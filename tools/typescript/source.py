@@ -71,7 +71,7 @@ class Source:
     # -- text and places ---------------------------------------------------------------------------------------
 
     def text(self, node: Node) -> str:
-        """What stands there."""
+        """Return what stands there."""
         return self.bytes[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
 
     def place(self, node: Node, **more: Any) -> Place:
@@ -88,7 +88,7 @@ class Source:
         return InvalidSchemaError(self._located(reason), hint=hint, place=self.place(node))
 
     def string(self, node: Node) -> str:
-        """The value of a string literal, its escapes decoded."""
+        """Return the value of a string literal, its escapes decoded."""
         return unescape(self.text(node)[1:-1])
 
     # -- comments ----------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Source:
         return "\n".join(lines) or None
 
     def comment_behind(self, node: Node) -> str | None:
-        """The ``//`` comment that ends the line on which something ends."""
+        """Return the ``//`` comment that ends the line on which something ends."""
         owner = (node.start_byte, node.end_byte, node.type)
         found = self.trailing.get(node.end_point[0])
         if found is None or found.start_byte < node.end_byte or self.taken.get(found.start_byte, owner) != owner:
@@ -164,7 +164,7 @@ class Source:
         return f"{reason} (in {self.name!r})" if self.name else reason
 
     def shown(self, node: Node) -> str:
-        """The beginning of a node's text, for messages."""
+        """Return the beginning of a node's text, for messages."""
         line = self.text(node).split("\n")[0]
         return f"`{line if len(line) <= 40 else line[:37] + '...'}`"
 
@@ -181,7 +181,7 @@ class Source:
         )
 
     def _without_newer_syntax(self) -> bytes:
-        """The text with blanks for syntax that is newer than the grammar, where the grammar stumbles over it."""
+        """Return the text with blanks for syntax that is newer than the grammar, where the grammar stumbles over it."""
         errors = [(n.start_byte, n.end_byte) for n in walk(self.root) if n.is_error or n.is_missing]
         plain = bytearray(self.bytes)
         for pattern in _NEWER:
@@ -216,7 +216,7 @@ def only_child(node: Node) -> Node:
 
 
 def _incomplete(node: Node) -> InvalidSchemaError:
-    """The error for text that the parser takes and TypeScript does not."""
+    """Return the error for text that the parser takes and TypeScript does not."""
     line, column = node.start_point
     return InvalidSchemaError(
         "a syntax error in the TypeScript that the parser does not notice",
@@ -226,12 +226,12 @@ def _incomplete(node: Node) -> InvalidSchemaError:
 
 
 def parts(node: Node) -> list[Node]:
-    """The named children that are no comments."""
+    """Return the named children that are no comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
 def operands(node: Node) -> list[Node]:
-    """The members of a union or intersection, in order; the tree nests to the left."""
+    """Return the members of a union or intersection, in order; the tree nests to the left."""
     found: list[Node] = []
     waiting = [node]
     while waiting:
@@ -244,7 +244,7 @@ def operands(node: Node) -> list[Node]:
 
 
 def has_word(node: Node, *words: str) -> bool:
-    """Whether one of these keywords or signs is a child of the node."""
+    """Return whether one of these keywords or signs is a child of the node."""
     return any(child.type in words for child in node.children)
 
 
@@ -260,7 +260,7 @@ def in_generic(node: Node) -> bool:
 
 
 def unescape(text: str) -> str:
-    """What a JavaScript string's inner text means."""
+    """Return what a JavaScript string's inner text means."""
 
     def decoded(match: re.Match[str]) -> str:
         digits = match[2] or match[3] or match[4]

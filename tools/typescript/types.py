@@ -284,13 +284,13 @@ class TypeReader:
         return False
 
     def _named(self, type_: Type) -> Type:
-        """The type behind names and comments; an intersection as such, since ``string & {}`` keeps literals."""
+        """Return the type behind names and comments; an intersection as such, since ``string & {}`` keeps literals."""
         while isinstance(type_, (Named, Deferred, Documented)):
             type_ = type_.type if isinstance(type_, Documented) else self.step(type_)
         return type_
 
     def undefined(self, type_: Type) -> bool:
-        """Whether a value may be ``undefined``, which JSON has no word for."""
+        """Return whether a value may be ``undefined``, which JSON has no word for."""
         bare = self.bare(type_)
         if isinstance(bare, Union):
             return any(self.undefined(member) for member in bare.members)
@@ -303,7 +303,7 @@ class TypeReader:
         return Named(declaration, tuple(scope.types.values()), at)
 
     def _scope(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Scope:
-        """The type parameters of a declaration with what stands for them."""
+        """Return the type parameters of a declaration with what stands for them."""
         own = declaration.space.source
         given = [
             child
@@ -523,7 +523,7 @@ class TypeReader:
         return Tuple(tuple(elements))
 
     def _spread(self, type_: Type, at: At, inner: At) -> list[Element]:
-        """The elements of ``...T`` in a tuple."""
+        """Return the elements of ``...T`` in a tuple."""
         bare = self.bare(type_, inner)
         if isinstance(bare, Tuple):
             return list(bare.elements)

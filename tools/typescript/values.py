@@ -167,7 +167,7 @@ class Values:
         return values
 
     def _constant_value(self, node: Node, values: dict[str, Any], declaration: Declaration, scope: Scope) -> Any:
-        """The value of a constant expression in an enum."""
+        """Return the value of a constant expression in an enum."""
         source = scope.source
 
         def inner(child: Node) -> Any:
@@ -297,7 +297,7 @@ class Values:
         return self.expression(value, scope, constant=False, literal=fixed)
 
     def _statics(self, declaration: Declaration, scope: Scope) -> Type:
-        """The constructor of a class: its static properties, and that it can be called."""
+        """Return the constructor of a class: its static properties, and that it can be called."""
         found: list[Property] = []
         for node in declaration.nodes:
             for member in parts(child_of(node, "body")):
@@ -386,7 +386,7 @@ class Values:
         return self._widened(found)
 
     def _widened(self, type_: Type) -> Type:
-        """The type of a variable that may be given another value of the kind."""
+        """Return the type of a variable that may be given another value of the kind."""
         if isinstance(type_, Literal) and type_.enum is not None:
             return self.reader.named(type_.enum, (), At(type_.enum.space.source, type_.enum.node))
         return _keyword(type_)
@@ -493,7 +493,7 @@ class Values:
         return unknown(reason, "declare its result", scope.at(node))
 
     def _inside(self, function: Function) -> Scope:
-        """What names mean inside a function: its own type parameters are as wide as they may be."""
+        """Return what names mean inside a function: its own type parameters are as wide as they may be."""
         scope = function.scope
         listed = function.node.child_by_field_name("type_parameters")
         for parameter in parts(listed) if listed is not None and function.node.type != "class_declaration" else ():
@@ -504,7 +504,7 @@ class Values:
 
 
 def _keyword(type_: Type) -> Type:
-    """The type of a variable that may be given another value of the kind."""
+    """Return the type of a variable that may be given another value of the kind."""
     return {"string": STRING, "number": NUMBER, "boolean": BOOLEAN}[type_.kind] if isinstance(type_, Literal) else type_
 
 
@@ -518,5 +518,5 @@ def _text(value: Any) -> str:
 
 
 def _int32(value: int) -> int:
-    """A number as JavaScript's bit operators see it."""
+    """Return a number as JavaScript's bit operators see it."""
     return (value + 2**31) % 2**32 - 2**31

@@ -33,7 +33,7 @@ class Recipients(TemplateFormat):
         return replace(super()._syntax(tools), frames=(*self.frames, *self.ends))
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """A whole turn: a part for ``all``, if there is text, then the calls."""
+        """Return a whole turn: a part for ``all``, if there is text, then the calls."""
         written = [_ALL + text] if text else []
         return self.separator.join([*written, *([self.render_calls(calls)] if calls else [])])
 
@@ -57,7 +57,7 @@ class RecipientsParser(TemplateParser):
         self._state = self._recipient
 
     def _recipient(self, events: list[Event]) -> bool:
-        """A name at the beginning of a turn."""
+        """Read a name at the beginning of a turn."""
         buffer = self._buffer
         if not self._final and buffer.may_begin((">>>",)):
             return False

@@ -1,6 +1,6 @@
-"""The shape "one JSON object per call, in a tag": Hermes, Qwen and their look-alikes.
+"""Calls as one JSON object each, in a tag: Hermes, Qwen and formats like theirs.
 
-A call is ``open``, an object with the name and the arguments, ``close``; several calls are joined by ``separator``;
+A call is ``start``, an object with the name and the arguments, ``end``; several calls are joined by ``separator``;
 text may come before the first call, joined by ``separator`` too.
 """
 
@@ -27,16 +27,16 @@ class TaggedJson(WireFormat):
     """A format of this shape, as data.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         start: the marker that begins a call; free text never contains it.
         end: the marker that ends a call.
-        padding: what stands between the markers and the object in the history form.
-        separator: what stands between calls, and between text and the first call.
+        padding: text between the markers and the object in the history form.
+        separator: text between calls, and between text and the first call.
         name_key: the key of the tool's name.
         arguments_key: the key of the arguments.
         argument_aliases: other keys under which models write the arguments.
-        result_start: what begins a result.
-        result_end: what ends a result.
+        result_start: marker before a result.
+        result_end: marker after a result.
         instructions: the prompt; ``{tools}`` stands for the tools, one a line (see `described`).
         thinking: the model's reasoning markers, if it has any.
     """
@@ -55,7 +55,7 @@ class TaggedJson(WireFormat):
     thinking: Thinking | None = None
 
     def grammar(self, turn: TurnSpec) -> Grammar:
-        """The language of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.
+        """Return the grammar of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.
 
         Nothing follows the last call: it ends the turn. The name is bound to its own arguments, and stands in one
         alternative with its closing quote, so that no name is mistaken for the beginning of another.
@@ -80,11 +80,11 @@ class TaggedJson(WireFormat):
 
     @property
     def _reserved(self) -> list[str]:
-        """What is not text, beside ``start``."""
+        """Strings that free text may not contain, besides ``start``."""
         return [] if self.thinking is None else [self.thinking.start]
 
     def _calls(self, turn: TurnSpec) -> Grammar:
-        """All calls of a turn, after the first ``start``."""
+        """Return the grammar of all calls of a turn, after the first ``start``."""
         key = f", {dump_json(self.arguments_key)}: "
         calls = {
             tool.name: (
@@ -97,7 +97,7 @@ class TaggedJson(WireFormat):
         return self.several(turn, calls, head, Grammar.literal(f"{self.separator}{self.start}"))
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        """This tool's arguments, and the end of the call."""
+        """Return the grammar of a tool's arguments, and the end of the call."""
         return turn.arguments(tool) + Grammar.literal(f"}}{self.padding}{self.end}")
 
     def parser(
@@ -108,12 +108,12 @@ class TaggedJson(WireFormat):
         *,
         whole_text: bool = False,
     ) -> TaggedJsonParser:
-        """A parser that takes the history form and what models stray into (see `TaggedJsonParser`)."""
+        """Return a parser that takes the history form and its common variations (see `TaggedJsonParser`)."""
         tags = Tags(self.start, self.end, self.separator, self.name_key, (self.arguments_key, *self.argument_aliases))
         return TaggedJsonParser(tags, finish, new_id, whole_text=whole_text)
 
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
-        """The calls in the history form."""
+        """Return the calls in the history form."""
         return self.separator.join(self._render_call(call) for call in calls)
 
     def _render_call(self, call: ToolCall) -> str:
@@ -121,15 +121,15 @@ class TaggedJson(WireFormat):
         return f"{self.start}{self.padding}{body}{self.padding}{self.end}"
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """Text and calls, joined as the chat templates do."""
+        """Return text and calls, joined as the chat templates do."""
         return self.separator.join(part for part in (text, self.render_calls(calls)) if part)
 
     def render_result(self, message: Message) -> str:
-        """The result between its markers."""
+        """Return the result between its markers."""
         return f"{self.result_start}{message.text}{self.result_end}"
 
     def prompt(self, tools: Sequence[Tool]) -> str:
-        """The instructions with the tools filled in; empty without tools."""
+        """Return the instructions with the tools filled in; empty without tools."""
         if not tools:
             return ""
         return self.instructions.replace("{tools}", "\n".join(map(described, tools)))

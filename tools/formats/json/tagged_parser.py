@@ -1,6 +1,6 @@
 """Streaming parser of calls written as one JSON object in a tag.
 
-What it takes beyond the history form, because models write it when nothing holds them: any white space between tag and
+Beyond the history form it accepts the variations of unconstrained models: any white space between tag and
 object and inside the object; ``parameters`` for ``arguments``; the arguments before the name; the arguments as a
 JSON-encoded string, null or missing; other keys beside them; a forgotten last brace or end tag.
 
@@ -52,7 +52,7 @@ class TaggedJsonParser(StreamParser):
         self._space: list[str] = []  # white space that is text only if other text follows
 
     def _start(self, events: list[Event]) -> bool:
-        """The beginning of a turn in which calls exclude text."""
+        """Read the beginning of a turn in which calls exclude text."""
         self._space.append(self._buffer.take_space())
         if not self._final and self._buffer.may_begin((self._tags.start,)):
             return False
@@ -61,12 +61,12 @@ class TaggedJsonParser(StreamParser):
         return True
 
     def _plain(self, events: list[Event]) -> bool:
-        """Text in which nothing begins a call."""
+        """Read text in which nothing begins a call."""
         self._send_text(self._buffer.take_all(), events)
         return False
 
     def _gap(self, events: list[Event]) -> bool:
-        """After a call: white space is dropped, unless text follows."""
+        """Drop white space after a call, unless text follows."""
         self._space.append(self._buffer.take_space())
         if self._buffer.startswith(self._tags.start):
             self._space.clear()
@@ -110,7 +110,7 @@ class TaggedJsonParser(StreamParser):
         return True
 
     def _tail(self, events: list[Event]) -> bool:
-        """After the object, or in a broken call: find the tag that ends it."""
+        """Find the tag that ends a call, after its object or in a malformed call."""
         text, tag = self._buffer.take_before(self._ends, final=False)
         self._call.take(text, events)
         if not tag:

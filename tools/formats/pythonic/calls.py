@@ -43,7 +43,7 @@ class PythonicCalls(TemplateFormat):
 
 
 def write_python(value: Any) -> str:
-    """A value as a literal of Python, in the spelling that the grammar has."""
+    """Return a value as a Python literal, spelled as the grammar has it."""
     if value is None or isinstance(value, bool):
         return repr(value)
     if isinstance(value, str):

@@ -66,7 +66,7 @@ class PythonicCallsParser(TemplateParser):
         return goes_on
 
     def _read_key(self, events: list[Event]) -> bool:
-        """The name of an argument, or the end of the call."""
+        """Read the name of an argument, or the end of the call."""
         buffer = self._buffer
         buffer.take_space()
         if buffer.startswith(")"):

@@ -20,7 +20,7 @@ _ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"}
 def spelled_arguments(
     tool: Tool, turn: TurnSpec, *, spelling: Spelling | None = None, arguments: Arguments | None = None
 ) -> Grammar:
-    """The texts that are arguments of a tool in a spelling.
+    """Return the grammar of a tool's arguments in a value syntax other than one JSON object.
 
     Raises:
         SchemaError: its schema cannot be enforced in that spelling; names the tool.
@@ -45,7 +45,7 @@ def spelled_arguments(
 
 
 def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> frozenset[str]:
-    """The control tokens that a spelling needs."""
+    """Return the control tokens that a value syntax uses."""
     marks: list[Mark] = [(spelling.quote,)] if isinstance(spelling, BareSpelling) else []
     if arguments is not None:
         marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
@@ -58,7 +58,10 @@ _ANY = Arguments(names=r"[\s\S]*")
 
 
 def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Callable[[str, str], frozenset[str]]:
-    """Which kinds of values an argument may have, by tool and name; every kind, where the schema does not say."""
+    """Return a function from tool and argument name to the JSON types that the argument may have.
+
+    It gives all types where the schema does not restrict them.
+    """
     by_name = {tool.name: tool for tool in tools}
 
     @cache
@@ -76,7 +79,7 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
 
 
 def mark(text: str, control: Sequence[str]) -> Mark:
-    """Markup: control tokens as such, the rest as text."""
+    """Return markup as pieces, each with whether it is a control token."""
     pieces: list[tuple[str, bool]] = []
     while text:
         found = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]

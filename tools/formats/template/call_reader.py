@@ -16,14 +16,14 @@ from ..base import MALFORMED, decode_object
 
 @dataclass(frozen=True)
 class Tags:
-    """The strings that the parser looks for.
+    """Markers and keys that a parser looks for.
 
     Attributes:
         start: begins a call.
         end: ends a call.
-        separator: is dropped between text and a call.
-        name_key: the key of the name.
-        argument_keys: the keys under which arguments are taken.
+        separator: text that is dropped between text and a call.
+        name_key: key of the name.
+        argument_keys: keys under which arguments are accepted.
     """
 
     start: str
@@ -34,7 +34,7 @@ class Tags:
 
 
 class ObjectReader:
-    """One call between its tags: tells name and arguments apart while they arrive."""
+    """Reader of one call: separates name and arguments while they arrive."""
 
     def __init__(self, tags: Tags, index: int, call_id: str) -> None:
         self.problem: str | None = None
@@ -54,12 +54,12 @@ class ObjectReader:
 
     @property
     def at_end(self) -> bool:
-        """The object is over, or can no longer be read: only a tag ends the call now."""
+        """The object is complete or malformed: only a tag ends the call now."""
         return self._state in ("after", "broken")
 
     @property
     def body(self) -> str:
-        """What was read so far."""
+        """Text read so far."""
         return "".join(self._body)
 
     def read(self, text: str, position: int, events: list[Event]) -> int:
@@ -71,14 +71,14 @@ class ObjectReader:
         return position
 
     def give_up(self, problem: str) -> str:
-        """The call cannot be read; returns what was taken for it, to be searched for its end."""
+        """Mark the call as malformed; return the text that was read as its body, to be searched for its end."""
         self._break(problem)
         body = self.body
         self._body = []
         return body
 
     def take(self, text: str, events: list[Event]) -> None:
-        """Text after the object, or in a broken call, up to a tag."""
+        """Take text after the object, or in a malformed call, up to a tag."""
         self._body.append(text)
         if text.strip(SPACE) and self._state == "after":
             self._break("there is text after the call's object")
@@ -196,7 +196,7 @@ class ObjectReader:
         self._send(events)
 
     def _end_plain_arguments(self, text: str) -> None:
-        """Arguments that are not written as an object: null is none, a string may hold the object's JSON."""
+        """Take arguments that are not written as an object: null is none, a string may hold the object's JSON."""
         if text == "null":
             return
         if not text.startswith('"'):

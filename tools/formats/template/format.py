@@ -1,4 +1,4 @@
-"""The shapes "a JSON object per call in a tag" and "a JSON list, tagged or bare", as data.
+"""Wire formats as data: a template of one call, and the markup around and between calls.
 
 A call is a template: literal text around ``$name`` (the name as it is) or ``$quoted`` (as a JSON string), ``$args``
 (the JSON object) and perhaps ``$id``. A turn is ``begin``, calls joined by ``separator``, ``finish``. The same data
@@ -31,17 +31,17 @@ _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 
 @dataclass(frozen=True)
 class TemplateFormat(WireFormat):
-    """A format of these shapes, as data.
+    """A format as data.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         call: the template of one call.
-        triggers: what begins calls; free text holds none of them.
-        begin: stands before the first call.
-        separator: stands between calls.
-        finish: stands after the last call.
-        joint: stands between text and calls.
-        leads: the history form has ``joint`` before calls without text too; the grammar leaves it open.
+        triggers: markers that begin calls; free text contains none of them.
+        begin: text before the first call.
+        separator: text between calls.
+        finish: text after the last call.
+        joint: text between prose and calls.
+        leads: the history form has ``joint`` before calls without prose too; in the grammar it is optional.
         special: the markers that are control tokens in the vocabularies of the family.
         as_text: those of ``special`` that are written as text all the same (see `with_special`).
         end_tokens: control tokens that end the turn.
@@ -51,22 +51,22 @@ class TemplateFormat(WireFormat):
         parallel: several calls may stand in one turn.
         head: regular expression of what a parser reads between an opener and the arguments, with the group ``name``
             and perhaps ``id``; empty if name and arguments are members of one object.
-        openers: what begins each call in observed text; by default the template up to its first hole.
-        skips: what a parser passes over between calls, beside white space.
-        frames: what a parser drops from text.
-        text_start: stands before a turn of text alone.
-        text_end: stands after it.
+        openers: markers of each call in observed text; by default the template up to its first hole.
+        skips: markup that a parser skips between calls, besides white space.
+        frames: markup that a parser drops from text.
+        text_start: markup before a turn of text alone.
+        text_end: markup after it.
         name_key: the key of the name, if it is a member.
         argument_keys: the keys under which arguments are read; the template has the one that is written.
-        names: the tool names that the format can spell, a regular expression.
-        ids: the ids that stand on the wire, a regular expression.
+        names: regular expression of the tool names that the format can write.
+        ids: regular expression of the ids on the wire.
         counted_ids: ids number the calls from 0.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
         thinking: the model's reasoning markers, if it has any.
         result: a result; ``$content``, ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` stands for the tools.
-        signs: what a chat template of the family contains (all of them).
-        signs_against: what it does not contain.
+        signs: strings that a chat template of the family contains, all of them.
+        signs_against: strings that it does not contain.
     """
 
     name: str
@@ -103,12 +103,12 @@ class TemplateFormat(WireFormat):
     signs_against: tuple[str, ...] = ()
 
     def for_vocabulary(self, special: Collection[str]) -> TemplateFormat:
-        """`with_special`, with the tokens that may end the turn."""
-        known = self.with_special(special)
-        return replace(known, ends=tuple(each for each in self.end_tokens if each in special))
+        """Return `with_special`, with the tokens that may end the turn."""
+        adapted = self.with_special(special)
+        return replace(adapted, ends=tuple(each for each in self.end_tokens if each in special))
 
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
-        """The format for a vocabulary with these control tokens: of the format's markers, those among them."""
+        """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         known = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
         # A marker that is text in the family's own vocabulary may be a control token in this one.
@@ -120,7 +120,7 @@ class TemplateFormat(WireFormat):
     # -- grammar -----------------------------------------------------------------------------------------------
 
     def grammar(self, turn: TurnSpec) -> Grammar:
-        """The language of the assistant's turn: text, or calls, or (where the family does so) text and then calls.
+        """Return the grammar of the assistant's turn: text, or calls, or (if the family does so) text and then calls.
 
         Raises:
             GrammarError: neither text nor calls are allowed, or more calls are demanded than the format can write.
@@ -151,20 +151,20 @@ class TemplateFormat(WireFormat):
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Every string that is not text where it stands."""
+        """Strings that free text may not contain."""
         own = [] if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start]
         return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking, *self.ends])))
 
     def _beginning(self, tool: Tool) -> str:
-        """How a turn of calls begins, with a call of a tool."""
+        """Return the beginning of a turn whose first call is of a tool."""
         values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
         pieces = _HOLE.split(self.call)
         at = next(index for index, piece in enumerate(pieces) if piece in values)
         return self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])
 
     def _prose(self, turn: TurnSpec) -> Grammar:
-        """Text before calls."""
+        """Return the grammar of text before calls."""
         return Grammar.text(excluding=self.markers, min_chars=1)
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
@@ -193,7 +193,7 @@ class TemplateFormat(WireFormat):
         return self.markup(self.begin) + several + self.markup(self.finish)
 
     def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> tuple[str, Grammar]:
-        """A call of a tool from its name on: the name, with the text behind it, and the rest with its own arguments."""
+        """Return the name of a tool as it is written, and the grammar of the rest of its call."""
         self._check_name(tool.name)
         name = tool.name if pieces[0] == "$name" else dump_json(tool.name)
         return name, turn.part(tool, self, partial(self._rest, tool, turn, pieces[1:]))
@@ -207,7 +207,7 @@ class TemplateFormat(WireFormat):
         return Grammar.from_regex(self.ids) if piece == "$id" else self.markup(piece)
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        """What stands for ``$args``."""
+        """Return the grammar of ``$args``."""
         return turn.arguments(tool)
 
     def _check_name(self, name: str) -> None:
@@ -218,7 +218,7 @@ class TemplateFormat(WireFormat):
             )
 
     def markup(self, text: str) -> Grammar:
-        """Markup of the format: control tokens as such, the rest as text."""
+        """Return the grammar of markup: control tokens as such, the rest as text."""
         words = sorted(set(self.special).difference(self.as_text), key=len, reverse=True)
         if not words:
             return Grammar.literal(text)
@@ -237,7 +237,7 @@ class TemplateFormat(WireFormat):
         *,
         whole_text: bool = False,
     ) -> TemplateParser:
-        """A parser that takes the history form and what models stray into (see `TemplateParser`)."""
+        """Return a parser that takes the history form and its common variations (see `TemplateParser`)."""
         syntax = self._syntax(tools if whole_text else ())
         return self._parser_class(tools)(syntax, finish, new_id, whole_text=whole_text)
 
@@ -246,7 +246,7 @@ class TemplateFormat(WireFormat):
         return TemplateParser
 
     def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
-        """What the parser looks for; with tools, a turn that does not begin as a call of one is a JSON answer."""
+        """Return the parser's syntax; with tools, a turn that does not begin as a call of one is a JSON answer."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
@@ -269,7 +269,7 @@ class TemplateFormat(WireFormat):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
-        """The calls in the history form.
+        """Return the calls in the history form.
 
         Raises:
             ToolGrammarError: several calls, where the family writes one; or a name that it cannot spell.
@@ -295,7 +295,7 @@ class TemplateFormat(WireFormat):
         return dump_json(dict(call.arguments))
 
     def _wire_id(self, call: ToolCall, index: int) -> str:
-        """The id as the format spells it: the call's own if that is possible, else one made from it."""
+        """Return the id on the wire: the call's own if the format can write it, else one made from it."""
         if not self.ids:
             return ""
         own = call.id
@@ -310,7 +310,7 @@ class TemplateFormat(WireFormat):
         return (re.sub("[^A-Za-z0-9]", "", own)[-9:]).rjust(9, "0")
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """A whole turn.
+        """Return a whole turn.
 
         Raises:
             ToolGrammarError: text and calls, where the family writes one of them.
@@ -322,13 +322,13 @@ class TemplateFormat(WireFormat):
         return (text + self.joint if text or self.leads else "") + self.render_calls(calls)
 
     def render_result(self, message: Message) -> str:
-        """A result as the model reads it."""
+        """Return a result as the model reads it."""
         values = {"$content": message.text, "$name": message.name or "", "$id": message.tool_call_id or ""}
         values["$json"] = dump_json(message.text)
         return re.sub(r"\$(?:content|name|id|json)", lambda match: values[match.group()], self.result)
 
     def prompt(self, tools: Sequence[Tool]) -> str:
-        """The instructions with the tools filled in; empty without tools."""
+        """Return the instructions with the tools filled in; empty without tools."""
         if not tools:
             return ""
         instructions = self.instructions or (

@@ -1,6 +1,6 @@
 """Streaming parser of the JSON shapes: calls whose arguments are one JSON object, in any markup.
 
-Beyond the history form it takes what models write when nothing holds them: any white space, other separators,
+Beyond the history form it accepts the variations of unconstrained models: any white space, other separators,
 forgotten closing markup, and inside an object all that `tagged_parser` takes. What cannot be read is a call with
 ``error`` set whose ``raw`` is the text as written.
 """
@@ -25,7 +25,7 @@ from .call_reader import ObjectReader, Tags
 
 @dataclass(frozen=True)
 class Syntax:
-    """What the parser looks for; see `TemplateFormat` for the meaning of each."""
+    """Markup that the parser looks for; see `TemplateFormat` for the attributes."""
 
     triggers: tuple[str, ...]
     openers: tuple[str, ...]
@@ -94,7 +94,7 @@ class TemplateParser(StreamParser):
     # -- text --------------------------------------------------------------------------------------------------
 
     def _start(self, events: list[Event]) -> bool:
-        """The beginning of a turn whose triggers count only there."""
+        """Read the beginning of a turn whose triggers count only there."""
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
         if not self._final and buffer.may_begin((*syntax.triggers, *self._drops, *syntax.beginnings)):
@@ -121,11 +121,11 @@ class TemplateParser(StreamParser):
         return True
 
     def _prose(self) -> Callable[[list[Event]], bool]:
-        """The state in which text is read."""
+        """Return the state that reads text."""
         return self._plain if self._anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Text in which nothing begins calls."""
+        """Read text in which nothing begins calls."""
         text, mark = self._buffer.take_before(self._drop_marks, final=self._final)
         self._send(text, events)
         return self._drop(mark) if mark else False

@@ -1,6 +1,6 @@
 """Wire formats that write each argument as an element: strings raw, everything else as JSON.
 
-A new family is usually a value in ``families.py``. The other rooms are ``json`` and ``literal``.
+A new family is usually a row in ``families.py``.
 """
 
 from __future__ import annotations

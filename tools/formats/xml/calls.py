@@ -1,8 +1,8 @@
-"""The shape "each argument between its own tags": Qwen3-Coder, GLM, MiniMax M2, DSML, Seed-OSS.
+"""Calls with a tag for each argument: Qwen3-Coder, GLM, MiniMax M2, DSML, Seed-OSS.
 
-Strings stand there raw, everything else as JSON, and the schema says which. The schema is enforced on the decoded value
-(see ``arguments_object.py``). A string that holds the closing tag cannot be spelled and is left out of the
-language; so is one that reads as another kind of value which the argument may have.
+Strings are raw, all other values JSON, and the schema says which. The schema is enforced on the decoded value (see
+``arguments_object.py``). A string that contains the closing tag cannot be written and is left out of the grammar; so is
+one that reads as another type of value which the argument may have.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class XmlCalls(TemplateFormat):
             string).
         parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` if
             the template has it.
-        parameter_end: what ends a value; no raw string holds it.
+        parameter_end: markup that ends a value; no raw string contains it.
         padding: markup between the tags and the value.
-        call_ends: what a parser takes for the end of the arguments.
+        call_ends: markers that a parser takes for the end of the arguments.
     """
 
     parameter: str = ""
@@ -50,7 +50,7 @@ class XmlCalls(TemplateFormat):
 
     @cached_property
     def arguments(self) -> Arguments:
-        """How the arguments are set apart."""
+        """Markup around the arguments, for the lowering of schemas."""
         control = sorted(set(self.special).difference(self.as_text))
         before, rest = self.parameter.split("$key")
         between, after = rest.split("$value")

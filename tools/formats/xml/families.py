@@ -1,4 +1,4 @@
-"""The families whose arguments stand each between its own tags, as data. Sources: their chat templates."""
+"""The families with a tag for each argument, as data. Sources: their chat templates."""
 
 from __future__ import annotations
 

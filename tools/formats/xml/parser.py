@@ -1,4 +1,4 @@
-"""Streaming parser of calls whose arguments stand each between its own tags."""
+"""Streaming parser of calls with a tag for each argument."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MAX_HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class XmlSyntax:
-    """What stands around arguments; see `XmlCalls`.
+    """Markup around arguments; see `XmlCalls`.
 
     Attributes:
-        head: what stands before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
+        head: markup before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
             string stands there as it is).
-        end: what ends a value.
-        padding: is dropped on both sides of a value.
-        call_ends: what ends the arguments.
-        kinds: which kinds of values an argument may have, by tool and name.
+        end: markup that ends a value.
+        padding: text that is dropped on both sides of a value.
+        call_ends: markers that end the arguments.
+        kinds: the JSON types that an argument may have, by tool and argument name.
     """
 
     head: str
@@ -74,7 +74,7 @@ class XmlCallsParser(TemplateParser):
         return True
 
     def _read_parameter(self, events: list[Event]) -> bool:
-        """The markup before a value, or the end of the call."""
+        """Read the markup before a value, or the end of the call."""
         buffer = self._buffer
         buffer.take_space()
         match = buffer.match(self._parameter)
@@ -158,19 +158,19 @@ class _ValueReader:
 
     @property
     def goes_on(self) -> bool:
-        """A closing tag that comes now stands in a string of the JSON."""
+        """A closing tag at this point is part of a JSON string."""
         scanner = self._scanner
         return self._quoted and scanner is not None and scanner.problem is None and not scanner.done
 
     def read(self, text: str) -> Any:
-        """The value that a text spells."""
+        """Return the value of the argument's text."""
         if self._raw:
             return text
         return _read(text, self._kinds, strings=self._said is None and "string" in self._kinds)
 
 
 def _read(text: str, kinds: frozenset[str], *, strings: bool) -> Any:
-    """The value of a text that may be JSON; with ``strings``, only if it reads as one of the other kinds."""
+    """Return the value of a text that may be JSON; with ``strings``, only if it reads as one of the other kinds."""
     if strings and not any(re.fullmatch(READINGS[kind], text) for kind in kinds - _STRING):
         return text
     value = _decoded(text.strip(SPACE))
