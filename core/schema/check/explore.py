@@ -7,10 +7,11 @@ a bound, and what is found is kept for when a text gets there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...errors import LimitError, Place, SchemaError
+from ...json_pointer import resolve_local
 from ..normal.conjunction import Arrays, Conjunction, Goal, Literal, Objects
 from ..read.keywords import KEYWORDS
 
@@ -33,7 +34,8 @@ def explore(lowering: Lowering) -> None:
     """
     normaliser = lowering.normaliser
     document = normaliser.document
-    if not document.has_demands and not _may_fail(document.root.schema):
+    risks = _Risks(document.root.schema, document.demanding)
+    if not risks.any:
         return
     steps = normaliser.steps
     root: Goal = (Literal(document.root),)
@@ -46,7 +48,9 @@ def explore(lowering: Lowering) -> None:
             try:
                 for branch in lowering.branches(goal):
                     for inner in _inner(lowering, branch):
-                        if inner not in seen and not lowering.is_false(inner):
+                        if inner in seen or not risks.reach(inner):
+                            continue
+                        if not lowering.is_false(inner):
                             seen.add(inner)
                             stack.append((inner, pointer))
             except (SchemaError, LimitError) as error:
@@ -57,22 +61,58 @@ def explore(lowering: Lowering) -> None:
         normaliser.steps = steps  # a text that gets there takes none again
 
 
-def _may_fail(schema: Any) -> bool:
-    """Return whether a keyword of `_HAZARDS` is anywhere in a document (or something of that name)."""
-    stack = [schema]
-    seen: set[int] = set()  # schemas may hold themselves
-    while stack:
-        item = stack.pop()
-        if not isinstance(item, (dict, list, tuple)) or id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, dict):
-            if not _HAZARDS.isdisjoint(item):
-                return True
-            stack.extend(item.values())
-        else:
-            stack.extend(item)
-    return False
+class _Risks:
+    """The parts of a document from which a keyword of `_HAZARDS` can be reached, references included.
+
+    Attributes:
+        any: there is one.
+
+    Args:
+        schema: the document.
+        more: identities of other schemas that may fail to be lowered.
+    """
+
+    def __init__(self, schema: Any, more: Collection[int]) -> None:
+        users: dict[int, list[int]] = {id(schema): []}  # by part: the parts that hold it or refer to it
+        risky: list[int] = []
+        stack = [schema]
+
+        def use(user: int, part: Any) -> None:
+            if isinstance(part, (dict, list, tuple)):
+                if id(part) not in users:
+                    users[id(part)] = []
+                    stack.append(part)
+                users[id(part)].append(user)
+
+        while stack:
+            part = stack.pop()
+            if not isinstance(part, dict):
+                for item in part if isinstance(part, (list, tuple)) else ():
+                    use(id(part), item)
+                continue
+            if not _HAZARDS.isdisjoint(part) or id(part) in more:
+                risky.append(id(part))
+            for value in part.values():
+                use(id(part), value)
+            if isinstance(reference := part.get("$ref"), str):
+                try:
+                    use(id(part), resolve_local(schema, reference))
+                except LookupError:  # an anchor, or another document
+                    risky.append(id(part))
+        self.any = bool(risky)
+        self._parts = users.keys()
+        self._risky: set[int] = set()
+        while risky:
+            if (part_id := risky.pop()) not in self._risky:
+                self._risky.add(part_id)
+                risky.extend(users[part_id])
+
+    def reach(self, goal: Goal) -> bool:
+        """Return whether lowering a goal, or what is inside of it, may fail."""
+        if len(goal) != 1 or not isinstance(goal[0], Literal) or not goal[0].positive:
+            return True
+        part = id(goal[0].located.schema)
+        return part in self._risky or part not in self._parts
 
 
 def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:

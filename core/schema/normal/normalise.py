@@ -418,7 +418,7 @@ class Normaliser(Assertions):
         ways = [self._ways_to_fail(located) for located in failing]
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
-        self.document.has_demands = True
+        self.document.demanding.update(id(located.schema) for located in failing)
         return [None if each is None else together(each) for each in ways]
 
     def _ways_to_fail(self, located: Located) -> list[Conjunction] | None:

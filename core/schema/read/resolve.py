@@ -108,7 +108,7 @@ class Document:
 
     Attributes:
         entries: how many keywords, names and listed values it has, about: those that were met when it was checked.
-        has_demands: somewhere many alternatives must fail at once: what that asks is looked into (see `explore`).
+        demanding: identities of the schemas of which many must fail at once: what that asks is looked into (`explore`).
 
     Args:
         schema: the document.
@@ -123,7 +123,7 @@ class Document:
         self.registry = registry
         self.dynamic = dynamic
         self.entries = 0
-        self.has_demands = False
+        self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
         self._words: dict[str, bool] = {}
         self.root = Located(schema, "", resolver=self._resolver if dynamic else None)
