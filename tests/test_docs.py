@@ -26,7 +26,7 @@ from toolgrammar.core.schema import check
 from toolgrammar.core.schema.scalars import formats
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: The first line of a block that is compiled and not run, with the reason.
 NOT_RUN = re.compile(r"# not run: \S")
