@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolgrammar.core.schema.check import exact as scan
@@ -143,7 +143,7 @@ leaves = st.sampled_from(
 keywords = st.sampled_from([*sorted(CONSTRAINING), "title", "$id"])
 
 
-def schemas() -> st.SearchStrategy[Any]:
+def malformed_schemas() -> st.SearchStrategy[Any]:
     """Schemas, and things that nearly are."""
     names = st.sampled_from("ab")
     return st.recursive(
@@ -159,12 +159,12 @@ def schemas() -> st.SearchStrategy[Any]:
     )
 
 
-@given(schema=schemas(), dialect=st.sampled_from([None, *DIALECTS]), formats=st.booleans())
+@given(schema=malformed_schemas(), dialect=st.sampled_from([None, *DIALECTS]), formats=st.booleans())
 def test_what_is_sure_has_no_problem(schema: Any, dialect: str | None, formats: bool) -> None:
-    """The law, in every dialect."""
+    """The full check finds no problem where the quick one is sure that there is none, in every dialect."""
     document = schema if isinstance(schema, dict) else {"properties": {"a": schema}}
     if dialect is not None:
         document = {"$schema": dialect, **document}
     options = SchemaOptions(formats=formats)
-    if sound.is_surely_sound(Document(document), options):
-        assert problems(document, options) == []
+    assume(sound.is_surely_sound(Document(document), options))
+    assert problems(document, options) == []

@@ -32,7 +32,7 @@ NUMBERS = st.one_of(
 
 
 @st.composite
-def schemas(draw: st.DrawFn) -> dict[str, Any]:
+def bounded_numbers(draw: st.DrawFn) -> dict[str, Any]:
     """A number schema with up to two bounds."""
     schema: dict[str, Any] = {"type": draw(st.sampled_from(["number", "integer"]))}
     for name in draw(
@@ -44,7 +44,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
     return schema
 
 
-@given(schemas(), st.lists(NUMBERS, min_size=5, max_size=12))
+@given(bounded_numbers(), st.lists(NUMBERS, min_size=5, max_size=12))
 def test_agrees_with_jsonschema(schema: dict[str, Any], numbers: list[float]) -> None:
     """Python's spelling of a number is accepted iff jsonschema finds the number valid (integers: any spelling)."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import CallEnd, TextDelta, ToolCall, ToolGrammarError, UnsupportedSchemaError
@@ -182,11 +182,10 @@ def test_schemas_of_every_shape(family: XmlCalls) -> None:
 @given(text=st.one_of(texts, st.sampled_from([" null", "None", "5 ", "{", "[1", "-0.5e3", "truer", "x5", '"a"'])))
 def test_what_a_text_is_read_as(family: XmlCalls, text: str) -> None:
     """Where several kinds are possible, a string that the grammar admits comes back as that string."""
+    assume(family.parameter_end not in text)
     kinds = ["string", "integer", "null", "boolean", "array", "object"]
     for few in (kinds, kinds[:2], kinds[:3], ["string", "array"]):
         tools = ToolSet([Tool("f", "", {"type": "object", "properties": {"x": {"type": few}}, "required": ["x"]})])
-        if family.parameter_end in text:
-            return
         written = family.render("", [ToolCall("c", "f", {"x": text})])
         (call,) = tools.parse(written, family).tool_calls
         if tools.grammar(family, tool_choice="required").matches(written):
