@@ -35,7 +35,7 @@ from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import recognised
 from .dialect import Dialect
-from .event_loop import PORTAL, StoppedError, stopper
+from .event_loop import EventLoop, StoppedError, stopper
 from .instructions import schema_text, what_is_wrong, with_system
 from .servers import Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation
@@ -154,8 +154,9 @@ class RemoteModel(Model):
         self._dialect = Dialect()
         self._plans = Planner()
         self._closed = False
-        # At the end of the process the portal itself closes what is open.
-        weakref.finalize(self, _close, self._transport).atexit = False
+        self._loop = EventLoop()
+        # At the end of the process the event loop itself ends what is open.
+        weakref.finalize(self, self._loop.close, self._transport.aclose, wait=False).atexit = False
 
     def __repr__(self) -> str:
         return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._kind!r})"
@@ -187,7 +188,7 @@ class RemoteModel(Model):
             ModelError: the server was to be asked (``server="auto"``), and cannot be.
         """
         if self._window is None and self._kind == "auto":
-            PORTAL.run(self._server())
+            self._loop.run(self._server())
         return self._window or DEFAULT_WINDOW
 
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
@@ -207,8 +208,7 @@ class RemoteModel(Model):
     def close(self) -> None:
         """Close the connections; what is asked afterwards is an error. Closing twice is allowed."""
         self._closed = True
-        if self._transport.is_open:
-            PORTAL.run(self._transport.aclose())
+        self._loop.close(self._transport.aclose)
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class RemoteModel(Model):
             collected = MessageBuilder()
             stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
             try:
-                with closing(PORTAL.iterate(lambda: self._answer(task, request), stopped)) as pieces:
+                with closing(self._loop.iterate(lambda: self._answer(task, request), stopped)) as pieces:
                     for item in pieces:
                         collected.add(item)
                         yield item
@@ -234,7 +234,7 @@ class RemoteModel(Model):
         collected = MessageBuilder()
         stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
         try:
-            async with aclosing(PORTAL.aiterate(lambda: self._answer(task, request), stopped)) as pieces:
+            async with aclosing(self._loop.aiterate(lambda: self._answer(task, request), stopped)) as pieces:
                 async for item in pieces:
                     collected.add(item)
                     yield item
@@ -458,9 +458,3 @@ class RemoteModel(Model):
 def _certain(reasoning: str, text: str, reader: AnswerReader) -> list[Event]:
     events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
     return [*events, *reader.feed(text)] if text else events
-
-
-def _close(transport: Transport) -> None:
-    """Close the connections of a model that was collected."""
-    if transport.is_open and PORTAL.is_running:
-        PORTAL.submit(transport.aclose())

@@ -29,7 +29,6 @@ from toolgrammar.core import (
     load_model,
 )
 from toolgrammar.core.models.remote import RemoteModel, transport
-from toolgrammar.core.models.remote import event_loop as portal
 
 KEY = "sk-very-secret-0123456789"
 
@@ -386,14 +385,14 @@ def test_a_fork_has_connections_of_its_own(serve: Any, monkeypatch: pytest.Monke
     model.generate("Hi")
     before = model._transport._client
     monkeypatch.setattr(transport.os, "getpid", lambda: -1)
-    monkeypatch.setattr(portal.PORTAL, "_process", -1)  # its loop is another matter, and stays
+    monkeypatch.setattr(model._loop, "_process", -1)  # its loop is another matter, and stays
     assert not model._transport.is_open
     model.generate("Hi")
     assert model._transport._client is not before
     model.close()
     monkeypatch.undo()
     assert before is not None and not before.is_closed
-    portal.PORTAL.run(before.aclose())
+    asyncio.run(before.aclose())
 
 
 def test_closed_models(serve: Any) -> None:
@@ -406,7 +405,7 @@ def test_closed_models(serve: Any) -> None:
         model.generate("Hi")
     other = serve("Hi").model()
     other.generate("Hi")
-    connections = other._transport
+    connections, thread = other._transport, other._loop._thread
     del other
     gc.collect()
     for _ in range(100):
@@ -414,6 +413,21 @@ def test_closed_models(serve: Any) -> None:
             break
         time.sleep(0.01)
     assert not connections.is_open
+    assert thread is not None
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+
+
+def test_a_model_that_is_closed_while_it_answers(slow: Any) -> None:
+    """Its streams end with an error of ours, and its thread ends."""
+    model = RemoteModel(f"m@http://127.0.0.1:{slow.server_port}/v1")
+    events = model.stream("Hi")
+    next(events)
+    thread = model._loop._thread
+    model.close()
+    assert thread is not None and not thread.is_alive()
+    with pytest.raises(ModelError):
+        list(events)
 
 
 def test_a_process_ends_quietly() -> None:
