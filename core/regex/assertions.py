@@ -331,7 +331,7 @@ def _anchor(items: Sequence[Regex]) -> list[Regex] | None:
         after = _only_assertions(items[ends[0] + 1 :])
         if after is None:
             return None
-        items = [*items[: ends[0]], *after]
+        items = [*items[: ends[0]], *[item for item in after if not isinstance(item, End)]]  # true at the end
     return list(items)
 
 

@@ -4,9 +4,8 @@ One line for each property: its names, a colon, then the distances (in base 36) 
 membership flips, starting outside at 0; a line that begins with a space goes on with the line before it.
 
 The values are facts of the Unicode Character Database, Copyright (C) 1991-2025 Unicode, Inc., distributed under the
-Unicode License v3 (https://www.unicode.org/license.txt). They were read off an ECMA-262 engine, by asking its RegExp
-for every property and every code point; Python's own tables would make the meaning of a pattern depend on the
-version of Python.
+Unicode License v3 (https://www.unicode.org/license.txt). ``tests/core/unicode/generate.py`` writes them from the files
+of the database; Python's own tables would make the meaning of a pattern depend on the version of Python.
 """
 
 from __future__ import annotations

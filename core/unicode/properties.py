@@ -37,9 +37,9 @@ def find_property(text: str) -> CharSet | None:
     """
     name, equals, value = text.partition("=")
     if not equals:
-        return _categories().get(name) or _surrogates_or_none(name) or _binary().get(name)
+        return _categories()[name] if name in _categories() else _binary().get(name)
     if name in ("General_Category", "gc"):
-        return _categories().get(value) or _surrogates_or_none(value)
+        return _categories().get(value)
     if name in ("Script", "sc"):
         return _scripts().get(value)
     if name in ("Script_Extensions", "scx"):
@@ -77,11 +77,6 @@ def loose_property(text: str) -> CharSet | None:
     if table is None:
         return None
     return {_loose(name): charset for name, charset in table().items()}.get(_loose(value))
-
-
-def _surrogates_or_none(name: str) -> CharSet | None:
-    # The only value without a single scalar value: a property that exists, and that no character has.
-    return CharSet.empty() if name in ("Cs", "Surrogate") else None
 
 
 def _read(table: str) -> dict[str, CharSet]:
