@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("grammars")
 
-#: From how many seconds on a compilation is logged as slow.
+#: Minimum number of seconds of a compilation that is logged as slow.
 SLOW = 1.0
 
-#: How many bytes a cache may take, unless told otherwise.
+#: Default of the maximum of bytes that a cache takes.
 MAX_BYTES = 256 * 2**20
 
-#: What an entry takes whose store is shared, and counted once for all of them.
+#: Bytes counted for an entry whose store is shared; the store is counted once for all of them.
 THIN_BYTES = 6_000
 
-#: How many other entries are measured at each request: entries grow while texts are written.
+#: Number of other entries measured at each request: entries grow while texts are written.
 _ROUND = 4
 
 
@@ -268,7 +268,7 @@ class _Sharers:
     is_renewed: bool = False
 
     def see(self, constraint: Constraint) -> None:
-        """An entry was asked for: is its store another one than so far?"""
+        """Return an entry was asked for: is its store another one than so far?"""
         known = self.constraint
         if known is None or known.program.store is not constraint.program.store:
             if known is None or known.program.is_full:
@@ -276,7 +276,7 @@ class _Sharers:
             self.is_renewed = known is not None
 
     def byte_count(self) -> int:
-        """Bytes of the newest store."""
+        """Return the bytes of the newest store."""
         return 0 if self.constraint is None else self.constraint.byte_count()
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from .automaton.lazy_dfa import SHARED, Program, Store
-from .automaton.shared_terms import Seed
+from .automaton.lazy_dfa import SHARED, LazyAutomaton, Program
+from .automaton.shared_terms import SharedTerms
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.lookback import Written
 from .language.nodes import Nodes
@@ -27,11 +27,11 @@ MAX_REPR = 400
 
 
 @cache
-def _seed() -> Seed:
+def _seed() -> SharedTerms:
     """Return the terms that every store of this process begins with."""
     from .schema.scalars.whitespace import common_languages
 
-    return Seed(common_languages)
+    return SharedTerms(common_languages)
 
 
 class Grammar:
@@ -458,7 +458,9 @@ class Grammar:
             if program is None or program.is_full:
                 try:
                     seed = _seed()
-                    program = Program(self._checked_build, SHARED.store(seed) if self._shares else Store(seed=seed))
+                    program = Program(
+                        self._checked_build, SHARED.store(seed) if self._shares else LazyAutomaton(seed=seed)
+                    )
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"

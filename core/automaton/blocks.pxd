@@ -1,4 +1,4 @@
-# `blocks` in C.
+# Declarations of `blocks` for other compiled modules.
 
 cimport cython
 from . cimport encoding

@@ -1,4 +1,4 @@
-"""Where rows lie: in blocks of one size, so that there is always room for more, and none is ever copied.
+"""Blocks of byte rows, all of one size: more are added, and none is ever copied or moved.
 
 Compiled modules have this in C, as ``blocks.pxd`` says, with the addresses of the blocks; this is the same for
 interpreted ones.
@@ -13,5 +13,5 @@ from .encoding import BLOCK, IN_BLOCK
 
 
 def row_item(blocks: Sequence[array[int]], at: int) -> int:
-    """The number at an index of all blocks, one behind the other."""
+    """Return the number at an index of all blocks, one behind the other."""
     return blocks[at >> BLOCK][at & IN_BLOCK]

@@ -1,56 +1,634 @@
-"""Row states by what they are of: a term, raw or as JSON string (how that is spelled: see `rowtable`)."""
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Byte rows: derivatives of terms, which are over characters, as steps over the bytes of UTF-8 and of JSON strings.
+
+A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
+text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
+(RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
+escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
+ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
+
+Compiled where that is possible (Cython in pure-Python mode): a row is derived whenever a text goes where none was.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 
 from ..language.shortest import preference, shortest
-from ..language.terms import Terms
-from .encoding import DEAD, DONE, OPEN, QUOTED, RAW
-from .escapes import spell_quoted, spell_raw
-from .row_table import RowTable
+from ..language.term_kinds import END
+from .encoding import DEAD, DONE, FACTS, OPEN, QUOTED, RAW
+from .escapes import SHORT_ESCAPES, spell_quoted, spell_raw
 
-#: Of how many characters one class must have for nearly all: of printable ASCII, and of all.
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..compiled.arrays import grown
+    from ..compiled.hashing import BASIS, mix
+    from . import encoding
+    from .blocks import row_item
+
+_DEAD = cython.declare(cython.int, DEAD)
+_END = cython.declare(cython.int, END)
+
+# Kinds of states; the others are: behind a backslash, behind a high surrogate, behind that and a backslash; with so
+# many bytes of UTF-8 to come (`_UTF8` plus 1 to 3), or hexadecimal digits (`_HEX` plus 1 to 4).
+_COMPLETE = cython.declare(cython.int, 0)
+_RAW = cython.declare(cython.int, RAW)
+_QUOTED = cython.declare(cython.int, QUOTED)
+_ESCAPE = cython.declare(cython.int, 4)
+_LOW = cython.declare(cython.int, 5)
+_LOW_U = cython.declare(cython.int, 6)
+_UTF8 = cython.declare(cython.int, 7)
+_HEX = cython.declare(cython.int, 11)
+
+# What is kept of a state; the last are its kind, what remains, and a state whose row is the same beyond ASCII.
+_FACTS = cython.declare(cython.int, FACTS)
+_KIND = cython.declare(cython.int, 5)
+_ABOUT = cython.declare(cython.int, 6)
+_LIKE = cython.declare(cython.int, 7)
+
+_MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
+_ZERO = array("i", [0])
+
+#: Minimum of characters, of printable ASCII and of all, in a class that has nearly all.
 _WIDE_ASCII, _WIDE = 90, 0x100000
 
 
-class Rows(RowTable):
-    """The row states of a store of terms.
+@cython.cclass
+class ByteRows:
+    """The store of row states, and of the rows that were asked for.
+
+    A state is a kind and what remains: a term between two characters; inside a character, the piecewise constant
+    function from what its remaining bytes may say to the state that follows (so that equal remainders meet, whatever
+    the bytes before). Equal states are the same number. A function, the start and the state of each of its pieces, has
+    a number; one of a single piece is written ``-1 - state`` instead.
+
+    Most rows lead to states that no text ever reaches, so a state takes a few bytes, and its row is derived when it is
+    asked for: `derive`.
 
     Args:
-        terms: the store.
+        terms: the store of the terms that are written.
+
+    Attributes:
+        terms: the same.
     """
 
-    def __init__(self, terms: Terms) -> None:
-        super().__init__(terms)
-        self.terms = terms
-        self._path: dict[int, bytes] = {}
-        self._wide: dict[int, bool] = {}
+    terms = cython.declare(object, visibility="readonly")
+    # shortest bytes from a state to the end, and whether a class has nearly all characters, as far as asked for
+    paths: dict
+    wide: dict
+    nothing: cython.int
+    epsilon: cython.int
+    any_one: cython.int
+    everything: cython.int
+    # the states, `FACTS` numbers each
+    facts: cython.int[::1]
+    facts_array: object
+    count: cython.int
+    room: cython.int
+    slots: cython.int[::1]
+    mask: cython.ulonglong
+    # the rows: blocks of them, by their addresses, and the last of these
+    rows: cython.longlong[::1]
+    blocks: list
+    address_array: object
+    block: cython.int[::1]
+    used: cython.int
+    version: cython.int
+    # the first states, whose rows are those of the store that this is a copy of
+    base_count: cython.int
+    base_functions: cython.int
+    base: cython.int[::1]
+    base_array: object
+    # the functions: those of several pieces, and their numbers by what they are
+    functions: list
+    function_numbers: dict
+    # scratch: the pieces of a term's derivatives, and those of the function in the making
+    bound: cython.int[::1]
+    bound_room: cython.int
+    bounds: cython.int
+    cut: cython.int[::1]
+    cut_array: object
+    cut_room: cython.int
+    cuts: cython.int
+    # the number of each class of characters
+    class_numbers: dict
 
-    def copy(self, terms: Terms) -> Rows:
-        """Another store over a copy of the terms, in which all states so far have the same numbers.
+    def __init__(self, terms):
+        self._begin(terms)
+        self.count = self.room = self.base_count = self.base_functions = 0
+        self.facts_array = array("i")
+        self.base_array = _ZERO  # a buffer may not be empty
+        self.base = self.base_array
+        self.functions, self.function_numbers, self.class_numbers = [], {}, {}
+        self._grow_states()
+        self._add(_COMPLETE, 0)
+
+    @cython.cfunc
+    def _begin(self, terms) -> object:
+        """Set what every store has of its own."""
+        self.paths, self.wide = {}, {}
+        self.terms = terms
+        self.nothing = terms.EMPTY
+        self.epsilon = terms.EPSILON
+        self.any_one = terms.ANY
+        self.everything = terms.ALL
+        self.blocks, self.cut_array = [], array("i")
+        self.address_array = grown(None, "q", 4)
+        self.rows = self.address_array if cython.compiled else self.blocks
+        self.used = self.version = self.bound_room = self.bounds = self.cut_room = self.cuts = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def copy(self, terms) -> ByteRows:
+        """Return a store over a copy of the terms that begins with all states so far, under the same numbers.
 
         All their rows must have been derived, in the order of their numbers, and none is derived here later.
         """
-        other = Rows.__new__(Rows)
-        self.copy_to(other, terms)
-        other.terms = terms
-        other._path, other._wide = {}, {}
+        other: ByteRows = ByteRows.__new__(ByteRows)
+        other._begin(terms)
+        # What both know is the same memory. There is no room in it, so what the copy adds goes to memory of its own.
+        other.count = other.room = other.base_count = self.count
+        other.facts, other.facts_array = self.facts, self.facts_array
+        other.slots, other.mask = self.slots, self.mask
+        if not self.base_count:  # from here on the rows lie one behind the other
+            self.base_array = array("i")
+            for block in self.blocks:
+                self.base_array.extend(block)
+            self.base = self.base_array
+            self.base_count = self.count
+        other.base, other.base_array = self.base, self.base_array
+        other.functions, other.function_numbers = self.functions.copy(), self.function_numbers.copy()
+        other.base_functions = len(self.functions)
+        other.class_numbers = self.class_numbers.copy()
         return other
 
+    def arrays(self) -> tuple:
+        """For the kernel, which reads them where they are: the blocks of rows, their addresses, the facts, and of how
+        many states. Those of an earlier version (see `derive`) say the same, but not all."""
+        return self.blocks, self.address_array, self.facts_array, self.room
+
+    def shared_rows(self) -> array:
+        """Return the rows of the first states, one behind the other."""
+        return self.base_array
+
+    def seeded(self) -> int:
+        """Return how many of the first states are the same in every store that began as a copy of one seed."""
+        return self.base_count
+
+    def byte_count(self) -> int:
+        """Return the bytes that the store takes beyond what it shares."""
+        size: cython.int = (len(self.blocks) << encoding.BLOCK) + len(self.cut_array) + self.bound_room
+        if self.room > self.base_count:
+            size += _FACTS * self.room + self.mask + 1
+        return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
+
+    # -- states ------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _grow_states(self) -> object:
+        """Room for more states, in arrays of this store's own."""
+        room: cython.int = self.room + max(64, self.room // 2)
+        self.facts_array = grown(self.facts_array[: _FACTS * self.room], "i", _FACTS * room)
+        self.facts = self.facts_array
+        self.room = room
+        size: cython.int = 128
+        while size < 2 * room:
+            size *= 2
+        self.slots = _ZERO * size
+        self.mask = size - 1
+        state: cython.int
+        slot: cython.ulonglong
+        for state in range(self.count):
+            slot = mix(mix(BASIS, self.facts[_FACTS * state + _KIND]), self.facts[_FACTS * state + _ABOUT]) & self.mask
+            while self.slots[slot]:
+                slot = (slot + 1) & self.mask
+            self.slots[slot] = state + 1
+        self.version += 1
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _find(self, kind: cython.int, about: cython.int) -> cython.int:
+        """Return the number of a state; -1 if there is none yet."""
+        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
+        found: cython.int
+        while True:
+            found = self.slots[slot] - 1
+            if found < 0 or (
+                self.facts[_FACTS * found + _ABOUT] == about and self.facts[_FACTS * found + _KIND] == kind
+            ):
+                return found
+            slot = (slot + 1) & self.mask
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _state(self, kind: cython.int, about: cython.int) -> cython.int:
+        found: cython.int = self._find(kind, about)
+        return found if found >= 0 else self._add(kind, about)
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _add(self, kind: cython.int, about: cython.int) -> cython.int:
+        """Add a new state and return it."""
+        null: cython.bint = kind == _COMPLETE
+        number: cython.int = 0
+        least: cython.int = 0
+        most: cython.int = 0
+        if kind == _RAW:
+            null = self.terms.nullable(about)
+        elif kind == _QUOTED:
+            run = self.terms.run_bounds(about)
+            # Only the free string spells printable ASCII as escapes: those of any characters, but so many, are no runs.
+            if run is not None and (run[0] != self.any_one or about == self.everything):
+                number = self.class_number(run[0]) + 1
+                least = min(run[1], _MANY)
+                most = -1 if run[2] is None else min(run[2], _MANY)
+        if self.count == self.room:
+            self._grow_states()
+        state: cython.int = self.count
+        at: cython.int = _FACTS * state
+        self.facts[at + _KIND] = kind
+        self.facts[at + _ABOUT] = about
+        self.facts[at + encoding.ROW_AT] = -1
+        self.facts[at + encoding.MAY_END] = null
+        self.facts[at + encoding.CLASS] = number
+        self.facts[at + encoding.LEAST] = least
+        self.facts[at + encoding.MOST] = most
+        self.facts[at + _LIKE] = -1
+        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
+        while self.slots[slot]:
+            slot = (slot + 1) & self.mask
+        self.slots[slot] = state + 1
+        self.count = state + 1
+        return state
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _own(self, state: cython.int) -> cython.int:
+        """Return a state that comes from outside, if it is one: what lies beyond the store must not be read."""
+        if state < 0 or state >= self.count:
+            raise IndexError("no such row state")
+        return state
+
+    def state(self, kind: cython.int, about: cython.int) -> int:
+        """Return the number of the state of a kind between two characters, or before the opening quote, and a term."""
+        if kind < encoding.OPEN or kind > _QUOTED:
+            raise ValueError("no such kind of row states")
+        return self._state(kind, about)
+
+    def what(self, state: cython.int) -> tuple:
+        """Return the kind of a state; and, between two characters or before the opening quote, the term that
+        follows."""
+        self._own(state)
+        return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]
+
+    def nullable(self, state: cython.int) -> bool:
+        """Return whether the text may end in this state."""
+        return self.facts[_FACTS * self._own(state) + encoding.MAY_END] != 0
+
+    def class_number(self, chars: cython.int) -> int:
+        """Return the number of a class of characters here."""
+        return self.class_numbers.setdefault(chars, len(self.class_numbers))
+
+    def class_term(self, number: cython.int) -> int:
+        """Return the class of characters of a number."""
+        if number < 0 or number >= len(self.class_numbers):
+            raise IndexError("no such class of characters")
+        return list(self.class_numbers)[number]
+
+    # -- functions ---------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _put(self, start: cython.int, state: cython.int) -> cython.int:
+        """Add one more piece to the function in the making; neighbours with equal states are one."""
+        if self.cuts and self.cut[2 * self.cuts - 1] == state:
+            return 0
+        if 2 * self.cuts == self.cut_room:
+            self.cut_array = grown(self.cut_array, "i", max(64, 2 * self.cut_room))
+            self.cut = self.cut_array
+            self.cut_room = len(self.cut_array)
+        self.cut[2 * self.cuts] = start
+        self.cut[2 * self.cuts + 1] = state
+        self.cuts += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _put_part(
+        self, source: cython.int[::1], count: cython.int, low: cython.int, high: cython.int, shift: cython.int
+    ) -> cython.int:
+        """Return what a function of ``count`` pieces says from ``low`` to ``high`` (exclusive), ``shift`` further
+        on."""
+        first: cython.int = 0
+        last: cython.int = count
+        middle: cython.int
+        while last - first > 1:
+            middle = (first + last) >> 1
+            if source[2 * middle] <= low:
+                first = middle
+            else:
+                last = middle
+        self._put(low + shift, source[2 * first + 1])
+        first += 1
+        while first < count and source[2 * first] < high:
+            self._put(source[2 * first] + shift, source[2 * first + 1])
+            first += 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _made(self, kind: cython.int) -> cython.int:
+        """Return the state of a kind, inside a character, of the function that was made."""
+        if self.cuts > 1:
+            key = self.cut_array[: 2 * self.cuts].tobytes()  # a string is nothing to the garbage collector
+            number = self.function_numbers.get(key)
+            if number is None:
+                number = self.function_numbers[key] = len(self.functions)
+                self.functions.append(key)
+            return self._state(kind, number)
+        target: cython.int = self.cut[1]
+        if target == _DEAD or kind == _UTF8 or kind == _HEX:  # the character is complete
+            return target
+        return self._state(kind, -1 - target)
+
+    # -- derivation --------------------------------------------------------------------------------------------
+
+    def derive(self, state: cython.int) -> int:
+        """Make sure that the row of a state is known.
+
+        Returns:
+            The version of `arrays`; another than before if there are new ones.
+        """
+        if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
+            if self.used >> encoding.BLOCK == len(self.blocks):
+                self._add_block()
+            self._derive(state, self.block, self.used & encoding.IN_BLOCK)
+            self.facts[_FACTS * state + encoding.ROW_AT] = self.used
+            self.used += 256
+        return self.version
+
+    @cython.cfunc
+    def _add_block(self) -> object:
+        """Room for more rows; the others stay where they are."""
+        count: cython.int = len(self.blocks)
+        if count == len(self.address_array):
+            self.address_array = grown(self.address_array, "q", 2 * count)
+            self.rows = self.address_array if cython.compiled else self.blocks
+            self.version += 1
+        found = _ZERO * (encoding.IN_BLOCK + 1)
+        self.block = found
+        self.address_array[count] = found.buffer_info()[0]
+        self.blocks.append(found)
+
+    def row(self, state: cython.int) -> list:
+        """Return the 256 successors of a state. They are not kept: see `derive`."""
+        found = _ZERO * 256
+        self._derive(self._own(state), found, 0)
+        return list(found)
+
+    @cython.cfunc
+    def _derive(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        """Write the row of a state to ``at``."""
+        kind: cython.int = self.facts[_FACTS * state + _KIND]
+        about: cython.int = self.facts[_FACTS * state + _ABOUT]
+        target: cython.int = _DEAD
+        source: cython.int[::1] = self.base
+        if kind > _ESCAPE and about >= 0:
+            source = array("i", self.functions[about])
+        i: cython.int
+        for i in range(at, at + 256):
+            row[i] = _DEAD
+        if kind == encoding.OPEN:
+            row[at + 0x22] = self._state(_QUOTED, about)
+        elif kind == _RAW or kind == _QUOTED:
+            self._derive_body(state, row, at)
+        elif kind == _ESCAPE:
+            self._derive_escape(about, row, at)
+        elif kind == _LOW:  # a high surrogate was written: `\uDC00` to `\uDFFF` must follow
+            row[at + 0x5C] = self._state(_LOW_U, about)
+        elif kind == _LOW_U:
+            self.cuts = 0
+            self._put(0, _DEAD)
+            if about < 0:
+                self._put(0xDC00, -1 - about)
+            else:
+                self._put_part(source, len(source) // 2, 0, 0x400, 0xDC00)
+            self._put(0xE000, _DEAD)
+            row[at + 0x75] = self._made(_HEX + 4)
+        elif kind > _HEX:
+            for i in range(16):
+                if i == 0 or about >= 0:
+                    target = self._inside(kind, about, source, i, 4 * (kind - _HEX - 1))
+                if i < 10:
+                    row[at + 0x30 + i] = target
+                else:
+                    row[at + 0x41 - 10 + i] = row[at + 0x61 - 10 + i] = target
+        elif kind > _UTF8:
+            for i in range(64):
+                if i == 0 or about >= 0:
+                    target = self._inside(kind, about, source, i, 6 * (kind - _UTF8 - 1))
+                row[at + 0x80 + i] = target
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _inside(
+        self, kind: cython.int, about: cython.int, source: cython.int[::1], number: cython.int, bits: cython.int
+    ) -> cython.int:
+        """Return the state after one more byte of a character, which says ``number``; ``bits`` are left."""
+        self.cuts = 0
+        if about < 0:
+            self._put(0, -1 - about)
+        else:
+            low: cython.int = number << bits
+            self._put_part(source, len(source) // 2, low, low + (1 << bits), -low)
+        return self._made(kind - 1)
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _load(self, term: cython.int, kind: cython.int) -> cython.int:
+        """Return the pieces of a term's derivatives, with row states for targets and the dead ones pruned."""
+        starts, targets = self.terms.segments(term)
+        count: cython.int = len(starts)
+        if 2 * count + 1 > self.bound_room:
+            self.bound = _ZERO * max(64, 4 * count)
+            self.bound_room = len(self.bound)
+        i: cython.int = 0
+        for start in starts:
+            self.bound[i] = start
+            i += 2
+        self.bound[i] = _END
+        target: cython.int
+        state: cython.int
+        dead: cython.int = self.nothing
+        i = 1
+        for target in targets:
+            if target == self.nothing or target == dead:
+                state = _DEAD
+            elif kind == _RAW and target == self.epsilon:
+                state = encoding.DONE
+            else:
+                state = self._find(kind, target)
+                if state < 0:
+                    if self.terms.is_empty(target):
+                        dead = target
+                    else:
+                        state = self._add(kind, target)
+            self.bound[i] = state
+            i += 2
+        self.bounds = count
+        return 0
+
+    @cython.cfunc
+    def _derive_body(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        kind: cython.int = self.facts[_FACTS * state + _KIND]
+        term: cython.int = self.facts[_FACTS * state + _ABOUT]
+        i: cython.int = 0
+        j: cython.int
+        target: cython.int
+        self._load(term, kind)
+        while self.bound[2 * i] < 0x80:
+            stop: cython.int = min(self.bound[2 * i + 2], 0x80)
+            target = self.bound[2 * i + 1]
+            for j in range(self.bound[2 * i], stop):
+                row[at + j] = target
+            i += 1
+        if self.bound[2 * i] > 0x80:
+            i -= 1
+        if i < self.bounds - 1:
+            self._derive_leads(i, row, at)
+        elif self.bound[2 * i + 1] != _DEAD:  # all characters beyond ASCII lead to the same state, as so often
+            target = self.bound[2 * i + 1]
+            like: cython.int = self.facts[_FACTS * target + _LIKE]
+            if like < 0 or self.facts[_FACTS * like + encoding.ROW_AT] < 0:
+                self._derive_leads(i, row, at)
+                if self.room > self.base_count:  # else the keys are not this store's own
+                    self.facts[_FACTS * target + _LIKE] = state
+            elif like < self.base_count:
+                for j in range(0x80, 0x100):
+                    row[at + j] = self.base[256 * like + j]
+            else:
+                stop = self.facts[_FACTS * like + encoding.ROW_AT]
+                for j in range(0x80, 0x100):
+                    row[at + j] = row_item(self.rows, stop + j)
+        if kind == _QUOTED:
+            for i in range(at, at + 0x20):
+                row[i] = _DEAD
+            row[at + 0x22] = encoding.DONE if self.terms.nullable(term) else _DEAD
+            row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
+
+    @cython.cfunc
+    def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        """Return the lead bytes of UTF-8; ``piece``: the first that goes beyond ASCII."""
+        lead: cython.int
+        low: cython.int
+        found: cython.int = _DEAD
+        last: cython.int = -1  # how many bytes follow a lead byte that leads to `found`
+        for lead in range(0xC2, 0xF5):
+            count: cython.int = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            size: cython.int = 1 << (6 * count)
+            begin: cython.int = (lead & (0x3F >> count)) * size
+            low = begin
+            high: cython.int = begin + size
+            # No overlong forms, no surrogates, nothing beyond U+10FFFF (RFC 3629).
+            if lead == 0xE0:
+                low = 0x800
+            elif lead == 0xED:
+                high = 0xD800
+            elif lead == 0xF0:
+                low = 0x10000
+            elif lead == 0xF4:
+                high = _END
+            while self.bound[2 * piece + 2] <= low:
+                piece += 1
+                last = -1
+            if high - low == size and self.bound[2 * piece + 2] >= high:
+                if last != count:
+                    last = count
+                    found = self.bound[2 * piece + 1]
+                    if found != _DEAD:
+                        found = self._state(_UTF8 + count, -1 - found)
+                row[at + lead] = found
+                continue
+            self.cuts = 0
+            if low > begin:
+                self._put(0, _DEAD)
+            self._put_part(self.bound, self.bounds, low, high, -begin)
+            if high < begin + size:
+                self._put(high - begin, _DEAD)
+            row[at + lead] = self._made(_UTF8 + count)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _has_escape(self, term: cython.int) -> cython.bint:
+        """Return whether some next character can be written with a backslash (see `_derive_escape`)."""
+        i: cython.int
+        for i in range(self.bounds):
+            low: cython.int = self.bound[2 * i]
+            high: cython.int = self.bound[2 * i + 2] - 1
+            if self.bound[2 * i + 1] == _DEAD or (low >= 0xD800 and high <= 0xDFFF):
+                continue
+            if term == self.everything or low < 0x20 or high > 0x7E:
+                return True
+            if low <= 0x22 <= high or low <= 0x2F <= high or low <= 0x5C <= high:
+                return True
+        return False
+
+    @cython.cfunc
+    def _derive_escape(self, term: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        self._load(term, _QUOTED)
+        i: cython.int
+        for byte, code in SHORT_ESCAPES.items():
+            i = 0
+            while self.bound[2 * i + 2] <= code:
+                i += 1
+            row[at + cython.cast(cython.int, byte)] = self.bound[2 * i + 1]
+        # A high surrogate stands for 0x400 characters; what its low partner may be is what remains of them.
+        i = 0
+        begin: cython.int = 0x10000
+        highs: list = []
+        while begin < _END:
+            self.cuts = 0
+            self._put_part(self.bound, self.bounds, begin, begin + 0x400, -begin)
+            highs.append((0xD800 + ((begin - 0x10000) >> 10), self._made(_LOW)))
+            begin += 0x400
+            if self.cuts == 1:  # so it is up to where another piece begins
+                while self.bound[2 * i] < begin:
+                    i += 1
+                begin = self.bound[2 * i] & ~0x3FF
+        self.cuts = 0
+        if term == self.everything:
+            self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
+        else:  # a constrained string spells printable ASCII as itself: a model needs no other way
+            self._put_part(self.bound, self.bounds, 0, 0x20, 0)
+            self._put(0x20, _DEAD)
+            self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
+        for unit, state in highs:
+            self._put(unit, state)
+        self._put(0xDC00, _DEAD)
+        self._put_part(self.bound, self.bounds, 0xE000, 0x10000, 0)
+        row[at + 0x75] = self._made(_HEX + 4)
+
+    # -- what states are of -----------------------------------------------------------------------------------
+
     def start(self, term: int, quoted: bool) -> int:
-        """The state before a text of ``term``, which has some, and is written as a JSON string if ``quoted``, else
-        raw."""
+        """Return the state before a text of ``term``, which has some, and is written as a JSON string if ``quoted``,
+        else raw."""
         return self.state(OPEN if quoted else RAW, term)
 
     def body(self, term: int, quoted: bool) -> int:
-        """The state between two characters."""
+        """Return the state between two characters."""
         if not quoted and term == self.terms.EPSILON:
             return DONE
         return self.state(QUOTED if quoted else RAW, term)
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
-        """What the tokens that stay inside a JSON string may be taken from.
+        """Return what the tokens that stay inside a JSON string may be taken from.
 
         Returns:
             A key that is the same in every store, for the states of the free string and of a seed; for other states
@@ -69,30 +647,30 @@ class Rows(RowTable):
         return None, self.state(QUOTED, self.terms.ALL), number
 
     def _is_wide(self, chars: int) -> bool:
-        """Whether a class has nearly all characters, so that only few tokens leave it."""
-        found = self._wide.get(chars)
+        """Return whether a class has nearly all characters, so that only few tokens leave it."""
+        found = self.wide.get(chars)
         if found is None:
             ranges = self.terms.ranges(chars)
             ascii_letters = sum(max(0, min(high, 0x7E) - max(low, 0x20) + 1) for low, high in ranges)
             everything = sum(high - low + 1 for low, high in ranges)
-            found = self._wide[chars] = ascii_letters >= _WIDE_ASCII and everything >= _WIDE
+            found = self.wide[chars] = ascii_letters >= _WIDE_ASCII and everything >= _WIDE
         return found
 
     def character_class(self, number: int) -> tuple[Hashable, int]:
-        """What is the same in every store for a class of characters, and the state inside a string of any number of
-        its characters."""
+        """Return what is the same in every store for a class of characters, and the state inside a string of any number
+        of its characters."""
         chars = self.class_term(number)
         return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
     def shortest(self, state: int) -> bytes:
-        """The shortest bytes that complete the text.
+        """Return the shortest bytes that complete the text.
 
         Raises:
             LimitError: see `shortest`.
         """
-        known = self._path.get(state)
+        known = self.paths.get(state)
         if known is None:
-            known = self._path[state] = self._find_shortest(state)
+            known = self.paths[state] = self._find_shortest(state)
         return known
 
     def _find_shortest(self, state: int) -> bytes:
@@ -115,5 +693,9 @@ class Rows(RowTable):
 
 
 def free_key(kind: int) -> Hashable:
-    """What `Rows.shared` says of a state of the free string: before the opening quote, or between two characters."""
+    """Return the key of a state of the free string (see `ByteRows.shared`).
+
+    Args:
+        kind: `OPEN` before the opening quote, `QUOTED` or `RAW` between two characters.
+    """
     return "free", kind

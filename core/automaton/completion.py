@@ -1,11 +1,11 @@
-"""The shortest texts of grammar nodes."""
+"""Shortest completions: the shortest text of each grammar node, as trees that share their parts."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..language.node_kinds import (
     ALT,
@@ -22,10 +22,72 @@ from ..language.node_kinds import (
     WORDS,
 )
 from ..language.nodes import Nodes
-from .rope import NO_TEXT, Rope, times
 
-#: How many steps the search for a shortest text takes before every rule is weighed instead.
+#: Maximum of steps of the search for a shortest text; after them every rule is weighed instead.
 MAX_SEARCH = 5_000
+
+
+class Rope(NamedTuple):
+    """A long text as a tree that shares its parts: ``data`` or a control token, or ``left`` then ``right`` (both maybe
+    many times).
+
+    Attributes:
+        length: that of its bytes, and 1 for each control token.
+        is_certain: no DYNAMIC place on its way may forbid it.
+    """
+
+    length: int
+    data: bytes = b""
+    left: Rope | None = None
+    right: Rope | None = None
+    special: str = ""
+    is_certain: bool = True
+
+    def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
+        """Return a text and then another."""
+        return Rope(self.length + other.length, b"", self, other, "", self.is_certain and other.is_certain)
+
+    def pieces(self) -> Iterator[bytes | str]:
+        """Return the text from its beginning on: bytes, and the names of control tokens."""
+        stack: list[Rope] = [self]
+        while stack:
+            rope = stack.pop()
+            if rope.special or rope.data:
+                yield rope.special or rope.data
+            if rope.right is not None:
+                stack.append(rope.right)
+            if rope.left is not None:
+                stack.append(rope.left)
+
+
+def joined(pieces: Iterable[bytes | str]) -> list[bytes | str]:
+    """Pieces of a text with neighbouring bytes joined: runs of bytes, and the names of the control tokens between."""
+    found: list[bytes | str] = []
+    run: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            run.append(piece)
+            continue
+        if run:
+            found.append(b"".join(run))
+            run.clear()
+        found.append(piece)
+    return [*found, b"".join(run)] if run else found
+
+
+#: The empty text.
+NO_TEXT = Rope(0)
+
+
+def times(rope: Rope, count: int) -> Rope:
+    """Return a text repeated ``count`` times."""
+    result, power = NO_TEXT, rope
+    while count:
+        if count & 1:
+            result = power + result
+        count >>= 1
+        power = power + power
+    return result
 
 
 class Source(Protocol):
@@ -34,10 +96,10 @@ class Source(Protocol):
     nodes: Nodes
 
     def atom(self, node: int) -> int:
-        """The position at which an atomic node begins."""
+        """Return the position at which an atomic node begins."""
 
     def finish_atom(self, atom: int) -> bytes:
-        """The shortest bytes that complete an atom which is no control token."""
+        """Return the shortest bytes that complete an atom which is no control token."""
 
 
 class ShortestTexts:
@@ -54,7 +116,7 @@ class ShortestTexts:
         self._least: dict[int, int] = {}
 
     def shortest(self, node: int) -> Rope | None:
-        """The shortest text of a node; None if it has none."""
+        """Return the shortest text of a node; None if it has none."""
         before: list[int] = []  # the closing brackets of a deep text, say: each knows the rest
         while node not in self._known and self.nodes.kind(node) == SEQ:
             before.append(node)
@@ -213,7 +275,7 @@ class ShortestTexts:
         return root in known
 
     def _text(self, node: int) -> Rope | None:
-        """The shortest text of a node that has no parts; None if it has some, or no text."""
+        """Return the shortest text of a node that has no parts; None if it has some, or no text."""
         kind, args = self.nodes.kind(node), self.nodes.args(node)
         if kind == EPSILON_KIND or (kind == REPEAT and args[1] == 0):
             return NO_TEXT
@@ -228,7 +290,7 @@ class ShortestTexts:
         return None
 
     def _parts(self, node: int) -> Sequence[int]:
-        """The nodes that a node is made of, where it has a text only if they do: all of a SEQ, one of others."""
+        """Return the nodes that a node is made of, where it has a text only if they do: all of a SEQ, one of others."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == EMPTY_KIND:
@@ -243,7 +305,7 @@ class ShortestTexts:
         return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
 
     def _least_length(self, node: int) -> int:
-        """A lower bound of the length of a node's texts, without expanding anything."""
+        """Return a lower bound of the length of a node's texts, without expanding anything."""
         nodes, known = self.nodes, self._least
         before: list[int] = []
         while node not in known and nodes.kind(node) == SEQ:

@@ -1,4 +1,4 @@
-"""How positions in a text are written down: numbers that modules compiled apart must agree on.
+"""Bit encoding of positions: numbers that separately compiled modules agree on.
 
 In those they are constants of C: when they are built, ``setup.py`` declares what is said here.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 #: The position of an atom is one integer of 64 bits; the bits from here on say what it is.
 TAG = 60
 
-#: The tags: a state of `Rows` in ``byte_rows.py``; an offset into the pool of literals (they are laid down
+#: The tags: a state of `ByteRows` in ``byte_rows.py``; an offset into the pool of literals (they are laid down
 #: whole, not as states), where what is no byte ends one; a JSON string with a count of characters that is computed, not
 #: unrolled; a control token; and a place where what follows depends on the text so far (see `Automaton.resolve`).
 ROW, LITERAL, COUNTED, SPECIAL, DYNAMIC = range(5)
@@ -20,8 +20,11 @@ UNBOUNDED = 0xFFFFFFFF
 #: In the automaton of the free JSON string: between two characters, and behind the closing quote.
 LOCAL_BODY, LOCAL_DONE = 1, 127
 
-#: In a row: no valid text goes on so.
+#: In a row: the text cannot go on with this byte.
 DEAD = -1
+
+#: For a state: no text goes on so; and, less the number of a byte, the text met a DYNAMIC place after that byte.
+REFUSED, OPENED = -1, -2
 
 #: The row state in which the text is complete and nothing can follow.
 DONE = 0
@@ -29,7 +32,7 @@ DONE = 0
 #: Kinds of row states: before the opening quote; between two characters, raw or in a JSON string. (There are more.)
 OPEN, RAW, QUOTED = 1, 2, 3
 
-#: How many numbers are kept of a state; the first are where its row is (-1: not derived yet), whether the text may end
+#: Number of facts kept of a row state; the first are where its row is (-1: not derived yet), whether the text may end
 #: there, and, if so many characters of one class follow and then the closing quote, the number of the class plus one
 #: (else 0) and the bounds (most -1: none).
 FACTS = 8

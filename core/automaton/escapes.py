@@ -1,11 +1,11 @@
-"""The shortest way to write one of some characters, raw or in a JSON string."""
+"""Shortest bytes of one of some characters, raw or in a JSON string."""
 
 from __future__ import annotations
 
 #: The letters behind a backslash that stand for a character (RFC 8259 section 7), and the character.
 SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
 
-#: Which characters read best where any would do.
+#: Characters that read best where any would do, in order.
 _PLEASANT = (range(0x61, 0x7B), range(0x30, 0x3A), range(0x41, 0x5B), range(0x20, 0x7F))
 
 
@@ -21,7 +21,7 @@ def spell_raw(low: int, high: int) -> bytes:
 
 
 def spell_quoted(low: int, high: int) -> bytes:
-    """The same inside a JSON string, where some characters must be escaped."""
+    """Return the same inside a JSON string, where some characters must be escaped."""
     for span in _PLEASANT:
         for code in range(max(low, span.start), min(high, span.stop - 1) + 1):
             if code not in (0x22, 0x5C):

@@ -1,8 +1,8 @@
-"""Grammars as the kernel sees them: derives rows and heads on demand, and knows shortest completions.
+"""Lazy automata: the states of one grammar or of many, derived on demand, and their shortest completions.
 
-A `Store` holds terms, nodes and rows, and the `Automaton` that is filled from them. A `Program` is one grammar in a
-store: most have one of their own; grammars made of parts that many grammars share (the tools of an agent, say) live in
-one store together, so that what was derived for a part is there for all of them.
+A `LazyAutomaton` holds terms, nodes and byte rows, and the kernel's `Automaton` that is filled from them. A `Program`
+is one grammar in it. Most grammars have a lazy automaton of their own; grammars made of parts that many grammars share
+(the tools of an agent, say) live in one together, so that what was derived for a part is there for all of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Iterator
+from functools import cache
 from heapq import heappop, heappush
 from itertools import islice
 
@@ -27,11 +28,12 @@ from ..language.node_kinds import (
 from ..language.nodes import Nodes
 from ..language.shortest import preference
 from ..language.terms import Terms
-from .byte_rows import Rows
-from .completion import ShortestTexts
-from .encoding import DEAD, DONE, LOCAL_DONE
-from .rope import NO_TEXT, Rope, joined
-from .shared_terms import Seed
+from .byte_rows import ByteRows
+from .completion import NO_TEXT, Rope, ShortestTexts, joined
+from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG
+from .encoding import DYNAMIC as DYNAMIC_TAG
+from .encoding import SPECIAL as SPECIAL_TAG
+from .shared_terms import SharedTerms
 from .states import Automaton
 
 #: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes
@@ -42,25 +44,26 @@ TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 #: Bytes of a store in which nothing was derived yet (measured).
 STORE_BYTES = 140_000
 
-#: For how many states a store remembers the shortest completion.
+#: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
 
 #: The longest completion that is written out, in bytes.
 MAX_TEXT = 2**22
 
-#: In how many ways a DYNAMIC place is approached.
+#: Maximum number of ways in which a DYNAMIC place is approached.
 MAX_WAYS = 100_000
 
-#: For how many continuations of a text, of at most so many bytes, it is remembered what follows at a DYNAMIC place; and
-#: of how many states a store knows the places, and what they become.
+#: Maximum number of continuations of a text, and of bytes in each, for which it is remembered what follows at a DYNAMIC
+#: place; maximum number of states whose places, and what they become, are remembered.
 MAX_CLOSED, LONGEST_DATA, MAX_PLACES = 256, 4_096, 4_096
 
 
-def _local_rows() -> tuple[array[int], list[bytes]]:
-    """The automaton of the free JSON string, with local state 0 before the opening quote and 1 between characters,
-    and for each local state the shortest bytes that bring it between two characters."""
+@cache
+def _free_string() -> tuple[array[int], list[bytes]]:
+    """Return the automaton of the free JSON string, with local state 0 before the opening quote and 1 between
+    characters, and for each local state the shortest bytes that bring it between two characters."""
     terms = Terms()
-    rows = Rows(terms)
+    rows = ByteRows(terms)
     number = {rows.start(terms.ALL, True): 0, rows.body(terms.ALL, True): 1}
     queue = list(number)
     table = array("b")
@@ -74,9 +77,6 @@ def _local_rows() -> tuple[array[int], list[bytes]]:
     return table, closing
 
 
-_LOCAL, _LOCAL_CLOSING = _local_rows()
-
-
 #: Bytes in the order in which they are tried where the shortest way is closed: names shall look like names.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
@@ -84,12 +84,12 @@ _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(
 _STRINGS = ("row", "counted")
 
 
-def _fresh() -> tuple[Terms, Rows]:
+def _fresh() -> tuple[Terms, ByteRows]:
     terms = Terms()
-    return terms, Rows(terms)
+    return terms, ByteRows(terms)
 
 
-class Store:
+class LazyAutomaton:
     """A lazily derived automaton, for one grammar or many.
 
     Args:
@@ -105,14 +105,14 @@ class Store:
         is_shared: many grammars share it.
     """
 
-    def __init__(self, memory: int | None = None, *, shared: bool = False, seed: Seed | None = None) -> None:
+    def __init__(self, memory: int | None = None, *, shared: bool = False, seed: SharedTerms | None = None) -> None:
         self._limit = memory
         self.is_shared = shared
         terms, self.rows = _fresh() if seed is None else seed.copies()
         self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
         # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
-        self.automaton = Automaton(weakref.proxy(self), self.rows, _LOCAL)
+        self.automaton = Automaton(weakref.proxy(self), self.rows, _free_string()[0])
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
@@ -131,7 +131,7 @@ class Store:
         return self.byte_count() > (PROGRAM_MEMORY if self._limit is None else self._limit)
 
     def byte_count(self) -> int:
-        """Bytes that the store takes (estimated)."""
+        """Return the bytes that the store takes (estimated)."""
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
@@ -141,7 +141,7 @@ class Store:
     # -- what the kernel asks ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:
-        """The position at which an atomic node begins."""
+        """Return the position at which an atomic node begins."""
         found = self._atoms.get(node)
         if found is None:
             kind, args = self.nodes.kind(node), self.nodes.args(node)
@@ -152,11 +152,11 @@ class Store:
             elif kind == COUNTED:
                 found = self.automaton.count(args[0], -1 if args[1] is None else args[1])
             elif kind == DYNAMIC:
-                found = (4 << 60) | len(self._dynamic)
+                found = (DYNAMIC_TAG << TAG) | len(self._dynamic)
                 self._dynamic.append(node)
             else:
                 assert kind == SPECIAL
-                found = (3 << 60) | len(self.specials)
+                found = (SPECIAL_TAG << TAG) | len(self.specials)
                 self.specials.append(args[0])
             self._atoms[node] = found
         return found
@@ -174,7 +174,7 @@ class Store:
         return self.nodes.seq(static, rest), kind
 
     def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
-        """The state after ``data``, or -1 if no text goes on so. Never an open state.
+        """Return the state after ``data``, or -1 if no text goes on so. Never an open state.
 
         Args:
             state: where the text is.
@@ -183,18 +183,18 @@ class Store:
             behind: what is supposed to follow that text, before ``data``.
         """
         result = self.automaton.advance(state, data)
-        if result >= -1:
+        if result >= REFUSED:
             return result
         try:
             done = 0
-            while result < -1:  # open after byte -2 - result
-                size = -2 - result
+            while result < REFUSED:  # open after one of the bytes
+                size = OPENED - result
                 if size:
                     state = self.automaton.advance(state, data[done : done + size])
                 state = self.automaton.step(state, data[done + size])
                 done += size + 1
                 state = self._close(state, before, behind + data[:done])
-                if state == -1 or done == len(data):
+                if state == REFUSED or done == len(data):
                     return state
                 result = self.automaton.advance(state, data[done:])
             return result
@@ -202,7 +202,8 @@ class Store:
             before.suppose(b"")
 
     def _close(self, state: int, before: Written, data: bytes) -> int:
-        """An open state behind a text and ``data``, with each DYNAMIC thread replaced by what follows there; or -1."""
+        """Return an open state behind a text and ``data``, with each DYNAMIC thread replaced by what follows there; or
+        -1."""
         # The tokens of one mask meet the same few places, and the token that is then chosen once more.
         key = state, data
         closed = before.closed.get(key)
@@ -216,7 +217,7 @@ class Store:
         return closed
 
     def _find_closed(self, state: int, before: Written) -> int:
-        while state != -1:
+        while state != REFUSED:
             places = self._places.get(state)
             if places is None:
                 if len(self._places) >= MAX_PLACES:
@@ -240,7 +241,8 @@ class Store:
     # -- shortest completions ----------------------------------------------------------------------------------
 
     def completion_length(self, state: int, before: Written) -> int:
-        """The length of `shortest_completion`, where a control token counts as one byte: in most states quicker."""
+        """Return the length of `shortest_completion`, where a control token counts as one byte: in most states
+        quicker."""
         plan = self._plan(state)
         return (
             plan.length
@@ -249,7 +251,7 @@ class Store:
         )
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
-        """A short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
+        """Return a short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
 
         Args:
             state: where the text is.
@@ -285,7 +287,7 @@ class Store:
                 reached = self.automaton.advance(state, part)
                 is_closed = reached < 0  # a DYNAMIC place: what the plan says of what follows may not hold
                 if is_closed:
-                    part = part[: -1 - reached]
+                    part = part[: OPENED + 1 - reached]
                     reached, part = self._across(state, part, left - len(part), before, tried)
                 left -= len(part)
                 before.write(part)
@@ -298,7 +300,8 @@ class Store:
     def _across(
         self, state: int, data: bytes, left: int, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
     ) -> tuple[int, bytes]:
-        """The state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is closed.
+        """Return the state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is
+        closed.
 
         Args:
             state: where the text is.
@@ -309,25 +312,25 @@ class Store:
                 them are closed for the rest of the same object.
         """
         reached = self._through(state, data, left, before)
-        if reached != -1 and not tried:
+        if reached != REFUSED and not tried:
             return reached, data
         begin = _string_start(data)
         near = self.automaton.advance(state, data[:begin])
         planned = self._narrowed(near, left + len(data) - begin)
-        near = near if planned == -1 else planned
+        near = near if planned == REFUSED else planned
         atoms = tuple(atom for atom, _ in self.automaton.threads(near))
-        if reached != -1:
+        if reached != REFUSED:
             tried.pop(atoms, None)
             return reached, data
         ways = tried.setdefault(atoms, self._ways(near))
         for way in islice(ways, MAX_WAYS):
             reached = self.advance(near, way, before, data[:begin])
-            if reached != -1:
+            if reached != REFUSED:
                 return reached, data[:begin] + way
         raise AssertionError("a state from which the text cannot be finished")
 
     def _narrowed(self, state: int, most: int) -> int:
-        """A state without those threads of another that need more than ``most`` bytes to the end."""
+        """Return a state without those threads of another that need more than ``most`` bytes to the end."""
         kept = set()
         for atom, rest in self.automaton.threads(state):
             tail = self._texts.shortest(rest)
@@ -336,8 +339,8 @@ class Store:
         return self.automaton.narrowed(state, kept)
 
     def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
-        """The state behind a DYNAMIC place, for a plan that passes it without those ways on that do not; -1 if it is
-        closed.
+        """Return the state behind a DYNAMIC place, for a plan that passes it without those ways on that do not; -1 if
+        it is closed.
 
         With them a completion might have no end: behind the place everything that was written counts, and what only
         goes on in front of it (with another digit of a number, say) looks shorter, again and again.
@@ -354,12 +357,12 @@ class Store:
         try:
             ways = [nodes.seq(resolve(before), rest) for (_, resolve, _), rest in places]
             way = nodes.alt([each for each in ways if not nodes.is_empty(each)])
-            return -1 if way == nodes.EMPTY else self._find_closed(self.automaton.start(way), before)
+            return REFUSED if way == nodes.EMPTY else self._find_closed(self.automaton.start(way), before)
         finally:
             before.suppose(b"")
 
     def _ways(self, state: int) -> Iterator[bytes]:
-        """Bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
+        """Return the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
         heap = [(0.0, b"", state, b"")]  # length, data with preferred bytes first, where that leads, how it ends
         while heap:
             length, data, here, ending = heappop(heap)
@@ -384,7 +387,7 @@ class Store:
                         heappush(heap, (size, longer, then, ending))
 
     def _following(self, state: int) -> set[int]:
-        """The bytes that may be next, and perhaps others."""
+        """Return the bytes that may be next, and perhaps others."""
         found: set[int] = set()
         for atom in {atom for atom, _ in self.automaton.threads(state)}:
             kind, what, *_ = self.automaton.unpack(atom)
@@ -397,7 +400,7 @@ class Store:
         return found
 
     def _plan(self, state: int) -> Rope:
-        """The shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
+        """Return the shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
         found = self._plans.get(state)
         if found is not None:
             return found
@@ -423,7 +426,7 @@ class Store:
         return found
 
     def _begin(self, atom: int) -> Rope:
-        """What finishes the atom at which a thread stands."""
+        """Return what finishes the atom at which a thread stands."""
         kind, *rest = self.automaton.unpack(atom)
         if kind == "special":
             return Rope(1, special=self.specials[rest[0]])
@@ -431,7 +434,7 @@ class Store:
         return Rope(len(data), data)
 
     def finish_atom(self, atom: int) -> bytes:
-        """The shortest bytes that complete an atom which is no control token."""
+        """Return the shortest bytes that complete an atom which is no control token."""
         kind, *rest = self.automaton.unpack(atom)
         if kind == "literal":
             data: bytes = rest[0]
@@ -441,14 +444,15 @@ class Store:
         if kind == "dynamic":
             return b""
         local, written, least = rest
-        closing: bytes = _LOCAL_CLOSING[local]
+        closing = _free_string()[1][local]
         if local > 1:  # in the middle of a character, which will count
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'
 
 
 def _string_start(data: bytes) -> int:
-    """Where the JSON string begins that ends where some bytes end; 0 if that is before them, or none ends there."""
+    """Return where the JSON string begins that ends where some bytes end; 0 if that is before them, or none ends
+    there."""
     at = len(data) - 1
     while True:
         at = data.rfind(b'"', 0, max(at, 0)) if data.endswith(b'"') else -1
@@ -460,7 +464,7 @@ def _string_start(data: bytes) -> int:
 
 
 def _length(part: bytes | str) -> int:
-    """How much room a part of a text takes: a control token, as much as one byte."""
+    """Return how much room a part of a text takes: a control token, as much as one byte."""
     return len(part) if isinstance(part, bytes) else 1
 
 
@@ -477,8 +481,8 @@ class Program:
         is_empty: it has no text at all.
     """
 
-    def __init__(self, build: Callable[[Nodes], int], store: Store | None = None) -> None:
-        self.store = Store() if store is None else store
+    def __init__(self, build: Callable[[Nodes], int], store: LazyAutomaton | None = None) -> None:
+        self.store = LazyAutomaton() if store is None else store
         with self.store.lock:
             self.root = build(self.store.nodes)
             self.is_empty = self.store.nodes.is_empty(self.root)
@@ -508,12 +512,12 @@ class Program:
         return self.store.automaton
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> ByteRows:
         """The store's row states."""
         return self.store.rows
 
     def advance(self, state: int, data: bytes, before: Written) -> int:
-        """See `Store.advance`."""
+        """See `LazyAutomaton.advance`."""
         return self.store.advance(state, data, before)
 
 
@@ -522,16 +526,16 @@ class _Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._store: Store | None = None
+        self._store: LazyAutomaton | None = None
 
-    def store(self, seed: Seed | None = None) -> Store:
-        """The store for new grammars."""
+    def store(self, seed: SharedTerms | None = None) -> LazyAutomaton:
+        """Return the store for new grammars."""
         with self._lock:
             if self._store is None or self._store.is_full:
-                self._store = Store(shared=True, seed=seed)
+                self._store = LazyAutomaton(shared=True, seed=seed)
             return self._store
 
-    def release(self, store: Store) -> None:
+    def release(self, store: LazyAutomaton) -> None:
         """Begin anew with the next grammar, if ``store`` is the present one."""
         with self._lock:
             if self._store is store:

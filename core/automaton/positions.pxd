@@ -1,10 +1,10 @@
-# What other compiled modules see of `atoms` in C.
+# Declarations of `positions` for other compiled modules.
 
 from ..compiled.arrays cimport grown
 from . cimport encoding
 from .blocks cimport row_item
 
-cdef class Atoms:
+cdef class Positions:
     # row states
     cdef object given
     cdef long long[::1] rows

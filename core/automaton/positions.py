@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Positions inside atomic languages, and one byte further: what a text is in the midst of.
+"""Positions inside atomic languages (byte rows, literals, counted strings), and the step over one byte.
 
-A position is one 64-bit integer, its top bits a tag (see `layout`). Compiled where that is possible; ``atoms.pxd``
-says what others see of it in C.
+A position is one 64-bit integer, its top bits a tag (see `encoding`). Compiled where that is possible;
+``positions.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _position(tag: cython.longlong, at: cython.longlong) -> cython.longlong:
 
 
 @cython.cclass
-class Atoms:
+class Positions:
     """The positions in atomic languages, and where a byte leads from each; base of `Automaton`.
 
     Args:
@@ -96,7 +96,7 @@ class Atoms:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def after(self, atom: cython.longlong, byte: cython.int) -> cython.longlong:
-        """The atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
+        """Return the atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
         tag: cython.longlong = atom >> encoding.TAG
         if tag == encoding.ROW:
             state: cython.int = cython.cast(cython.int, atom)
@@ -133,7 +133,7 @@ class Atoms:
     @cython.inline
     @cython.exceptval(check=False)
     def may_end(self, atom: cython.longlong) -> cython.bint:
-        """Whether the atom may end at this position."""
+        """Return whether the atom may end at this position."""
         return (atom >> encoding.TAG) == encoding.ROW and (
             atom == encoding.DONE or self.facts[encoding.FACTS * cython.cast(cython.int, atom) + encoding.MAY_END] != 0
         )
@@ -141,7 +141,7 @@ class Atoms:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _only_byte(self, atom: cython.longlong) -> cython.int:
-        """The only byte that an atom can go on with, or -2."""
+        """Return the only byte that an atom can go on with, or -2."""
         byte: cython.int
         only: cython.int = -2
         for byte in range(256):
@@ -152,7 +152,7 @@ class Atoms:
         return only
 
     def unpack(self, atom: cython.longlong) -> tuple:
-        """An atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
+        """Return an atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
         characters written, least)``, ``("special", number)`` or ``("dynamic", number)``."""
         tag: cython.longlong = atom >> encoding.TAG
         at: cython.int

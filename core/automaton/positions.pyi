@@ -1,7 +1,7 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 from typing import Any
 
-class Atoms:
+class Positions:
     def lay(self, data: bytes) -> int: ...
     def count(self, least: int, most: int) -> int: ...
     def unpack(self, atom: int) -> tuple[Any, ...]: ...

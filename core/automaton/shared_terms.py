@@ -1,7 +1,8 @@
-"""What nearly every grammar has (strings, numbers, whitespace), derived once for the process.
+"""Shared terms: languages that nearly every grammar has (strings, numbers, whitespace), derived once.
 
-A store that begins as a copy of a `Seed` knows these languages from the start: their terms and row states have the same
-numbers in all such stores, so that what a vocabulary makes of them (the tokens of a number, say) is shared as well.
+A `LazyAutomaton` that begins with a copy of `SharedTerms` knows these languages from the start. Their terms and row
+states have the same numbers in all of them, so that a vocabulary shares what it makes of them too (the tokens of a
+number, say).
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..language.terms import Terms
-from .byte_rows import Rows
+from .byte_rows import ByteRows
 
 
-class Seed:
+class SharedTerms:
     """The row states of some languages, all of them derived.
 
     Args:
@@ -22,7 +23,7 @@ class Seed:
 
     def __init__(self, languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
         terms = Terms()
-        rows = Rows(terms)
+        rows = ByteRows(terms)
         for term, quoted in languages(terms):
             rows.start(term, quoted)
         state = 0
@@ -31,7 +32,7 @@ class Seed:
             state += 1
         self._terms, self._rows = terms, rows
 
-    def copies(self) -> tuple[Terms, Rows]:
+    def copies(self) -> tuple[Terms, ByteRows]:
         """Stores of terms and rows to go on from."""
         terms = self._terms.copy()
         return terms, self._rows.copy(terms)

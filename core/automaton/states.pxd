@@ -1,11 +1,11 @@
-# What other compiled modules see of `states` in C.
+# Declarations of `states` for other compiled modules.
 
 from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
 from . cimport encoding
-from .positions cimport Atoms
+from .positions cimport Positions
 
-cdef class Automaton(Atoms):
+cdef class Automaton(Positions):
     cdef object source
     cdef object nodes
     # heads of nodes

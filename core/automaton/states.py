@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The states of an automaton that is built while texts are written: sets of threads, and the heads of grammar nodes.
+"""States of the lazy automaton: hash-consed sets of threads, and the heads of grammar nodes they begin with.
 
 Compiled where that is possible; ``states.pxd`` says what others see of it in C.
 """
@@ -17,14 +17,14 @@ if not cython.compiled:  # else they are declared
     from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
     from . import encoding
-    from .positions import Atoms
+    from .positions import Positions
 
-#: How many threads a state may have; a power of two.
+#: Maximum number of threads of a state; a power of two.
 MAX_THREADS = 2_048
 
 
 @cython.cclass
-class Automaton(Atoms):
+class Automaton(Positions):
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
@@ -35,7 +35,7 @@ class Automaton(Atoms):
     """
 
     def __init__(self, source, given, local):
-        Atoms.__init__(self, given, local)
+        Positions.__init__(self, given, local)
         self.source = source
         self.nodes = source.nodes
         self.node_room = 0
@@ -123,7 +123,7 @@ class Automaton(Atoms):
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _atom_of(self, node: cython.int) -> cython.longlong:
-        """The position at which an atomic node begins."""
+        """Return the position at which an atomic node begins."""
         if node >= self.node_room:
             self._grow_nodes(node + 1)
         if self.node_atom[node] == 0:
@@ -203,7 +203,7 @@ class Automaton(Atoms):
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _intern(self) -> cython.int:
-        """The state of the next set."""
+        """Return the state of the next set."""
         self._sort()
         n: cython.int = self.next_count
         i: cython.int
@@ -276,7 +276,7 @@ class Automaton(Atoms):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def own(self, state: cython.int) -> cython.int:
-        """A state that comes from outside, if it is one: what lies beyond them must not be read."""
+        """Return a state that comes from outside, if it is one: what lies beyond them must not be read."""
         if state < 0 or state >= self.state_used:
             raise IndexError("no such state")
         return state
@@ -298,7 +298,7 @@ class Automaton(Atoms):
 
     @cython.cfunc
     def _swap(self) -> object:
-        """The next set becomes the current one."""
+        """Make the next set the current one."""
         self.now_atom, self.next_atom = self.next_atom, self.now_atom
         self.now_rest, self.next_rest = self.next_rest, self.now_rest
         self.now_count = self.next_count
@@ -307,7 +307,7 @@ class Automaton(Atoms):
 
     @cython.cfunc
     def _advance(self, byte: cython.int) -> object:
-        """The next set from the current one, after a byte."""
+        """Return the next set from the current one, after a byte."""
         i: cython.int
         atom: cython.longlong
         self.next_count = 0
@@ -325,15 +325,18 @@ class Automaton(Atoms):
         return None
 
     def start(self, node: int) -> int:
-        """The state before any text of ``node``; it may be open (see `resolve`)."""
+        """Return the state before any text of ``node``; it may be open (see `resolve`)."""
         self.next_count = 0
         self.next_accepts = False
         self._enter_node(node)
         return self._intern()
 
     def advance(self, state: cython.int, data: bytes) -> int:
-        """The state after ``data``, or -1 if no text goes on so, or ``-2 - n`` if after byte ``n`` of it the state is
-        *open*: it has a DYNAMIC thread. `step` takes that byte, and `resolve` closes the state."""
+        """Return the state after ``data``, or `REFUSED` if no text goes on so.
+
+        If after byte ``n`` of it the state is *open*, which means that it has a DYNAMIC thread, return ``OPENED - n``:
+        `step` takes that byte, and `resolve` closes the state.
+        """
         i: cython.int
         size: cython.int = len(data)
         if size == 0:
@@ -343,24 +346,24 @@ class Automaton(Atoms):
             self.is_open = False
             self._advance(data[i])
             if self.next_count == 0 and not self.next_accepts:
-                return -1
+                return encoding.REFUSED
             if self.is_open:
-                return -2 - i
+                return encoding.OPENED - i
             if i + 1 < size:
                 self._swap()
         return self._intern()
 
     def step(self, state: cython.int, byte: cython.int) -> int:
-        """The state after one byte, which may be open, or -1."""
+        """Return the state after one byte, which may be open, or -1."""
         if byte < 0 or byte > 0xFF:
             raise ValueError("not a byte")
         self._load(state)
         self._advance(byte)
-        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+        return encoding.REFUSED if self.next_count == 0 and not self.next_accepts else self._intern()
 
     def resolve(self, state: cython.int, replaced: dict) -> int:
-        """An open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``; -1 if
-        nothing is left. The new state may be open again.
+        """Return an open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``;
+        -1 if nothing is left. The new state may be open again.
 
         This is the one place where the text so far takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010,
         "Semantics and algorithms for data-dependent grammars"); states stay independent of it.
@@ -374,10 +377,10 @@ class Automaton(Atoms):
                 self._enter_node(replaced[self.now_atom[i], self.now_rest[i]])
             else:
                 self._push(self.now_atom[i], self.now_rest[i])
-        return -1 if self.next_count == 0 and not self.next_accepts else self._intern()
+        return encoding.REFUSED if self.next_count == 0 and not self.next_accepts else self._intern()
 
     def open_threads(self, state: cython.int) -> list:
-        """The DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
+        """Return the DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
         at: cython.int = self.state_at[self.own(state)]
         i: cython.int
         found = []
@@ -387,7 +390,8 @@ class Automaton(Atoms):
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
-        """A state with only those threads of another whose ``(atom, rest)`` is in ``kept``; -1 if there are none."""
+        """Return a state with only those threads of another whose ``(atom, rest)`` is in ``kept``; -1 if there are
+        none."""
         i: cython.int
         self._load(state)
         self.next_count = 0
@@ -395,10 +399,10 @@ class Automaton(Atoms):
         for i in range(self.now_count):
             if (self.now_atom[i], self.now_rest[i]) in kept:
                 self._push(self.now_atom[i], self.now_rest[i])
-        return -1 if self.next_count == 0 else self._intern()
+        return encoding.REFUSED if self.next_count == 0 else self._intern()
 
     def advance_special(self, state: cython.int, number: cython.int) -> int:
-        """The state after control token ``number``, or -1."""
+        """Return the state after control token ``number``, or -1."""
         i: cython.int
         wanted: cython.longlong = (cython.cast(cython.longlong, encoding.SPECIAL) << encoding.TAG) | number
         self._load(state)
@@ -409,23 +413,23 @@ class Automaton(Atoms):
             if self.now_atom[i] == wanted:
                 found = True
                 self._enter_node(self.now_rest[i])
-        return self._intern() if found else -1
+        return self._intern() if found else encoding.REFUSED
 
     def accepts(self, state: cython.int) -> bool:
-        """Whether the text may end here."""
+        """Return whether the text may end here."""
         return self.state_accepts[self.own(state)] != 0
 
     def thread_count(self, state: cython.int) -> int:
-        """How many threads a state has; 0 means that nothing can follow."""
+        """Return how many threads a state has; 0 means that nothing can follow."""
         return self.state_count[self.own(state)]
 
     def threads(self, state: cython.int) -> list:
-        """The threads of a state as ``(atom, rest)`` pairs."""
+        """Return the threads of a state as ``(atom, rest)`` pairs."""
         at: cython.int = self.state_at[self.own(state)]
         return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
 
     def forced(self, state: cython.int, limit: cython.int) -> bytes:
-        """The bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
+        """Return the bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
         out = bytearray()
         i: cython.int
         byte: cython.int
@@ -455,11 +459,11 @@ class Automaton(Atoms):
         return bytes(out)
 
     def state_bytes(self) -> int:
-        """Bytes that states and their threads take."""
+        """Return the bytes that states and their threads take."""
         return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + 4 * len(self.table)
 
     def counters(self) -> dict:
-        """Deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
+        """Return deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
         size = sum(
             each.itemsize * len(each)
             for each in (

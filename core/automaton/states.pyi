@@ -1,15 +1,15 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 from array import array
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .positions import Atoms
-from .row_table import RowTable
+from .byte_rows import ByteRows
+from .positions import Positions
 
 MAX_THREADS: int
 
-class Automaton(Atoms):
-    def __init__(self, source: Any, given: RowTable, local: array[int]) -> None: ...
+class Automaton(Positions):
+    def __init__(self, source: Any, given: ByteRows, local: array[int]) -> None: ...
     def start(self, node: int) -> int: ...
     def advance(self, state: int, data: bytes) -> int: ...
     def step(self, state: int, byte: int) -> int: ...

@@ -16,7 +16,8 @@ _ZERO = {code: array(code, [0]) for code in "BHIQhiq"}
 
 @cython.cfunc
 def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
-    """A copy of an array, or of a view of one, with room for ``size`` items, zero-filled; None: nothing but zeros."""
+    """Return a copy of an array, or of a view of one, with room for ``size`` items, zero-filled; None: nothing but
+    zeros."""
     new = _ZERO[code] * size
     if old is not None:
         memoryview(new)[: len(old)] = memoryview(old)
@@ -25,7 +26,7 @@ def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
 
 @cython.cfunc
 def copied(code: str, view: object) -> object:
-    """A view's items as an array."""
+    """Return a view's items as an array."""
     found = array(code)
     found.frombytes(memoryview(view).cast("B"))
     return found

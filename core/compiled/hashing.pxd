@@ -1,4 +1,4 @@
-# `hashing` in C.
+# Declarations of `hashing` for other compiled modules.
 
 cdef extern from *:
     const unsigned long long BASIS "14695981039346656037ULL"

@@ -10,6 +10,6 @@ BASIS = 14695981039346656037
 
 
 def mix(so_far: int, value: int) -> int:
-    """A hash, gone on with."""
+    """Return a hash, gone on with."""
     so_far = (so_far ^ value) * 1099511628211 & 0xFFFFFFFFFFFFFFFF
     return so_far ^ so_far >> 29

@@ -24,20 +24,20 @@ nogil = nullcontext()
 
 
 def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
-    """A decorator that does nothing."""
+    """Return a decorator that does nothing."""
     return _unchanged
 
 
 def declare(_: Any, value: Any = None, **_options: Any) -> Any:
-    """The value itself."""
+    """Return the value itself."""
     return value
 
 
 def cast(_: Any, value: T) -> T:
-    """The value itself."""
+    """Return the value itself."""
     return value
 
 
 def fused_type(*kinds: Any) -> Any:
-    """The first of the types: a name that does nothing."""
+    """Return the first of the types: a name that does nothing."""
     return kinds[0]

@@ -158,6 +158,6 @@ class JsonScanner:
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Where a pattern that may match nothing stops matching."""
+    """Return where a pattern that may match nothing stops matching."""
     match = pattern.match(text, position)
     return match.end() if match else position

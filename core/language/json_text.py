@@ -22,7 +22,7 @@ def escaped(text: str) -> str:
 
 
 def json_bytes(value: Any, **options: Any) -> bytes:
-    """What `json.dumps` writes, with no more escapes than it takes.
+    """Return what `json.dumps` writes, with no more escapes than it takes.
 
     Args:
         value: a JSON value.
@@ -55,7 +55,7 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, parse_int
 
 
 def read_json(text: str) -> Any:
-    """The value that a JSON text spells (RFC 8259), as far as Python can represent it.
+    """Return the value that a JSON text spells (RFC 8259), as far as Python can represent it.
 
     Raises:
         ValueError: the text is not JSON, holds ``NaN`` or ``Infinity``, a number out of range or too long to be read,
@@ -68,7 +68,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_prefix(text: str) -> tuple[Any, int]:
-    """The value with which a text begins, and where it ends; otherwise as `read_json`."""
+    """Return the value with which a text begins, and where it ends; otherwise as `read_json`."""
     try:
         return _STRICT.raw_decode(text)
     except RecursionError:

@@ -1,6 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""What a JSON text being written has said so far: the names of the innermost open object, the items of the innermost
-open array.
+"""Look-back into a JSON text being written: the names of the innermost open object, the items of the innermost array.
 
 A text may hold other things before its JSON (free text, a tag), so it is read from its end backwards, which is
 unambiguous from any place that is known to be outside of strings: there, the nearest quote closes a string, and the
@@ -33,7 +32,8 @@ _WHOLE = re.compile(
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Where the string begins whose closing quote, or whose last byte so far, stands before ``end``; -1 if nowhere."""
+    """Return where the string begins whose closing quote, or whose last byte so far, stands before ``end``; -1 if
+    nowhere."""
     at: cython.Py_ssize_t = end
     slashes: cython.Py_ssize_t
     while True:
@@ -51,7 +51,7 @@ def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 @lru_cache(maxsize=4096)  # the same names come again and again
 def _decoded(spelled: bytes) -> str | None:
-    """A name, or None if these bytes are no string: then the place was not outside of strings after all."""
+    """Return a name, or None if these bytes are no string: then the place was not outside of strings after all."""
     try:
         name: str = json.loads(spelled)
     except ValueError:
@@ -67,7 +67,7 @@ def _spelled(name: str) -> bytes:
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether a name may begin at ``end``, as far as the byte before it says."""
+    """Return whether a name may begin at ``end``, as far as the byte before it says."""
     at: cython.Py_ssize_t = end - 1
     while at >= 0 and (text[at] == 0x20 or text[at] == 0x09 or text[at] == 0x0A or text[at] == 0x0D):
         at -= 1
@@ -123,7 +123,7 @@ class Written:
         return len(self._data)
 
     def text(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         if self._bytes is None:
             self._bytes = bytes(self._data)
         return self._bytes
@@ -134,7 +134,7 @@ class Written:
         return self._closed
 
     def write(self, data: bytes) -> None:
-        """More was written."""
+        """Append what was written."""
         self.suppose(b"")
         self._data += data
         self._size = len(self._data)
@@ -143,7 +143,7 @@ class Written:
             self._closed = {}
 
     def cut(self, size: cython.Py_ssize_t) -> None:
-        """Only the first ``size`` bytes were written after all."""
+        """Shorten the text to its first ``size`` bytes."""
         self._size = size
         del self._data[size:]
         self._bytes = None
@@ -152,7 +152,7 @@ class Written:
             self._open.pop()
 
     def suppose(self, data: bytes) -> None:
-        """As if ``data`` had been written last; it stands in place of what was supposed before."""
+        """Continue as if ``data`` had been written last; it stands in place of what was supposed before."""
         if len(self._data) > self._size:
             del self._data[self._size :]
             self._bytes = None
@@ -249,11 +249,12 @@ class Written:
         return names if self._bracket is None else self._bracket.names + names
 
     def names(self) -> list[str]:
-        """The names of the members that are complete, or at least named, in the object that is open at the end."""
+        """Return the names of the members that are complete, or at least named, in the object that is open at the
+        end."""
         return self._names(len(self._data))
 
     def last_name(self) -> tuple[str, list[str]]:
-        """The name that ends where the text ends, and those of the same object before it."""
+        """Return the name that ends where the text ends, and those of the same object before it."""
         text: bytearray = self._data
         start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
@@ -261,7 +262,7 @@ class Written:
         return name, self._names(start)
 
     def items(self) -> list[bytes]:
-        """The items of the array that is open where the text ends, which is right after an item, as they are
+        """Return the items of the array that is open where the text ends, which is right after an item, as they are
         spelled."""
         text: bytearray = self._data
         commas: list = self._look_back(len(text))[1]
@@ -320,8 +321,8 @@ class Written:
         return list(dict.fromkeys(found)), False
 
     def spelled_names(self) -> list[bytes]:
-        """The names that the next whole name may not be, as `json.dumps` spells them: those of the innermost open
-        object, whether the text ends inside a string or not."""
+        """Return the names that the next whole name may not be, as `json.dumps` spells them: those of the innermost
+        open object, whether the text ends inside a string or not."""
         names: list = self._names(len(self._data))
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
         if start >= 0:

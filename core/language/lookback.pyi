@@ -1,4 +1,4 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 
 class Written:
     def __init__(self, text: bytes = b"") -> None: ...

@@ -32,10 +32,10 @@ MAX_JOINED = 128
 #: Stands for a control token in the text so far: a byte that no text in UTF-8 has.
 CONTROL = b"\xff"
 
-#: How many nodes one store may hold.
+#: Maximum number of nodes in one store.
 MAX_NODES = 300_000
 
-#: How much more a store may hold that many grammars share: what others left there is nobody's limit.
+#: Additional nodes and terms in a store that many grammars share, where others have left theirs.
 SHARED_ROOM = 200_000
 
 #: More bytes or items than any text will ever have: bounds beyond are none.
@@ -49,7 +49,7 @@ ENDLESS = 2**31 - 1
 #: is in a search. And how many columns there are.
 KIND, A, B, C, HASH, HAS_TEXT, NULLABLE, HEADS, MARK, WIDTH = range(10)
 
-#: What the columns of questions hold once they are answered.
+#: Values of the columns of queries once they are answered.
 NO, YES = 1, 2
 
 #: The first nodes of every store.

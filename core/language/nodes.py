@@ -30,7 +30,7 @@ else:
     from ..compiled.hashing import BASIS, mix
     from . import node_kinds
 
-#: Whether this module was compiled when it was installed.
+#: True if this module is compiled.
 COMPILED: bool = bool(cython.compiled)
 
 #: Minimum number of entries among which duplicates are found by hashing.
@@ -48,7 +48,7 @@ def _left_recursion() -> GrammarError:
 @cython.inline
 @cython.exceptval(check=False)
 def _folded(mixed: cython.ulonglong) -> cython.int:
-    """A hash as it is kept: positive."""
+    """Return a hash as it is kept: positive."""
     return cython.cast(cython.int, (mixed ^ (mixed >> 33)) & 0x3FFFFFFF) + 1
 
 
@@ -196,7 +196,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _new(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
-        """A new node."""
+        """Add a new node and return it."""
         node: cython.int = self._count
         if node >= self._room:
             raise LimitError(f"the grammar needs more than {node_kinds.MAX_NODES:,} states", hint="split the schema")
@@ -219,7 +219,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _enter(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
-        """A new node, in the slot of the table where it was looked for."""
+        """Add a new node, in the slot of the table where it was looked for."""
         node: cython.int = self._new(kind, a, b, c, mixed)
         slot: cython.int
         self._table[self._slot] = node + 1
@@ -240,7 +240,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _find(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
-        """The node that is equal to this, or -1 (the parts of an ALT stand on the stack, from ``a`` on)."""
+        """Return the node that is equal to this, or -1 (the parts of an ALT stand on the stack, from ``a`` on)."""
         size: cython.int = len(self._table)
         slot: cython.int = mixed & (size - 1)
         node: cython.int
@@ -295,7 +295,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _make(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
-        """The node of a kind whose arguments are integers."""
+        """Return the node of a kind whose arguments are integers."""
         mixed: cython.int = _folded(mix(mix(mix(mix(BASIS, kind), a), b), c))
         node: cython.int = self._find(kind, a, b, c, mixed)
         return node if node >= 0 else self._enter(kind, a, b, c, mixed)
@@ -303,7 +303,7 @@ class Nodes:
     # -- construction ------------------------------------------------------------------------------------------
 
     def literal(self, data: bytes):
-        """Exactly ``data``."""
+        """Return the language of exactly ``data``."""
         return self._literal(data)
 
     @cython.cfunc
@@ -324,7 +324,7 @@ class Nodes:
         return self._things[_cell(self, node, node_kinds.A)]
 
     def text(self, term: int):
-        """The strings of ``term``, written as UTF-8."""
+        """Return the strings of ``term``, written as UTF-8."""
         if self.terms.is_empty(term):
             return node_kinds.EMPTY
         return node_kinds.EPSILON if term == self.terms.EPSILON else self._make(node_kinds.TEXT, term, 0, 0)
@@ -344,7 +344,7 @@ class Nodes:
         return self._make(node_kinds.COUNTED, 0, min(least, node_kinds.ENDLESS), -1 if endless else most)
 
     def special(self, name: str):
-        """The control token called ``name``."""
+        """Return the control token called ``name``."""
         found = self._specials.get(name)
         if found is None:
             found = self._specials[name] = self._new(node_kinds.SPECIAL, len(self._things), 0, 0, 0)
@@ -352,7 +352,7 @@ class Nodes:
         return found
 
     def seq(self, left: cython.int, right: cython.int):
-        """Concatenation of two nodes."""
+        """Return the concatenation of two nodes."""
         self._check(left)
         self._check(right)
         return self._seq(left, right)
@@ -383,7 +383,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int) -> cython.int:
-        """Concatenation of two nodes that are more than the empty text, the first of them no SEQ."""
+        """Return the concatenation of two nodes that are more than the empty text, the first of them no SEQ."""
         joined: cython.int
         if _cell(self, left, node_kinds.KIND) == node_kinds.LITERAL:
             is_seq: cython.bint = _cell(self, right, node_kinds.KIND) == node_kinds.SEQ
@@ -402,7 +402,7 @@ class Nodes:
         return self._literal(data + more) if len(data) + len(more) <= node_kinds.MAX_JOINED else -1
 
     def sequence(self, parts):
-        """Concatenation of many nodes."""
+        """Return the concatenation of many nodes."""
         result: cython.int = node_kinds.EPSILON
         part: cython.int
         for part in reversed(parts):
@@ -411,7 +411,7 @@ class Nodes:
         return result
 
     def alt(self, parts):
-        """Union of many nodes; the order is kept, since it is the order in which heads are listed."""
+        """Return the union of many nodes; the order is kept, since it is the order in which heads are listed."""
         start: cython.int = self._top
         part: cython.int
         i: cython.int
@@ -431,7 +431,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, start: cython.int) -> cython.int:
-        """Union of the nodes on the stack, from ``start`` on."""
+        """Return the union of the nodes on the stack, from ``start`` on."""
         count: cython.int = self._top - start
         i: cython.int
         if count == 0:
@@ -534,7 +534,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _list(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
-        """The WORDS node of some neighbouring words, without their first bytes."""
+        """Return the WORDS node of some neighbouring words, without their first bytes."""
         hashed: cython.ulonglong = mix(mix(BASIS, node_kinds.WORDS), depth)
         mixed: cython.int = _folded(mix(hashed, self._sums[end] - self._sums[first]))
         node: cython.int = self._find(node_kinds.WORDS, first, end, depth, mixed)
@@ -563,7 +563,7 @@ class Nodes:
         return found
 
     def dynamic(self, key, static: cython.int, resolve, kind: cython.int):
-        """A place at which ``resolve(text so far)`` is the node that follows.
+        """Return a place at which ``resolve(text so far)`` is the node that follows.
 
         Args:
             key: identifies it in this store.
@@ -581,13 +581,13 @@ class Nodes:
     # -- what nodes are ----------------------------------------------------------------------------------------
 
     def kind(self, node: cython.int):
-        """The kind of a node."""
+        """Return the kind of a node."""
         self._check(node)
         return _cell(self, node, node_kinds.KIND)
 
     def args(self, node: cython.int):
-        """What a node was made of: the arguments of the method of its kind, but for keys; of WORDS the sorted pairs and
-        how many bytes of each word are left out, of DYNAMIC ``(static, resolve, kind)``."""
+        """Return what a node was made of: the arguments of the method of its kind, but for keys; of WORDS the sorted
+        pairs and how many bytes of each word are left out, of DYNAMIC ``(static, resolve, kind)``."""
         self._check(node)
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
@@ -612,7 +612,7 @@ class Nodes:
     # -- queries ---------------------------------------------------------------------------------------------
 
     def expand(self, node: cython.int):
-        """What a LAZY node stands for (never itself LAZY).
+        """Return what a LAZY node stands for (never itself LAZY).
 
         Raises:
             GrammarError: the rule refers to itself before anything is written (left recursion).
@@ -650,12 +650,12 @@ class Nodes:
         return current
 
     def nullable(self, node: cython.int):
-        """Whether the empty text is in the language."""
+        """Return whether the empty text is in the language."""
         self._check(node)
         return self._answer(node, node_kinds.NULLABLE) == node_kinds.YES
 
     def is_empty(self, node: cython.int):
-        """Whether the language has no text at all.
+        """Return whether the language has no text at all.
 
         Looks no further than it must: an optional part is never visited, the first non-empty alternative
         decides. Recursion is the least fixpoint (a rule that can only finish through itself is empty).
@@ -666,7 +666,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _answer(self, node: cython.int, question: cython.int) -> cython.int:
-        """Whether a language has a text, or the empty text."""
+        """Return whether a language has a text, or the empty text."""
         known: cython.int = _cell(self, node, question)
         if known:
             return known
@@ -763,7 +763,7 @@ class Nodes:
     @cython.inline
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
-        """Whether one child that says yes decides; else one that says no does."""
+        """Return whether one child that says yes decides; else one that says no does."""
         return (
             _cell(self, node, node_kinds.KIND) == node_kinds.ALT
             or _cell(self, node, node_kinds.KIND) == node_kinds.WORDS
@@ -772,7 +772,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
-        """The child that is to be asked, or the answer without one: -1 for "no", -2 for "yes"."""
+        """Return the child that is to be asked, or the answer without one: -1 for "no", -2 for "yes"."""
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
         b: cython.int = _cell(self, node, node_kinds.B)
@@ -803,8 +803,8 @@ class Nodes:
     # -- heads -------------------------------------------------------------------------------------------------
 
     def heads(self, node: cython.int):
-        """Every way a text of ``node`` may begin, as `Head` pairs. Law: the language is the union of ``atom rest`` over
-        the heads, and the empty text if `nullable`; no head leads to an empty language."""
+        """Return every way a text of ``node`` may begin, as `Head` pairs. Law: the language is the union of ``atom
+        rest`` over the heads, and the empty text if `nullable`; no head leads to an empty language."""
         self._check(node)
         self._need_heads(node)
         at: cython.int = _cell(self, node, node_kinds.HEADS)
@@ -812,7 +812,8 @@ class Nodes:
         return tuple([(self._heads[at + 2 * i], self._heads[at + 2 * i + 1]) for i in range(count)])
 
     def lay_heads(self, node: cython.int):
-        """Where in `head_pool` the heads of ``node`` are: their number, then for each its atom and what remains."""
+        """Return where in `head_pool` the heads of ``node`` are: their number, then for each its atom and what
+        remains."""
         self._check(node)
         self._need_heads(node)
         return _cell(self, node, node_kinds.HEADS) - 1
@@ -859,7 +860,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _first(self, node: cython.int, at: cython.int) -> cython.int:
-        """The next of the nodes with which ``node`` may begin whose heads are not known yet, or -1."""
+        """Return the next of the nodes with which ``node`` may begin whose heads are not known yet, or -1."""
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
         b: cython.int = _cell(self, node, node_kinds.B)

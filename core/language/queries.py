@@ -5,12 +5,12 @@ from __future__ import annotations
 from .term_kinds import END, SURROGATES
 from .terms import Terms
 
-#: How many states `is_roomy` looks at.
+#: Maximum number of states that `is_roomy` inspects.
 MAX_ROOMY = 64
 
 
 def is_roomy(terms: Terms, term: int) -> bool:
-    """Whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
+    """Return whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
     states to see)."""
     if terms.is_cofinite(term):
         return True
@@ -34,7 +34,7 @@ def is_roomy(terms: Terms, term: int) -> bool:
 
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
-    """All strings of the language, shortest first, if they are at most ``most``; else None."""
+    """Return all strings of the language, shortest first, if they are at most ``most``; else None."""
     found: list[str] = []
     level = [("", term)]
     while level:

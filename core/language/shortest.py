@@ -1,4 +1,4 @@
-"""The shortest string of a language, by how long its spelling is."""
+"""Shortest strings of languages, by the length in which they are written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import LimitError
 from .term_kinds import CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
 from .terms import Terms
 
-#: How many states the search for a shortest string may visit.
+#: Maximum number of states that the search for a shortest string visits.
 MAX_SEARCHED = 20_000
 
 
@@ -29,7 +29,7 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
 
 
 def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-    """The shortest spelling of a string of a non-empty language.
+    """Return the shortest spelling of a string of a non-empty language.
 
     Args:
         terms: where the term was made.

@@ -1,4 +1,4 @@
-"""What terms there are: the kinds of `Terms`, and the constants that go with them.
+"""Term kinds: the kinds of `Terms`, and the constants that go with them.
 
 ========= ===================================================================================================
 EMPTY     no string at all
@@ -23,7 +23,7 @@ EMPTY_KIND, EPSILON_KIND, CHARS, SEQ, ALT, AND, NOT, REPEAT, WORDS, MULTIPLE, DE
 #: The first terms of every store.
 EMPTY, EPSILON, ANY, ALL = range(4)
 
-#: What is known of a term. REGULAR: made without intersection and complement, and does not hold itself.
+#: Traits of a term, as bits. REGULAR: made without intersection and complement, and does not hold itself.
 NULLABLE, REGULAR, LIVE, DEAD = 1, 2, 4, 8
 
 #: No upper bound.
@@ -36,5 +36,5 @@ MANY = 2**31 - 1
 END = 0x110000
 SURROGATES = (0xD800, 0xDFFF)
 
-#: How many distinct terms one store may hold: some hundred MB, and seconds of work.
+#: Maximum number of distinct terms in one store: some hundred MB, and seconds of work.
 MAX_TERMS = 200_000

@@ -193,7 +193,7 @@ class Terms:
     def _make(
         self, kind: cython.int, at: cython.int, n: cython.int, nullable: cython.bint, regular: cython.bint
     ) -> cython.int:
-        """The term of a kind whose ``n`` arguments lie in ``flat`` from ``at`` on. ``regular``: built without
+        """Return the term of a kind whose ``n`` arguments lie in ``flat`` from ``at`` on. ``regular``: built without
         intersection or complement, hence never empty unless it is `EMPTY`."""
         i: cython.int
         mixed: cython.ulonglong = mix(BASIS, kind)
@@ -226,7 +226,7 @@ class Terms:
         regular: cython.bint,
         short: cython.uint,
     ) -> cython.int:
-        """A new term; ``short`` is its hash."""
+        """Add a new term and return it; ``short`` is its hash."""
         i: cython.int
         number: cython.int = self.count
         if number >= self.room:
@@ -280,7 +280,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, term: cython.int) -> cython.int:
-        """A term that comes from outside, if it is one: what lies beyond the pool must not be read."""
+        """Return a term that comes from outside, if it is one: what lies beyond the pool must not be read."""
         if term < 0 or term >= self.count:
             raise IndexError("no such term")
         return term
@@ -288,7 +288,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _want(self, size: cython.int) -> cython.int:
-        """Room for so many numbers in ``flat``."""
+        """Make room for ``size`` numbers in ``flat``."""
         if size > len(self.flat):
             self.flat = grown(self.flat, "i", 2 * size)
         return 0
@@ -296,7 +296,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _flat_has(self, term: cython.int, n: cython.int) -> cython.bint:
-        """Whether a term is among the first ``n`` numbers of ``flat``, which are in order."""
+        """Return whether a term is among the first ``n`` numbers of ``flat``, which are in order."""
         low: cython.int = 0
         high: cython.int = n
         middle: cython.int
@@ -338,7 +338,7 @@ class Terms:
     # -- classes of characters ---------------------------------------------------------------------------------
 
     def chars(self, charset: CharSet) -> int:
-        """Every one-character string whose character is in ``charset``."""
+        """Return the language of the one-character strings whose character is in ``charset``."""
         found = self.sets.get(charset)
         if found is None:
             self.bound_count = 0
@@ -349,7 +349,7 @@ class Terms:
         return found
 
     def chars_of(self, flips: object) -> int:
-        """The same of a set that is given by the sorted code points at which membership flips."""
+        """Return `chars` of a set that is given by the sorted code points at which membership flips."""
         self.bound_count = 0
         for code in flips:
             self._bound(code)
@@ -358,7 +358,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _bound(self, code: cython.int) -> cython.int:
-        """One more code point at which membership in the set in ``bounds`` flips."""
+        """Add one more code point at which membership in the set in ``bounds`` flips."""
         if self.bound_count == len(self.bounds):
             self.spare = grown(self.spare, "i", 2 * self.bound_count)
             self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
@@ -369,7 +369,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _class(self, at: cython.int) -> cython.int:
-        """The characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
+        """Return the characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
         i: cython.int
         if self.bound_count == 0:
             return term_kinds.EMPTY
@@ -381,7 +381,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _meet_class(self, chars: cython.int, wanted: cython.int) -> cython.int:
-        """The set in ``bounds`` united (``wanted`` 1) or intersected (2) with the characters of a term."""
+        """Unite (``wanted`` 1) or intersect (2) the set in ``bounds`` with the characters of a term."""
         i: cython.int = 0
         j: cython.int = self.arg_at[chars]
         n: cython.int = self.bound_count
@@ -406,7 +406,7 @@ class Terms:
         return 0
 
     def ranges(self, chars: cython.int) -> tuple:
-        """The code points of a class of characters."""
+        """Return the code points of a class of characters."""
         found = self.ranges_of.get(chars)
         if found is None:
             if self._own(chars) != term_kinds.EMPTY and self.kind[chars] != term_kinds.CHARS:
@@ -419,7 +419,7 @@ class Terms:
     # -- words -------------------------------------------------------------------------------------------------
 
     def literal(self, text: object) -> int:
-        """Exactly ``text``."""
+        """Return the language of exactly ``text``."""
         text = plain_text(text)
         found = self.spelled.get(text)
         if found is None:
@@ -427,7 +427,7 @@ class Terms:
         return found
 
     def words(self, texts: Iterable[str]) -> int:
-        """Exactly these strings."""
+        """Return the language of exactly these strings."""
         ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
         if found is None:
@@ -447,7 +447,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
-        """The words of a list from number ``first`` to ``stop``, each without its first ``depth`` characters."""
+        """Return the words of a list from number ``first`` to ``stop``, each without its first ``depth`` characters."""
         words: tuple = self.lists[which]
         word: str = words[first]
         i: cython.int
@@ -479,7 +479,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _same_words(self, term: cython.int) -> cython.bint:
-        """Whether a term has the words that ``flat`` says."""
+        """Return whether a term has the words that ``flat`` says."""
         place: cython.int = self.arg_at[term]
         n: cython.int = self.flat[2] - self.flat[1]
         if self.args[place + 2] - self.args[place + 1] != n:
@@ -505,7 +505,7 @@ class Terms:
     # -- concatenation, complement, repetition, multiples ------------------------------------------------------
 
     def seq(self, left: cython.int, right: cython.int) -> int:
-        """Concatenation."""
+        """Return the concatenation."""
         return self._seq(self._own(left), self._own(right))
 
     @cython.cfunc
@@ -528,7 +528,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
-        """Concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
+        """Return the concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
         if left == term_kinds.EPSILON:
             return right
         if right == term_kinds.EPSILON:
@@ -540,14 +540,14 @@ class Terms:
         return self._make(term_kinds.SEQ, at, 2, (both & term_kinds.NULLABLE) != 0, (both & term_kinds.REGULAR) != 0)
 
     def sequence(self, parts: Sequence[int]) -> int:
-        """Concatenation of many."""
+        """Return the concatenation of many."""
         result: cython.int = term_kinds.EPSILON
         for part in reversed(parts):
             result = self._seq(self._own(part), result)
         return result
 
     def not_(self, part: cython.int) -> int:
-        """Complement, relative to all strings."""
+        """Return the complement, relative to all strings."""
         return self._not(self._own(part))
 
     @cython.cfunc
@@ -608,8 +608,8 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _multiple(self, of: cython.int, places: cython.int, remainder: cython.int, behind: cython.int) -> cython.int:
-        """What follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1 before
-        it and before any digit, -2 before it."""
+        """Return what follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1
+        before it and before any digit, -2 before it."""
         missing: cython.int = places - max(behind, 0)
         power: cython.longlong = 1  # of ten, or more than `of`
         shifted: cython.longlong = remainder
@@ -626,14 +626,14 @@ class Terms:
     # -- operations --------------------------------------------------------------------------------------------
 
     def alt(self, parts: Iterable[int]) -> int:
-        """Union."""
+        """Return the union."""
         n: cython.int = 0
         for part in list(parts):
             n = self._spread(term_kinds.ALT, self._own(part), n)
         return self._alt(n)
 
     def and_(self, parts: Iterable[int]) -> int:
-        """Intersection."""
+        """Return the intersection."""
         n: cython.int = 0
         for part in list(parts):
             n = self._spread(term_kinds.AND, self._own(part), n)
@@ -661,7 +661,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, n: cython.int) -> cython.int:
-        """The union of the first ``n`` parts in ``flat``."""
+        """Return the union of the first ``n`` parts in ``flat``."""
         i: cython.int
         left: cython.int = 0
         classes: cython.int = 0
@@ -704,7 +704,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _and(self, n: cython.int) -> cython.int:
-        """The intersection of the first ``n`` parts in ``flat``."""
+        """Return the intersection of the first ``n`` parts in ``flat``."""
         i: cython.int
         runs: cython.int
         nullable: cython.bint = True
@@ -738,7 +738,7 @@ class Terms:
     @cython.cfunc
     @cython.inline
     def _is_run(self, term: cython.int) -> cython.bint:
-        """Whether a term is "so many characters of a class"."""
+        """Return whether a term is "so many characters of a class"."""
         kind: cython.int = self.kind[term]
         return kind == term_kinds.CHARS or (
             kind == term_kinds.REPEAT and self.kind[self._arg(term, 0)] == term_kinds.CHARS
@@ -776,8 +776,9 @@ class Terms:
         return self._spread(term_kinds.AND, part, left)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
-        """What ``build`` makes of this store once it is looked into: not empty, without the empty string, and without
-        intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term itself."""
+        """Return what ``build`` makes of this store once it is looked into: not empty, without the empty string, and
+        without intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term
+        itself."""
         found = self.keys.get(key)
         if found is None:
             self.flat[0] = len(self.keys)
@@ -791,7 +792,7 @@ class Terms:
     # -- derivative rows ---------------------------------------------------------------------------------------
 
     def segments(self, term: cython.int) -> tuple:
-        """The whole derivative row of ``term``."""
+        """Return the whole derivative row of ``term``."""
         found = self.segments_of.get(term)
         if found is None:
             self.depth = 0
@@ -803,12 +804,12 @@ class Terms:
         return found
 
     def derivative(self, term: cython.int, code_point: cython.int) -> int:
-        """What may follow after one character."""
+        """Return what may follow after one character."""
         self.depth = 0
         return self._next(self._own(term), code_point)
 
     def matches(self, term: cython.int, text: object) -> bool:
-        """Whether ``text`` is in the language."""
+        """Return whether ``text`` is in the language."""
         plain: str = plain_text(text)
         i: cython.int
         self.depth = 0
@@ -836,7 +837,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _put(self, start: cython.int, target: cython.int) -> cython.int:
-        """One more segment of the row in the making; neighbours with the same target are one."""
+        """Add one more segment to the row in the making; neighbours with the same target are one."""
         n: cython.int = self.row_used
         if n > self.row_first and self.starts[n - 1] == start:
             n -= 1
@@ -853,7 +854,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _row(self, term: cython.int) -> cython.int:
-        """See to it that the row of a term is known."""
+        """Derive the row of a term unless it is known."""
         if term < len(self.row_at) and self.row_at[term] != 0:
             return 0
         if self.depth == DEEP:
@@ -988,7 +989,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """The row of a term from the rows of its parts, by one sweep over all their boundaries."""
+        """Return the row of a term from the rows of its parts, by one sweep over all their boundaries."""
         i: cython.int
         at: cython.int
         bound: cython.int = 0
@@ -1035,7 +1036,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _combined(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """What the targets under the cursors make in the row of a term of a kind."""
+        """Return what the targets under the cursors make in the row of a term of a kind."""
         i: cython.int
         used: cython.int = 0
         if kind == term_kinds.SEQ:
@@ -1048,7 +1049,7 @@ class Terms:
         return self._alt(used) if kind == term_kinds.ALT else self._and(used)
 
     def nullable(self, term: cython.int) -> bool:
-        """Whether the empty string is in the language."""
+        """Return whether the empty string is in the language."""
         return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
 
     def run_bounds(self, term: cython.int) -> object:
@@ -1062,8 +1063,8 @@ class Terms:
         return self._arg(term, 0), self._arg(term, 1), None if most == term_kinds.NONE else most
 
     def shape(self, term: cython.int) -> tuple:
-        """The kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a deferred
-        term what it stands for."""
+        """Return the kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a
+        deferred term what it stands for."""
         kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
         if kind == term_kinds.CHARS:
@@ -1077,13 +1078,13 @@ class Terms:
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
 
     def known(self, term: cython.int) -> int:
-        """What is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
+        """Return what is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
         return self.traits[self._own(term)] & ~(term_kinds.REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
     def is_empty(self, term: cython.int) -> bool:
-        """Whether no string is in the language. Exact, also under intersection and complement."""
+        """Return whether no string is in the language. Exact, also under intersection and complement."""
         known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
         self.depth = 0
         return known == term_kinds.DEAD if known else self._search_dead(term)
@@ -1128,7 +1129,8 @@ class Terms:
         return bounds[1:] if bounds is not None and bounds[0] == term_kinds.ANY else None
 
     def is_cofinite(self, term: int) -> bool:
-        """Whether all but finitely many strings are in the language, seen from the term's shape (False: not known).
+        """Return whether all but finitely many strings are in the language, seen from the term's shape (False: not
+        known).
 
         Every string is then the beginning of one in the language.
         """
@@ -1147,8 +1149,8 @@ class Terms:
         return known
 
     def open_class(self, term: int) -> int | None:
-        """A class of characters such that every string of them is the beginning of one in the language, seen from the
-        term's shape; None: none known.
+        """Return a class of characters such that every string of them is the beginning of one in the language, seen
+        from the term's shape; None: none known.
 
         So it is for patterns that may match anywhere (any characters), for ``.+:[0-9]`` (any but ends of lines), and
         for languages that lack finitely many strings. Derivatives by characters of the class have it too.

@@ -1,4 +1,4 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 

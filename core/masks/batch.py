@@ -107,7 +107,7 @@ class MaskTable:
         self._sent = 0  # how many rows lie there
 
     def rows(self, matchers: Sequence[Matcher]) -> npt.NDArray[np.int32]:
-        """For each text the row of `words` that is its mask; good until the next call.
+        """Return for each text the row of `words` that is its mask; good until the next call.
 
         Raises:
             DecodingError: a text has another vocabulary.
@@ -227,7 +227,7 @@ def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray
 
 
 def _bits_of_array(logits: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """The bits of an array, if the compiled loops know how to go through them."""
+    """Return the bits of an array, if the compiled loops know how to go through them."""
     if not logits.flags.c_contiguous or not logits.flags.writeable or not logits.dtype.isnative:
         return None
     if logits.dtype == np.float32:
@@ -236,7 +236,7 @@ def _bits_of_array(logits: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
 
 
 def _allowed(masks: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.bool_]:
-    """The bits of masks as booleans, exactly ``size`` for each row."""
+    """Return the bits of masks as booleans, exactly ``size`` for each row."""
     bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=-1, bitorder="little")
     missing = max(0, size - bits.shape[-1])
     if missing:
@@ -252,7 +252,7 @@ def _torch_of(logits: Any) -> Any:
 
 
 def _unpacked(torch: Any, masks: Any) -> Any:
-    """What masks forbid, ``[..., 32 * W]``."""
+    """Return what masks forbid, ``[..., 32 * W]``."""
     shifts = torch.arange(32, dtype=torch.int32, device=masks.device)
     return (((masks.unsqueeze(-1) >> shifts) & 1) == 0).reshape(*masks.shape[:-1], -1)
 

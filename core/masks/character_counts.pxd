@@ -1,12 +1,12 @@
-# What other compiled modules see of `survey` in C.
+# Declarations of `character_counts` for other compiled modules.
 
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding
-from ..automaton.positions cimport Atoms
-from .self_loops cimport Loops
+from ..automaton.positions cimport Positions
+from .self_loops cimport SelfLoops
 from .trie cimport Trie
 
-cdef class Counts:
+cdef class TokenCounts:
     cdef int[::1] token
     cdef int[::1] token_chars
     cdef int tokens
@@ -16,14 +16,14 @@ cdef class Counts:
     cdef int longest
     cdef int[::1] until
 
-cdef class Marks:
+cdef class ClassExits:
     cdef unsigned int[::1] plain
     cdef int count
     cdef int[::1] node
     cdef int[::1] after
     cdef int nodes
 
-cdef class Runs:
+cdef class ClassRuns:
     cdef int[::1] token_node
     cdef int[::1] token
     cdef int[::1] token_chars
@@ -36,19 +36,19 @@ cdef class Runs:
 
 cdef int first_from(int[::1] ordered, int size, int node) noexcept
 
-cdef class Survey:
-    cdef Atoms automaton
+cdef class CharacterCounts:
+    cdef Positions automaton
     cdef Trie trie
-    cdef Loops loops
+    cdef SelfLoops loops
     cdef object index
     # by the automaton's number of a class
     cdef list taken
     cdef long long visited
 
-    cdef Counts counts(self)
-    cdef Runs runs(self, int number)
+    cdef TokenCounts counts(self)
+    cdef ClassRuns runs(self, int number)
     cdef int has_runs(self, int state) except -1
-    cdef Runs _take_runs(self, int star)
+    cdef ClassRuns _find_runs(self, int star)
     cdef int is_counted(self, int state) except -1
-    cdef Marks marks(self, int number)
-    cdef Marks _take_marks(self, long long star)
+    cdef ClassExits exits(self, int number)
+    cdef ClassExits _find_exits(self, long long star)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The characters of a vocabulary's tokens: how many they have, and where tokens leave a class of characters.
+"""Character counts: the number of characters of each token, and where tokens leave a class of characters.
 
-Compiled where that is possible; ``survey.pxd`` says what others see of it in C.
+Compiled where that is possible; ``character_counts.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
-    from ..automaton.positions import Atoms
+    from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
-    from .self_loops import Loops
+    from .self_loops import SelfLoops
     from .trie import Trie
 
-#: For how many classes of characters one vocabulary keeps what was found.
-MOST_RUNS = cython.declare(cython.int, 24)
-#: How often a class of characters is met before its `Runs` are taken, where a walk would do as well; of how many
-#: classes that is counted.
+#: Maximum number of character classes whose runs, or exits, one vocabulary keeps.
+MAX_CLASSES = cython.declare(cython.int, 24)
+#: Minimum number of times that a class is met before its `ClassRuns` are taken where a walk would do as well, and
+#: maximum number of classes for which that is counted.
 OFTEN = cython.declare(cython.int, 8)
-MOST_MET = cython.declare(cython.int, 256)
+MAX_MET = cython.declare(cython.int, 256)
 
 
 @cython.cclass
-class Counts:
+class TokenCounts:
     """Tokens that stay inside a JSON string (from between two characters on), by their number of characters, and the
     trie nodes of closing quotes with the number of characters before them.
 
@@ -37,15 +37,15 @@ class Counts:
     """
 
     def saved(self) -> tuple:
-        """Arrays from which `load_counts` makes the same counts again."""
+        """Return arrays from which `load_token_counts` makes the same counts again."""
         numbers = array("i", [self.tokens, self.ends, self.longest])
         tokens = copied("i", self.token), copied("i", self.token_chars)
         return (*tokens, copied("i", self.end), copied("i", self.end_chars), numbers)
 
 
-def load_counts(saved: tuple) -> Counts:
-    """The counts that `Counts.saved` was asked of."""
-    counts: Counts = Counts.__new__(Counts)
+def load_token_counts(saved: tuple) -> TokenCounts:
+    """Return the counts that `TokenCounts.saved` was asked of."""
+    counts: TokenCounts = TokenCounts.__new__(TokenCounts)
     counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
     counts.tokens, counts.ends, counts.longest = numbers
     _sort_counts(counts)
@@ -53,7 +53,7 @@ def load_counts(saved: tuple) -> Counts:
 
 
 @cython.cfunc
-def _sort_counts(counts: Counts) -> object:
+def _sort_counts(counts: TokenCounts) -> object:
     """Bring the tokens in the order of their characters (a counting sort, stable)."""
     until: cython.int[::1] = array("i", [0]) * (counts.longest + 2)
     tokens: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
@@ -74,7 +74,7 @@ def _sort_counts(counts: Counts) -> object:
 
 
 @cython.cclass
-class Marks:
+class ClassExits:
     """Where a vocabulary leaves a class of characters in a JSON string, by a quote, a backslash or another character.
 
     ``plain`` has a bit for each token of characters of the class alone, read from between two characters. ``node`` are
@@ -84,8 +84,8 @@ class Marks:
 
 
 @cython.cclass
-class Runs:
-    """`Counts` for strings of one class of characters, to be asked for any subtree.
+class ClassRuns:
+    """`TokenCounts` for strings of one class of characters, to be asked for any subtree.
 
     ``token_node`` and ``end_node`` are in pre-order. ``between`` says for each trie node how many characters were
     read if it lies between two characters of a string of the class (its bytes read from there on), else -1.
@@ -95,7 +95,7 @@ class Runs:
 @cython.cfunc
 @cython.exceptval(check=False)
 def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> cython.int:
-    """The index of the first of ``size`` ascending nodes that is not before ``node``."""
+    """Return the index of the first of ``size`` ascending nodes that is not before ``node``."""
     low: cython.int = 0
     high: cython.int = size
     middle: cython.int
@@ -109,7 +109,7 @@ def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> 
 
 
 @cython.cclass
-class Survey:
+class CharacterCounts:
     """What is found out once for a vocabulary about the characters of its tokens.
 
     Args:
@@ -119,7 +119,7 @@ class Survey:
         index: the vocabulary's index, which keeps what is found for all automata.
     """
 
-    def __init__(self, automaton: Atoms, trie: Trie, loops: Loops, index):
+    def __init__(self, automaton: Positions, trie: Trie, loops: SelfLoops, index):
         self.automaton = automaton
         self.trie = trie
         self.loops = loops
@@ -128,14 +128,14 @@ class Survey:
         self.visited = 0
 
     @cython.cfunc
-    def counts(self) -> Counts:
-        """How many characters each token has inside a JSON string; taken once for the vocabulary."""
+    def counts(self) -> TokenCounts:
+        """Return how many characters each token has inside a JSON string; taken once for the vocabulary."""
         found = self.index.counts
         if found is not None:
             return found
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
-        counts: Counts = Counts.__new__(Counts)
+        automaton: Positions = self.automaton
+        counts: TokenCounts = TokenCounts.__new__(TokenCounts)
         counts.longest = 0
         rooms = [grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 2, trie.nodes, trie.nodes)]
         tokens: cython.int[::1] = rooms[0]
@@ -186,8 +186,8 @@ class Survey:
         return counts
 
     @cython.cfunc
-    def runs(self, number: cython.int) -> Runs:
-        """The `Runs` of a class of characters; taken once for the vocabulary."""
+    def runs(self, number: cython.int) -> ClassRuns:
+        """Return the `ClassRuns` of a class of characters; taken once for the vocabulary."""
         while len(self.taken) <= number:
             self.taken.append(None)
         found = self.taken[number]
@@ -196,8 +196,8 @@ class Survey:
             known: dict = self.index.runs
             found = known.get(key)
             if found is None:
-                found = self._take_runs(star)
-                if len(known) >= MOST_RUNS:
+                found = self._find_runs(star)
+                if len(known) >= MAX_CLASSES:
                     del known[next(iter(known))]
                 known[key] = found
             self.taken[number] = found
@@ -206,9 +206,9 @@ class Survey:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def has_runs(self, state: cython.int) -> cython.int:
-        """1 if from a row state on so many characters of one class follow, and its `Runs` are known, or worth to be
-        taken: there is no other way to be quick, or the class was often met."""
-        automaton: Atoms = self.automaton
+        """Return 1 if a counted run of one class follows a row state and `ClassRuns` of the class pay: they are known,
+        there is no other way to be quick, or the class was met often."""
+        automaton: Positions = self.automaton
         number: cython.int = automaton.facts[encoding.FACTS * state + encoding.CLASS] - 1
         if number < 0:
             return 0
@@ -218,17 +218,17 @@ class Survey:
         if key in self.index.runs:
             return 1
         met: dict = self.index.met
-        if len(met) > MOST_MET:
+        if len(met) > MAX_MET:
             met.clear()
         met[key] = met.get(key, 0) + 1
         return 1 if met[key] > OFTEN else 0
 
     @cython.cfunc
-    def _take_runs(self, star: cython.int) -> Runs:
-        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
+    def _find_runs(self, star: cython.int) -> ClassRuns:
+        """Walk the whole trie once from row state ``star``, the free string of a class between two characters."""
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
-        runs: Runs = Runs.__new__(Runs)
+        automaton: Positions = self.automaton
+        runs: ClassRuns = ClassRuns.__new__(ClassRuns)
         runs.longest = 0
         rooms = [grown(None, "i", trie.vocabulary + 1) for _ in range(3)]
         token_nodes: cython.int[::1] = rooms[0]
@@ -297,9 +297,9 @@ class Survey:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_counted(self, state: cython.int) -> cython.int:
-        """1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them, since
-        some are beyond ASCII."""
-        automaton: Atoms = self.automaton
+        """Return 1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them,
+        since some are beyond ASCII."""
+        automaton: Positions = self.automaton
         if state >= automaton.row_room or automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0:
             return 0
         if automaton.facts[encoding.FACTS * state + encoding.MOST] < 0:
@@ -307,27 +307,27 @@ class Survey:
         return 1 if automaton.after(state, 0xC3) > 0 or automaton.after(state, 0xE4) > 0 else 0
 
     @cython.cfunc
-    def marks(self, number: cython.int) -> Marks:
-        """The `Marks` of a class of characters; taken once for the vocabulary."""
+    def exits(self, number: cython.int) -> ClassExits:
+        """Return the `ClassExits` of a class of characters; taken once for the vocabulary."""
         key, star = self.automaton.given.character_class(number)
-        known: dict = self.index.marks
+        known: dict = self.index.exits
         found = known.get(key)
         if found is None:
-            found = self._take_marks(star)
-            if len(known) >= MOST_RUNS:
+            found = self._find_exits(star)
+            if len(known) >= MAX_CLASSES:
                 del known[next(iter(known))]
             known[key] = found
         return found
 
     @cython.cfunc
-    def _take_marks(self, star: cython.longlong) -> Marks:
-        """One walk of the whole trie from row state ``star``, the free string of a class between two characters."""
+    def _find_exits(self, star: cython.longlong) -> ClassExits:
+        """Walk the whole trie once from row state ``star``, the free string of a class between two characters."""
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
+        automaton: Positions = self.automaton
         byte: cython.uchar[::1] = trie.byte
         depth: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
-        marks: Marks = Marks.__new__(Marks)
+        exits: ClassExits = ClassExits.__new__(ClassExits)
         plain: cython.uint[::1] = grown(None, "I", (trie.vocabulary + 31) // 32)
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
@@ -372,20 +372,20 @@ class Survey:
                 i += size[i]
                 continue
             i += 1
-        marks.count = count
+        exits.count = count
         count = 0
         for i in range(nodes):
             count += wanted[i]
-        marks.nodes = count
-        marks.node = grown(None, "i", marks.nodes + 1)
-        marks.after = grown(None, "i", marks.nodes + 1)
+        exits.nodes = count
+        exits.node = grown(None, "i", exits.nodes + 1)
+        exits.after = grown(None, "i", exits.nodes + 1)
         parent = 0
         for i in range(nodes):
             if wanted[i]:
-                marks.node[parent] = i
+                exits.node[parent] = i
                 parent += 1
-        marks.node[parent] = marks.after[parent] = nodes
-        for i in range(marks.nodes):
-            marks.after[i] = first_from(marks.node, marks.nodes, marks.node[i] + size[marks.node[i]])
-        marks.plain = plain
-        return marks
+        exits.node[parent] = exits.after[parent] = nodes
+        for i in range(exits.nodes):
+            exits.after[i] = first_from(exits.node, exits.nodes, exits.node[i] + size[exits.node[i]])
+        exits.plain = plain
+        return exits

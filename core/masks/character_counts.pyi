@@ -1,8 +1,8 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 from array import array
 from collections.abc import Sequence
 
-class Counts:
+class TokenCounts:
     def saved(self) -> tuple[array[int], ...]: ...
 
-def load_counts(saved: Sequence[array[int]]) -> Counts: ...
+def load_token_counts(saved: Sequence[array[int]]) -> TokenCounts: ...

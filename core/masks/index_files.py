@@ -23,9 +23,9 @@ from ..automaton.lazy_dfa import Program
 from ..language.nodes import Nodes
 from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
 from ..vocabulary.vocabulary import Vocabulary
-from .character_counts import load_counts
+from .character_counts import load_token_counts
 from .masks import Masks
-from .token_set import load_table
+from .token_set import load_token_set
 from .trie import Trie
 from .vocabulary_index import VocabularyIndex
 
@@ -35,7 +35,7 @@ FORMAT = 1
 #: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
 MIN_TOKENS = 8_192
 
-#: Names of free strings on disk, and their keys among the shared token sets (see `Rows.shared`).
+#: Names of free strings on disk, and their keys among the shared token sets (see `ByteRows.shared`).
 _FREE: dict[str, Hashable] = {
     "open": free_key(OPEN),
     "quoted": free_key(QUOTED),
@@ -119,7 +119,7 @@ def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
     arrays.update((f"trie {number}", part) for number, part in enumerate(index.trie.saved()))
     arrays.update((f"counts {number}", part) for number, part in enumerate(index.counts.saved()))
     for name, key in _FREE.items():
-        arrays.update((f"{name} {number}", part) for number, part in enumerate(index.tables[key].saved()))
+        arrays.update((f"{name} {number}", part) for number, part in enumerate(index.token_sets[key].saved()))
     return arrays
 
 
@@ -134,6 +134,6 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
         return tuple(arrays[f"{name} {number}"] for number in range(count))
 
     index = _index(vocabulary, Trie(vocabulary.tokens, part("trie", 4)), arrays["quoted"])
-    index.counts = load_counts(part("counts", 5))
-    index.tables.update((key, load_table(index.trie, part(name, 4))) for name, key in _FREE.items())
+    index.counts = load_token_counts(part("counts", 5))
+    index.token_sets.update((key, load_token_set(index.trie, part(name, 4))) for name, key in _FREE.items())
     return index

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Minus infinity on what masks forbid, in one pass over the logits, without the interpreter's lock.
+"""Masking of logits: minus infinity for forbidden tokens, in one pass, without the interpreter's lock.
 
 Logits are given as their bits, so that half precision of either kind needs no arithmetic: what is written is a pattern.
 
@@ -14,7 +14,7 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
-#: Whether this module was compiled when it was installed.
+#: True if this module is compiled.
 COMPILED: bool = bool(cython.compiled)
 
 
@@ -36,7 +36,7 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
     """
     row: cython.Py_ssize_t
     word: cython.Py_ssize_t
-    at: cython.Py_ssize_t
+    token: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     source: cython.Py_ssize_t
@@ -46,10 +46,10 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
     words: cython.Py_ssize_t = min(masks.shape[1], (size + 31) // 32)
     count: cython.Py_ssize_t = logits.shape[0]
     if rows.shape[0] < count:
-        raise IndexError("no row of the masks is said for some logits")
+        raise IndexError("fewer row numbers than rows of logits")
     for row in range(count):
         if rows[row] < 0 or rows[row] >= masks.shape[0]:
-            raise IndexError("no such row of the masks")
+            raise IndexError("a row number beyond the masks")
     with cython.nogil:
         for row in range(count):
             source = rows[row]
@@ -58,11 +58,11 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
                 start = word * 32
                 stop = start + 32 if start + 32 < size else size
                 if bits == 0:
-                    for at in range(start, stop):
-                        logits[row, at] = pattern
+                    for token in range(start, stop):
+                        logits[row, token] = pattern
                 elif bits != everything:
-                    for at in range(start, stop):
-                        if bits >> (at - start) & 1 == 0:
-                            logits[row, at] = pattern
-            for at in range(words * 32, size):
-                logits[row, at] = pattern
+                    for token in range(start, stop):
+                        if bits >> (token - start) & 1 == 0:
+                            logits[row, token] = pattern
+            for token in range(words * 32, size):
+                logits[row, token] = pattern

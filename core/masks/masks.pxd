@@ -1,16 +1,16 @@
-# What other compiled modules see of `masks` in C.
+# Declarations of `masks` for other compiled modules.
 
 from ..compiled.arrays cimport grown
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
-from .token_set cimport Table
-from .token_sets cimport Tables
+from .token_set cimport TokenSet
+from .token_sets cimport TokenSets
 from .trie cimport Trie
-from .trie_walk cimport Walk
+from .trie_walk cimport TrieWalk
 
 cdef class Mask:
     cdef int first
-    cdef int tables
+    cdef int token_sets
     cdef int at
     cdef int count
     cdef int doubts
@@ -24,8 +24,8 @@ cdef class Mask:
 cdef class Masks:
     cdef Automaton automaton
     cdef Trie trie
-    cdef Walk walk
-    cdef Tables tables
+    cdef TrieWalk walk
+    cdef TokenSets token_sets
     cdef object finals
     cdef object specials
     cdef list memo

@@ -2,8 +2,8 @@
 """Masks: for each state of an automaton, the set of tokens that keep the output valid.
 
 ``mask(atom rest)`` splits into the tokens that stay inside the atom, a set that does not depend on where the atom
-stands and is computed once (`tables`), and those that cross its end, found by walking ``rest`` from the trie nodes
-where the atom may end (`walk`). Compiled where that is possible; ``masks.pxd`` says what others see of it in C.
+stands and is computed once (`token_sets`), and those that cross its end, found by walking ``rest`` from the trie nodes
+where the atom may end (`trie_walk`). Compiled where that is possible; ``masks.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
-    from .token_set import Table
-    from .token_sets import Tables
+    from .token_set import TokenSet
+    from .token_sets import TokenSets
     from .trie import Trie
-    from .trie_walk import Walk
+    from .trie_walk import TrieWalk
 
 COMPILED: bool = bool(cython.compiled)
 
-#: From how many tokens on that are set one by one a mask is joined.
+#: Minimum number of tokens set one by one for which a mask is joined.
 SCATTERED = cython.declare(cython.int, 128)
-#: For how many beginnings of tokens, of at most so many bytes, `Masks.below` keeps the trie's node.
-MOST_PLACES = cython.declare(cython.int, 2048)
-LONGEST_PLACE = cython.declare(cython.int, 64)
+#: Maximum number of prefixes, and of bytes in each, whose trie node `Masks.below` keeps.
+MAX_PREFIXES = cython.declare(cython.int, 2048)
+MAX_PREFIX = cython.declare(cython.int, 64)
 
 
 @cython.cclass
 class Mask:
-    """The allowed tokens of one state: the union of some tables and some single tokens.
+    """The allowed tokens of one state: the union of some token sets and some single tokens.
 
     They lie in `Masks`, from ``first`` and ``at`` on, and so do its ``doubts`` (-1: it has none), for `Masks.fill`:
     ``unsure`` are those tokens among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
@@ -55,15 +55,15 @@ class Masks:
         index: the vocabulary's index.
         finals: ids that are allowed where the text may end.
         specials: token ids of the automaton's control tokens, by their number.
-        limit: bytes that memoised masks and tables may take.
+        limit: bytes that memoised masks and token sets may take.
     """
 
     def __init__(self, automaton: Automaton, index, finals, specials, limit):
         trie: Trie = index.trie
         self.automaton = automaton
         self.trie = trie
-        self.walk = Walk(automaton, trie)
-        self.tables = Tables(automaton, index, self.walk)
+        self.walk = TrieWalk(automaton, trie)
+        self.token_sets = TokenSets(automaton, index, self.walk)
         self.finals = tuple(finals)
         self.specials = dict(specials)
         self.memo = []
@@ -91,7 +91,7 @@ class Masks:
             self.memo.append(None)
         found = self.memo[state]
         if found is None:
-            if self.held + self.tables.held > self.limit:
+            if self.held + self.token_sets.held > self.limit:
                 self._evict()
             found = self._build_mask(state)
             self.memo[state] = found
@@ -104,14 +104,14 @@ class Masks:
     @cython.cfunc
     def _build_mask(self, state: cython.int) -> Mask:
         automaton: Automaton = self.automaton
-        walk: Walk = self.walk
+        walk: TrieWalk = self.walk
         mask: Mask = Mask.__new__(Mask)
         mask.first = len(self.parts)
         walk.begin()
         i: cython.int
         atom: cython.longlong
         rest: cython.int
-        table: Table
+        token_set: TokenSet
         j: cython.int
         for i in range(automaton.state_count[state]):
             atom = automaton.thread_atom[automaton.state_at[state] + i]
@@ -123,16 +123,16 @@ class Masks:
             elif (atom >> encoding.TAG) == encoding.LITERAL:
                 walk.walk(0, atom, rest)
             else:
-                table = self.tables.table(atom)
-                if table.count:
-                    self.parts.append(table)
-                for j in range(table.end_count, table.end_count + table.closing_count):
-                    walk.emit_one(table.parts[j])
-                walk.cross_table(table, rest)
+                token_set = self.token_sets.token_set(atom)
+                if token_set.count:
+                    self.parts.append(token_set)
+                for j in range(token_set.end_count, token_set.end_count + token_set.closing_count):
+                    walk.emit_one(token_set.parts[j])
+                walk.cross_set(token_set, rest)
         if automaton.state_accepts[state]:
             for token in self.finals:
                 walk.emit(token)
-        mask.tables = len(self.parts) - mask.first
+        mask.token_sets = len(self.parts) - mask.first
         mask.at = self.id_count
         mask.count = walk.out_count
         if self.id_count + mask.count > len(self.id_array):
@@ -160,21 +160,21 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
-        """Whether a mask takes notably longer to write than one copy does."""
+        """Return whether a mask takes notably longer to write than one copy does."""
         i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count
-        for i in range(mask.first, mask.first + mask.tables):
-            table: Table = cython.cast(Table, self.parts[i])
-            if table.is_dense:
+        for i in range(mask.first, mask.first + mask.token_sets):
+            token_set: TokenSet = cython.cast(TokenSet, self.parts[i])
+            if token_set.is_dense:
                 dense += 1
             else:
-                single += table.count
+                single += token_set.count
         return dense > 1 or single > SCATTERED
 
     @cython.cfunc
     def _evict(self) -> object:
-        """Forget the masks that were used least recently, half of them, and all tables that no mask holds."""
+        """Forget the masks that were used least recently, half of them, and all token sets that no mask holds."""
         self.flushes += 1
         ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
         border = ticks[len(ticks) // 2] if ticks else 0
@@ -203,9 +203,9 @@ class Masks:
                 ids[id_count + i] = self.ids[mask.at + i]
             mask.at = id_count
             id_count += mask.count
-            for i in range(mask.first, mask.first + mask.tables):
+            for i in range(mask.first, mask.first + mask.token_sets):
                 parts.append(self.parts[i])
-            mask.first = len(parts) - mask.tables
+            mask.first = len(parts) - mask.token_sets
             if mask.doubts > 0:
                 doubts.append(self.doubts[mask.doubts])
                 mask.doubts = len(doubts) - 1
@@ -214,13 +214,13 @@ class Masks:
         self.id_count = id_count
         self.parts = parts
         self.doubts = doubts
-        for table in parts:
-            kept[id(table)] = table
-        self.tables.keep(kept)
+        for token_set in parts:
+            kept[id(token_set)] = token_set
+        self.token_sets.keep(kept)
         return None
 
     def below(self, data: bytes, out: cython.uint[::1]) -> list:
-        """The tokens of a mask that begin with ``data``, which is not empty."""
+        """Return the tokens of a mask that begin with ``data``, which is not empty."""
         trie: Trie = self.trie
         i: cython.int
         token: cython.int
@@ -228,8 +228,8 @@ class Masks:
         known = self.places.get(data)
         if known is None:
             known = self._place(data)
-            if len(data) <= LONGEST_PLACE:
-                if len(self.places) >= MOST_PLACES:
+            if len(data) <= MAX_PREFIX:
+                if len(self.places) >= MAX_PREFIXES:
                     self.places.clear()
                 self.places[data] = known
         node: cython.int = known
@@ -246,7 +246,7 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _place(self, data: bytes) -> cython.int:
-        """The trie node to which ``data`` leads, or -1."""
+        """Return the trie node to which ``data`` leads, or -1."""
         trie: Trie = self.trie
         node: cython.int = trie.child[data[0]]
         i: cython.int
@@ -265,7 +265,7 @@ class Masks:
         return node
 
     def is_settled(self, state: cython.int) -> bool:
-        """Whether the mask of a state is known, and depends on nothing else."""
+        """Return whether the mask of a state is known, and depends on nothing else."""
         found = self.memo[state] if 0 <= state < len(self.memo) else None
         return found is not None and cython.cast(Mask, found).is_settled
 
@@ -320,7 +320,7 @@ class Masks:
 
     @cython.cfunc
     def _write(self, mask: Mask, out: cython.uint[::1]) -> object:
-        table: Table
+        token_set: TokenSet
         source: cython.uint[::1]
         i: cython.int
         j: cython.int
@@ -335,10 +335,10 @@ class Masks:
             for i in range(words, len(out)):
                 out[i] = 0
             return None
-        for i in range(mask.first, mask.first + mask.tables):
-            table = cython.cast(Table, self.parts[i])
-            if table.is_dense:
-                source = table.dense
+        for i in range(mask.first, mask.first + mask.token_sets):
+            token_set = cython.cast(TokenSet, self.parts[i])
+            if token_set.is_dense:
+                source = token_set.dense
                 if first:
                     for j in range(words):
                         out[j] = source[j]
@@ -351,26 +351,28 @@ class Masks:
                 out[i] = 0
         for i in range(words, len(out)):
             out[i] = 0
-        for i in range(mask.first, mask.first + mask.tables):
-            table = cython.cast(Table, self.parts[i])
-            if not table.is_dense:
-                for j in range(table.count):
-                    out[table.ids[j] >> 5] |= cython.cast(cython.uint, 1) << (table.ids[j] & 31)
+        for i in range(mask.first, mask.first + mask.token_sets):
+            token_set = cython.cast(TokenSet, self.parts[i])
+            if not token_set.is_dense:
+                for j in range(token_set.count):
+                    out[token_set.ids[j] >> 5] |= cython.cast(cython.uint, 1) << (token_set.ids[j] & 31)
         for i in range(mask.at, mask.at + mask.count):
             out[self.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (self.ids[i] & 31)
         return None
 
     def byte_count(self) -> int:
-        """Bytes that masks, tables and scratch space take, those aside that the vocabulary keeps for all grammars."""
-        walk: Walk = self.walk
-        tables: Tables = self.tables
-        scratch = 4 * len(walk.out_array) + 4 * len(tables.end_array) + 8 * len(walk.stack) + 4 * len(tables.span)
-        held = self.held + tables.held + tables.loops.bytes_held()
+        """Return the bytes that masks, token sets and scratch space take beside the vocabulary's index."""
+        walk: TrieWalk = self.walk
+        token_sets: TokenSets = self.token_sets
+        scratch = (
+            4 * len(walk.out_array) + 4 * len(token_sets.end_array) + 8 * len(walk.stack) + 4 * len(token_sets.span)
+        )
+        held = self.held + token_sets.held + token_sets.loops.bytes_held()
         return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 
     def counters(self) -> dict:
-        """Deterministic counts: tables built, trie nodes visited, flushes; and bytes held."""
-        tables: Tables = self.tables
-        visited = self.walk.visited + tables.visited + tables.survey.visited
-        held = self.held + tables.held
-        return {"tables": tables.built, "visited": visited, "flushes": self.flushes, "bytes": held}
+        """Return deterministic counts: token sets built, trie nodes visited, flushes; and bytes held."""
+        token_sets: TokenSets = self.token_sets
+        visited = self.walk.visited + token_sets.visited + token_sets.characters.visited
+        held = self.held + token_sets.held
+        return {"tables": token_sets.built, "visited": visited, "flushes": self.flushes, "bytes": held}

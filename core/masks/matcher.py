@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ..automaton.lazy_dfa import Program, Store
+from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..errors import GrammarError
 from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
@@ -40,7 +40,7 @@ MASK_MEMORY = 64 * 2**20
 #: Maximum of bytes that one call of `Matcher.forced_bytes` looks ahead.
 FORCED_LIMIT = 4096
 
-#: Whether this module is compiled, and `masks`: only then is what is known looked up without a lock.
+#: True if this module and `masks` are compiled: only then are known steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
 #: The state of a text that an end-of-text token has ended.
@@ -81,7 +81,7 @@ class MaskEngine:
     _step_room: cython.longlong
     _step_count: cython.longlong
 
-    def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory):
+    def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory):
         self._program = program
         self._index = index_of(vocabulary)
         self._eos = vocabulary.eos
@@ -96,7 +96,7 @@ class MaskEngine:
         self._step_count = 0
 
     @property
-    def program(self) -> Store:
+    def program(self) -> LazyAutomaton:
         """The store."""
         return self._program
 
@@ -112,7 +112,7 @@ class MaskEngine:
 
     @cython.ccall
     def special_number(self, token_id: cython.longlong) -> object:
-        """The automaton's number of a control token, or None if no grammar of the store has met it."""
+        """Return the automaton's number of a control token, or None if no grammar of the store has met it."""
         names: list = self._program.specials
         while self._known < len(names):
             # A name that the vocabulary lacks belongs to a grammar that was bound to another.
@@ -159,7 +159,7 @@ class MaskEngine:
 
     @cython.cfunc
     def _make_room(self) -> object:
-        """A larger table, or an empty one if it is as large as it may be."""
+        """Take a larger table, or an empty one if it is as large as it may be."""
         room: cython.longlong = 2 * self._step_room if self._step_room else 64
         is_afresh: cython.bint = room > MAX_STEPS
         if is_afresh:
@@ -185,7 +185,7 @@ class MaskEngine:
         return None
 
     def byte_count(self) -> int:
-        """Bytes that masks and known steps take."""
+        """Return the bytes that masks and known steps take."""
         return self._masks.byte_count() + 16 * self._step_room
 
 
@@ -193,7 +193,7 @@ class MaskEngine:
 @cython.inline
 @cython.exceptval(check=False)
 def _slot(key: cython.longlong, room: cython.longlong) -> cython.longlong:
-    """Where a key belongs in a table (Fibonacci hashing: the high bits of a product)."""
+    """Return where a key belongs in a table (Fibonacci hashing: the high bits of a product)."""
     mixed: cython.ulonglong = cython.cast(cython.ulonglong, key) * MIXER
     if not cython.compiled:
         mixed &= 0xFFFFFFFFFFFFFFFF
@@ -201,7 +201,8 @@ def _slot(key: cython.longlong, room: cython.longlong) -> cython.longlong:
 
 
 def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int) -> dict[bytes, list[int]]:
-    """Those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names in them.
+    """Return those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names in
+    them.
 
     Args:
         tokens: what to sort.
@@ -222,7 +223,7 @@ def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int
 
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
-    """Those of some tokens that are set in a mask."""
+    """Return those of some tokens that are set in a mask."""
     set_bits = mask[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1
     found: list[int] = tokens[set_bits.astype(bool)].tolist()
     return found
@@ -337,7 +338,7 @@ class Matcher:
 
     @cython.cfunc
     def _text_so_far(self) -> object:
-        """All that was written; kept up with the pieces when it is asked for."""
+        """Return all that was written; kept up with the pieces when it is asked for."""
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))
@@ -357,7 +358,7 @@ class Matcher:
             return state
 
     def allowed_tokens(self) -> list[int]:
-        """The allowed token ids, in order."""
+        """Return the allowed token ids, in order."""
         out = np.zeros(self._constraint.words, dtype=np.uint32)
         self.fill_mask(out)
         bits = np.unpackbits(out.view(np.uint8), bitorder="little")
@@ -432,11 +433,11 @@ class Matcher:
             del self._pieces[left:]
 
     def fork(self) -> Matcher:
-        """An independent copy in the same state."""
+        """Return an independent copy in the same state."""
         return Matcher(self._constraint, self._engine, self._state, list(self._history), list(self._pieces))
 
     def forced_bytes(self) -> bytes:
-        """The longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
+        """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == FINISHED:
             return b""
         with self._engine._lock:
@@ -461,11 +462,11 @@ class Matcher:
         return self._state == FINISHED or self._automaton.thread_count(self._state) == 0
 
     def shortest_completion(self) -> bytes:
-        """The shortest bytes after which the text may end; control tokens on the way contribute none."""
+        """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""
         return b"".join(part for part in self.shortest_parts() if isinstance(part, bytes))
 
     def shortest_parts(self) -> list[bytes | str]:
-        """The shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
+        """Return the shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
         control tokens between them."""
         if self._state == FINISHED:
             return []
@@ -473,14 +474,14 @@ class Matcher:
             return self._engine._program.shortest_completion(self._state, self._text_so_far())
 
     def shortest_length(self) -> int:
-        """How many bytes and control tokens the shortest completion has."""
+        """Return how many bytes and control tokens the shortest completion has."""
         if self._state == FINISHED:
             return 0
         with self._engine._lock:
             return self._engine._program.completion_length(self._state, self._text_so_far())
 
     def describe(self) -> dict[str, Any]:
-        """What is known of the present state, for people who debug a grammar."""
+        """Return what is known of the present state, for people who debug a grammar."""
         return {
             "accepting": self.is_accepting,
             "finished": self.is_finished,
@@ -574,7 +575,7 @@ class SharedEngine:
         self.engine: MaskEngine | None = None
         self._lock = Lock()
 
-    def of(self, store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
+    def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
         """Return the engine of a store, made if that of another was kept."""
         with self._lock:
             engine = self.engine
@@ -588,7 +589,7 @@ class SharedEngine:
             self.engine = None
 
 
-def _engine(store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
+def _engine(store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
     """Return the engine of a store: one for all constraints if the store is shared."""
     if not store.is_shared:
         return MaskEngine(store, vocabulary, mask_memory)

@@ -1,4 +1,4 @@
-# Types of the module as the rest of the house sees it; the module itself is Cython in pure-Python mode.
+# Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Collection
 from threading import RLock
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..automaton.lazy_dfa import Program, Store
+from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..vocabulary.vocabulary import Vocabulary
 from .masks import Masks
 
 class MaskEngine:
-    def __init__(self, program: Store, vocabulary: Vocabulary, mask_memory: int) -> None: ...
+    def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> None: ...
     @property
-    def program(self) -> Store: ...
+    def program(self) -> LazyAutomaton: ...
     @property
     def masks(self) -> Masks: ...
     @property
@@ -73,5 +73,5 @@ class Constraint:
 class SharedEngine:
     engine: MaskEngine | None
     def __init__(self, vocabulary: Vocabulary) -> None: ...
-    def of(self, store: Store, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine: ...
+    def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine: ...
     def release(self) -> None: ...

@@ -1,12 +1,12 @@
-# What other compiled modules see of `loops` in C.
+# Declarations of `self_loops` for other compiled modules.
 
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding
-from ..automaton.positions cimport Atoms
+from ..automaton.positions cimport Positions
 from .trie cimport Trie
 
-cdef class Loops:
-    cdef Atoms atoms
+cdef class SelfLoops:
+    cdef Positions atoms
     cdef Trie trie
     # of each row state that was asked for: the state that most bytes lead to, and the groups (see `GROUPS`) of those
     # that do not; whether it is known what characters beyond ASCII do

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The loops of an automaton: row states that a text does not leave.
+"""Self loops: row states that a text does not leave while its bytes are of some kinds.
 
-Compiled where that is possible; ``loops.pxd`` says what others see of it in C.
+Compiled where that is possible; ``self_loops.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
-    from ..automaton.positions import Atoms
+    from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
     from .trie import Trie
 
-#: From how many trie nodes on a subtree is worth to find out in which groups of bytes a state stays where it is.
+#: Minimum number of trie nodes in a subtree for which the groups of bytes on which a state loops pay off.
 SOME = cython.declare(cython.int, 16)
 #: The groups that are not plain: the quote, the backslash, and all that is not printable ASCII.
 MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
-#: How many states are looked at, at most, to find out how soon a text could be over; and how many bytes ahead.
+#: Maximum number of states, and of bytes ahead, inspected for how soon a text could be over.
 MOST_REACHED = cython.declare(cython.int, 32)
 FURTHEST = cython.declare(cython.int, 8)
-#: From how many on it is worth to find out about characters beyond ASCII.
+#: Minimum number of trie nodes in a subtree for which non-ASCII analysis pays off.
 LARGE = cython.declare(cython.int, 64)
 
 
 @cython.cclass
-class Loops:
+class SelfLoops:
     """Where the bytes of a whole subtree of a trie lead from row states back to them, so that nothing below needs to be
     looked at.
 
@@ -40,7 +40,7 @@ class Loops:
         trie: the vocabulary's trie.
     """
 
-    def __init__(self, atoms: Atoms, trie: Trie):
+    def __init__(self, atoms: Positions, trie: Trie):
         self.atoms = atoms
         self.trie = trie
         self.usual = grown(None, "i", 64)
@@ -56,14 +56,15 @@ class Loops:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
-        """Bytes that what was found out takes."""
+        """Return the bytes that what was found out takes."""
         return 18 * len(self.leaves) + 4 * len(self.exits_array)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def stays(self, node: cython.int, state: cython.int) -> cython.int:
-        """1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be looked
-        at. All their bytes lead from each state to the usual next one, or they are too few to lead out of the text.
+        """Return 1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be
+        looked at. All their bytes lead from each state to the usual next one, or they are too few to lead out of the
+        text.
 
         Such are the loops and the counts of a pattern; how it began does not matter. If the text may end in the state,
         it may end wherever they lead, else nowhere.
@@ -214,7 +215,7 @@ class Loops:
         """Find out whether every character beyond ASCII leads from a row state back to it: then it is not left by
         them, neither are the states within a character. ECMAScript's dot leaves out U+2028 and U+2029: they do not
         count, but are noted."""
-        atoms: Atoms = self.atoms
+        atoms: Positions = self.atoms
         self.is_wide[state] = 1
         two: cython.longlong = atoms.after(state, 0xC2)
         three: cython.longlong = atoms.after(state, 0xE1)
@@ -257,7 +258,7 @@ class Loops:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _leads(self, start: cython.longlong, low: cython.int, high: cython.int, to: cython.longlong) -> cython.int:
-        """1 if the bytes between two all lead from one row state to another."""
+        """Return 1 if the bytes between two all lead from one row state to another."""
         byte: cython.int
         if start < 0:
             return 0

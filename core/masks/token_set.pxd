@@ -1,9 +1,9 @@
-# What other compiled modules see of `table` in C.
+# Declarations of `token_set` for other compiled modules.
 
 from ..compiled.arrays cimport copied
 from .trie cimport Trie
 
-cdef class Table:
+cdef class TokenSet:
     cdef unsigned int[::1] dense
     cdef int[::1] ids
     cdef int count
@@ -14,8 +14,8 @@ cdef class Table:
     cdef int exit_count
     cdef long long size
 
-cdef Table new_table()
+cdef TokenSet new_token_set()
 
-cdef object set_parts(Trie trie, Table table, int[::1] ends, int[::1] closing, int[::1] at)
+cdef object set_parts(Trie trie, TokenSet token_set, int[::1] ends, int[::1] closing, int[::1] at)
 
 cdef unsigned int[::1] copied_bits(unsigned int[::1] bits, int words)

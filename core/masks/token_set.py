@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""What an atom position allows, wherever it stands: a set of tokens, and where the atom may end.
+"""Token set of a position: the tokens that stay inside its atom, and the trie nodes where the atom may end.
 
-Compiled where that is possible; ``table.pxd`` says what others see of it in C.
+Compiled where that is possible; ``token_set.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if not cython.compiled:  # else they are declared
 
 
 @cython.cclass
-class Table:
+class TokenSet:
     """What an atom position allows, wherever it stands: tokens that stay inside, and where it may end.
 
     ``parts`` has one after the other: the trie nodes at which the atom may end (from there on the bytes belong to what
@@ -28,7 +28,7 @@ class Table:
     """
 
     def saved(self) -> tuple:
-        """Arrays from which `load_table` makes the same table again."""
+        """Return arrays from which `load_token_set` makes the same token set again."""
         inside = array("i")
         if self.is_dense:
             inside = copied("I", self.dense)
@@ -40,31 +40,31 @@ class Table:
 
 
 @cython.cfunc
-def new_table() -> Table:
-    """A table of nothing; arrays that would be empty are left out."""
-    table: Table = Table.__new__(Table)
-    table.count = 0
-    table.is_dense = False
-    table.end_count = 0
-    table.closing_count = 0
-    table.exit_count = 0
-    table.size = 400
-    return table
+def new_token_set() -> TokenSet:
+    """Return a token set of nothing; arrays that would be empty are left out."""
+    token_set: TokenSet = TokenSet.__new__(TokenSet)
+    token_set.count = 0
+    token_set.is_dense = False
+    token_set.end_count = 0
+    token_set.closing_count = 0
+    token_set.exit_count = 0
+    token_set.size = 400
+    return token_set
 
 
 @cython.cfunc
 def set_parts(
     trie: Trie,
-    table: Table,
+    token_set: TokenSet,
     ends: cython.int[::1],
     closing: cython.int[::1],
     at: cython.int[::1],
 ) -> object:
-    """Give a table its ends, closing tokens, and the ends' children sorted by byte (a counting sort).
+    """Give a token set its ends, closing tokens, and the ends' children sorted by byte (a counting sort).
 
-    So many of the ends and tokens as the table says; ``at`` is room for 256 numbers.
+    So many of the ends and tokens as the token set says; ``at`` is room for 256 numbers.
     """
-    n: cython.int = table.end_count
+    n: cython.int = token_set.end_count
     i: cython.int
     j: cython.int
     stop: cython.int
@@ -81,15 +81,15 @@ def set_parts(
             at[trie.byte[j]] += 1
             total += 1
             j += trie.size[j]
-    table.exit_count = groups
+    token_set.exit_count = groups
     if n == 0:
         return None
-    here: cython.int = n + table.closing_count
+    here: cython.int = n + token_set.closing_count
     room: cython.int = here + 2 * groups + 1 + total
     parts: cython.int[::1] = array("i", [0]) * room
     for i in range(n):
         parts[i] = ends[i]
-    for i in range(table.closing_count):
+    for i in range(token_set.closing_count):
         parts[n + i] = closing[i]
     stop = here + 2 * groups + 1
     for i in range(256):
@@ -107,32 +107,32 @@ def set_parts(
             parts[at[trie.byte[j]]] = j
             at[trie.byte[j]] += 1
             j += trie.size[j]
-    table.parts = parts
-    table.size += 4 * room
+    token_set.parts = parts
+    token_set.size += 4 * room
     return None
 
 
-def load_table(trie: Trie, saved: tuple) -> Table:
-    """The table that `Table.saved` was asked of, over a trie of the same vocabulary."""
+def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
+    """Return the token set that `TokenSet.saved` was asked of, over a trie of the same vocabulary."""
     kind, inside, ends, closing = saved
-    table: Table = new_table()
-    table.is_dense = kind[0]
-    table.count = kind[1]
-    if table.is_dense:
-        table.dense = inside
+    token_set: TokenSet = new_token_set()
+    token_set.is_dense = kind[0]
+    token_set.count = kind[1]
+    if token_set.is_dense:
+        token_set.dense = inside
     elif inside:
-        table.ids = inside
-    table.size += 4 * len(inside)
-    table.end_count = len(ends)
-    table.closing_count = len(closing)
+        token_set.ids = inside
+    token_set.size += 4 * len(inside)
+    token_set.end_count = len(ends)
+    token_set.closing_count = len(closing)
     # A buffer may not be empty.
-    set_parts(trie, table, ends or array("i", [0]), closing or array("i", [0]), array("i", [0]) * 256)
-    return table
+    set_parts(trie, token_set, ends or array("i", [0]), closing or array("i", [0]), array("i", [0]) * 256)
+    return token_set
 
 
 @cython.cfunc
 def copied_bits(bits: cython.uint[::1], words: cython.int) -> cython.uint[::1]:
-    """A copy of a set of tokens, so many words of bits."""
+    """Return a copy of a set of tokens, so many words of bits."""
     new: cython.uint[::1] = array("I", [0]) * words
     i: cython.int
     for i in range(words):

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""How the tables of atom positions are made: by a walk of the whole trie, or from what is known of the vocabulary.
+"""Token sets of positions: made by a walk of the whole trie, or from what is known of the vocabulary.
 
-Compiled where that is possible; ``tables.pxd`` says what others see of it in C.
+Compiled where that is possible; ``token_sets.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.blocks import row_item
-    from ..automaton.positions import Atoms
+    from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
-    from .character_counts import Counts, Marks, Runs, Survey, first_from
-    from .self_loops import Loops
-    from .token_set import Table, copied_bits, new_table, set_parts
+    from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
+    from .self_loops import SelfLoops
+    from .token_set import TokenSet, copied_bits, new_token_set, set_parts
     from .trie import Trie
-    from .trie_walk import Walk
+    from .trie_walk import TrieWalk
 
-#: From how many trie nodes on a subtree is worth an answer from `Runs`.
+#: Minimum number of trie nodes in a subtree for which `ClassRuns` pay off.
 LARGE = cython.declare(cython.int, 64)
-#: How many tables of counted strings one vocabulary keeps.
-MOST_COUNTED = cython.declare(cython.int, 256)
+#: Maximum number of token sets of counted strings that one vocabulary keeps.
+MAX_COUNTED = cython.declare(cython.int, 256)
 
 
 @cython.cclass
-class Tables:
-    """The tables of atom positions over a vocabulary, made when they are first asked for.
+class TokenSets:
+    """The token sets of atom positions over a vocabulary, made when they are first asked for.
 
     Args:
         automaton: the automaton.
-        index: the vocabulary's index, which keeps the tables that do not depend on the grammar.
+        index: the vocabulary's index, which keeps the token sets that do not depend on the grammar.
         walk: the walk of the same automaton and trie.
     """
 
-    def __init__(self, automaton: Atoms, index, walk: Walk):
+    def __init__(self, automaton: Positions, index, walk: TrieWalk):
         self.automaton = automaton
         trie: Trie = index.trie
         self.trie = trie
         self.walk = walk
-        self.loops = Loops(automaton, trie)
-        self.survey = Survey(automaton, trie, self.loops, index)
+        self.loops = SelfLoops(automaton, trie)
+        self.characters = CharacterCounts(automaton, trie, self.loops, index)
         self.index = index
         self.known = {}
         self.held = 0
@@ -66,16 +66,16 @@ class Tables:
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
-        """Forget all tables but some, given by their identity."""
-        self.known = {atom: table for atom, table in self.known.items() if id(table) in kept}
+        """Forget all token sets but some, given by their identity."""
+        self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
         self.held = 0
-        for table in self.known.values():
-            self.held += cython.cast(Table, table).size
+        for token_set in self.known.values():
+            self.held += cython.cast(TokenSet, token_set).size
         return None
 
     @cython.cfunc
-    def table(self, atom: cython.longlong) -> Table:
-        """The table of an atom position."""
+    def token_set(self, atom: cython.longlong) -> TokenSet:
+        """Return the token set of an atom position."""
         found = self.known.get(atom)
         if found is not None:
             return found
@@ -86,41 +86,41 @@ class Tables:
         if tag == encoding.ROW:
             key, free, open_class = self.automaton.given.shared(atom)
             if key is not None:
-                found = self.index.tables.get(key)
+                found = self.index.token_sets.get(key)
         elif tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
-            found = self._counted_table(atom)
+            found = self._counted_set(atom)
         if found is None:
             if tag == encoding.ROW:
                 self.automaton.after(atom, 0)  # the row, and the class, are known from here on
-                if self.survey.has_runs(cython.cast(cython.int, atom)):
-                    found = self._class_table(atom)
-                elif free is not None and self.table(free).is_dense and self._is_near(atom, free):
-                    found = self._near_table(atom, free)
+                if self.characters.has_runs(cython.cast(cython.int, atom)):
+                    found = self._class_set(atom)
+                elif free is not None and self.token_set(free).is_dense and self._is_near(atom, free):
+                    found = self._near_set(atom, free)
                 elif open_class >= 0:
-                    found = self._open_table(atom, open_class)
+                    found = self._open_set(atom, open_class)
             if found is None:
-                found = self._build_table(atom, free)
+                found = self._build(atom, free)
             if key is not None:
-                self.index.tables[key] = found
+                self.index.token_sets[key] = found
         if key is None:
-            self.held += cython.cast(Table, found).size
+            self.held += cython.cast(TokenSet, found).size
         self.known[atom] = found
         return found
 
     @cython.cfunc
-    def _build_table(self, atom: cython.longlong, free: object) -> Table:
-        """One walk of the whole trie, pruned at dead bytes.
+    def _build(self, atom: cython.longlong, free: object) -> TokenSet:
+        """Walk the whole trie once, pruned at dead bytes.
 
         Args:
             atom: the position.
             free: that of the free string, if this is between two characters of a JSON string: what stays inside it
                 stays inside the free one.
         """
-        walk: Walk = self.walk
+        walk: TrieWalk = self.walk
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
-        table: Table = new_table()
-        base: Table = new_table() if free is None else self.table(free)
+        automaton: Positions = self.automaton
+        token_set: TokenSet = new_token_set()
+        base: TokenSet = new_token_set() if free is None else self.token_set(free)
         self.built += 1
         saved: cython.int = walk.out_count
         i: cython.int = 1
@@ -150,38 +150,38 @@ class Tables:
             self.stack[depth] = then
             i += 1
         if base.is_dense and 2 * count > base.count:
-            self._fill_dense(table, base, saved)
+            self._fill_dense(token_set, base, saved)
         else:
             for i in range(0, self.span_count, 2):
                 walk.emit_all(self.span[i], self.span[i + 1])
-            self._fill(table, saved)
+            self._fill(token_set, saved)
         walk.out_count = saved
-        self._set_ends(table, table)
-        return table
+        self._set_ends(token_set, token_set)
+        return token_set
 
     @cython.cfunc
-    def _fill(self, table: Table, saved: cython.int) -> object:
-        """Give a table the tokens that were emitted from the ``saved``-th on."""
-        walk: Walk = self.walk
+    def _fill(self, token_set: TokenSet, saved: cython.int) -> object:
+        """Give a token set the tokens that were emitted from the ``saved``-th on."""
+        walk: TrieWalk = self.walk
         i: cython.int
         count: cython.int = walk.out_count - saved
-        table.count = count
-        table.is_dense = count > self.words
-        if table.is_dense:
-            table.dense = array("I", [0]) * self.words
+        token_set.count = count
+        token_set.is_dense = count > self.words
+        if token_set.is_dense:
+            token_set.dense = array("I", [0]) * self.words
             for i in range(saved, walk.out_count):
-                table.dense[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
-            table.size += 4 * self.words
+                token_set.dense[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
+            token_set.size += 4 * self.words
         else:
             if count:
-                table.ids = walk.out_array[saved : walk.out_count]
-            table.size += 4 * count
+                token_set.ids = walk.out_array[saved : walk.out_count]
+            token_set.size += 4 * count
         return None
 
     @cython.cfunc
-    def _fill_dense(self, table: Table, base: Table, saved: cython.int) -> object:
-        """`_fill` for most tokens of the free string's table, ``base``: those between the spans are taken away."""
-        walk: Walk = self.walk
+    def _fill_dense(self, token_set: TokenSet, base: TokenSet, saved: cython.int) -> object:
+        """`_fill` for most tokens of the free string's token set, ``base``: those between the spans are taken away."""
+        walk: TrieWalk = self.walk
         order: cython.int[::1] = self.trie.order
         bits: cython.uint[::1] = copied_bits(base.dense, self.words)
         i: cython.int
@@ -194,20 +194,20 @@ class Tables:
                 bits[order[j] >> 5] &= ~(cython.cast(cython.uint, 1) << (order[j] & 31))
             if i < self.span_count:
                 at = self.span[i + 1]
-                table.count += at - until
+                token_set.count += at - until
         for i in range(saved, walk.out_count):
             bits[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
-        table.count += walk.out_count - saved
-        table.is_dense = True
-        table.dense = bits
-        table.size += 4 * self.words
+        token_set.count += walk.out_count - saved
+        token_set.is_dense = True
+        token_set.dense = bits
+        token_set.size += 4 * self.words
         return None
 
     @cython.cfunc
     def _walk_rows(self, state: cython.int) -> object:
         """Note the tokens that stay inside the text of a row state, as spans, and where it may end; emit those that
         class runs give."""
-        automaton: Atoms = self.automaton
+        automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
         depths: cython.ushort[::1] = trie.depth
@@ -254,7 +254,7 @@ class Tables:
                             self._end(j, False)
                     i = stop
                     continue
-                if stop - i >= LARGE and self.survey.is_counted(then) and self._reads_on(i, then):
+                if stop - i >= LARGE and self.characters.is_counted(then) and self._reads_on(i, then):
                     i = stop
                     continue
                 stack[depths[i]] = self._row_at(then)
@@ -278,9 +278,9 @@ class Tables:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _row_at(self, state: cython.int) -> cython.longlong:
-        """Where the row of a state is: an index of `Automaton.rows`, or -256 less an index of the rows that many
+        """Return where the row of a state is: an index of `Automaton.rows`, or -256 less an index of the rows that many
         automata share."""
-        automaton: Atoms = self.automaton
+        automaton: Positions = self.automaton
         if state < automaton.base_count:
             return -256 * (state + 1)
         automaton.after(state, 0)  # from here on its row is known
@@ -288,7 +288,7 @@ class Tables:
 
     @cython.cfunc
     def _end(self, node: cython.int, done: cython.bint) -> object:
-        """Note a trie node at which the atom of the table in the making may end, or must (``done``)."""
+        """Note a trie node at which the atom of the token set in the making may end, or must (``done``)."""
         if done:
             token: cython.int = self.trie.token[node]
             while token >= 0:
@@ -305,36 +305,36 @@ class Tables:
         return None
 
     @cython.cfunc
-    def _set_ends(self, table: Table, like: Table) -> object:
-        """Give a table the noted ends, and what follows from them: from ``like``, if that is another with the same."""
+    def _set_ends(self, token_set: TokenSet, like: TokenSet) -> object:
+        """Give a token set the noted ends, and what follows from them; that of ``like``, if its ends are the same."""
         i: cython.int
-        table.end_count = self.end_count
-        table.closing_count = self.closing_count
+        token_set.end_count = self.end_count
+        token_set.closing_count = self.closing_count
         self.closing_count = 0
         self.end_count = 0
-        if like is not table and table.end_count and like.end_count == table.end_count:
-            for i in range(table.end_count):
+        if like is not token_set and token_set.end_count and like.end_count == token_set.end_count:
+            for i in range(token_set.end_count):
                 if like.parts[i] != self.end[i]:
                     break
             else:
-                table.closing_count = like.closing_count
-                table.exit_count = like.exit_count
-                table.parts = like.parts
+                token_set.closing_count = like.closing_count
+                token_set.exit_count = like.exit_count
+                token_set.parts = like.parts
                 return None
-        return set_parts(self.trie, table, self.end, self.closing, self.scratch)
+        return set_parts(self.trie, token_set, self.end, self.closing, self.scratch)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _reads_on(self, node: cython.int, state: cython.int) -> cython.int:
-        """Emit the tokens below ``node``, and note where they may end, from `Runs`: 1 if that could be done.
+        """Emit the tokens below ``node``, and note where they may end, from `ClassRuns`: 1 if that could be done.
 
         From row state ``state``, just reached, so many characters of one class follow.
         """
-        automaton: Atoms = self.automaton
+        automaton: Positions = self.automaton
         at_state: cython.int = encoding.FACTS * state
         if state >= automaton.row_room or automaton.facts[at_state + encoding.CLASS] == 0:
             return 0
-        runs: Runs = self.survey.runs(automaton.facts[at_state + encoding.CLASS] - 1)
+        runs: ClassRuns = self.characters.runs(automaton.facts[at_state + encoding.CLASS] - 1)
         begin: cython.int = runs.between[node]
         if begin < 0:
             return 0
@@ -356,85 +356,86 @@ class Tables:
         return 1
 
     @cython.cfunc
-    def _class_table(self, atom: cython.longlong) -> Table:
-        """The table between two characters of a string of so many characters of one class: see `_counted_table`."""
-        automaton: Atoms = self.automaton
+    def _class_set(self, atom: cython.longlong) -> TokenSet:
+        """Return the token set between two characters of a string of so many characters of one class: see
+        `_counted_set`."""
+        automaton: Positions = self.automaton
         state: cython.int = cython.cast(cython.int, atom)
         at_state: cython.int = encoding.FACTS * state
-        runs: Runs = self.survey.runs(automaton.facts[at_state + encoding.CLASS] - 1)
+        runs: ClassRuns = self.characters.runs(automaton.facts[at_state + encoding.CLASS] - 1)
         left: cython.int = runs.longest
         if 0 <= automaton.facts[at_state + encoding.MOST] < left:
             left = automaton.facts[at_state + encoding.MOST]
-        table: Table = new_table()
+        token_set: TokenSet = new_token_set()
         i: cython.int
         key = ("inside", automaton.facts[at_state + encoding.CLASS], left)
         inside = self.known.get(key)
         self.built += 1
         if inside is None:
-            table.dense = grown(None, "I", self.words)
-            table.size += 4 * self.words
+            token_set.dense = grown(None, "I", self.words)
+            token_set.size += 4 * self.words
             for i in range(runs.tokens):
                 if runs.token_chars[i] <= left:
-                    table.dense[runs.token[i] >> 5] |= cython.cast(cython.uint, 1) << (runs.token[i] & 31)
-                    table.count += 1
-            self.known[key] = table
+                    token_set.dense[runs.token[i] >> 5] |= cython.cast(cython.uint, 1) << (runs.token[i] & 31)
+                    token_set.count += 1
+            self.known[key] = token_set
         else:
-            table.dense = cython.cast(Table, inside).dense
-            table.count = cython.cast(Table, inside).count
-        table.is_dense = True
+            token_set.dense = cython.cast(TokenSet, inside).dense
+            token_set.count = cython.cast(TokenSet, inside).count
+        token_set.is_dense = True
         self.end_count = 0
         for i in range(runs.ends):
             if automaton.facts[at_state + encoding.LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
-        self._set_ends(table, table)
-        return table
+        self._set_ends(token_set, token_set)
+        return token_set
 
     @cython.cfunc
-    def _open_table(self, atom: cython.longlong, number: cython.int) -> Table:
-        """The table between two characters of a JSON string that may go on with any characters of a class: they all
-        stay inside, so it only remains to walk to quotes, backslashes, and what is not of the class."""
+    def _open_set(self, atom: cython.longlong, number: cython.int) -> TokenSet:
+        """Return the token set between two characters of a JSON string that may go on with any characters of a class:
+        they all stay inside, so it only remains to walk to quotes, backslashes, and what is not of the class."""
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
-        marks: Marks = self.survey.marks(number)
-        table: Table = new_table()
+        automaton: Positions = self.automaton
+        exits: ClassExits = self.characters.exits(number)
+        token_set: TokenSet = new_token_set()
         self.built += 1
-        table.is_dense = True
-        table.dense = copied_bits(marks.plain, self.words)
-        table.count = marks.count
-        table.size += 4 * self.words
+        token_set.is_dense = True
+        token_set.dense = copied_bits(exits.plain, self.words)
+        token_set.count = exits.count
+        token_set.size += 4 * self.words
         i: cython.int = 0
         node: cython.int
         depth: cython.int
         token: cython.int
         then: cython.longlong
         self.end_count = 0
-        while i < marks.nodes:
+        while i < exits.nodes:
             self.visited += 1
-            node = marks.node[i]
+            node = exits.node[i]
             depth = trie.depth[node]
             then = automaton.after(atom if depth == 1 else self.stack[depth - 1], trie.byte[node])
             if then < 0 or then == encoding.DONE:
                 if then == encoding.DONE:
                     self._end(node, True)
-                i = marks.after[i]
+                i = exits.after[i]
                 continue
             token = trie.token[node]
             while token >= 0:
-                if not table.dense[token >> 5] >> (token & 31) & 1:
-                    table.dense[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
-                    table.count += 1
+                if not token_set.dense[token >> 5] >> (token & 31) & 1:
+                    token_set.dense[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
+                    token_set.count += 1
                 token = trie.same[token]
             self.stack[depth] = then
             i += 1
-        self._set_ends(table, table)
-        return table
+        self._set_ends(token_set, token_set)
+        return token_set
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
-        """Whether most bytes lead from ``atom`` to where they lead from ``free``, the free string."""
+        """Return whether most bytes lead from ``atom`` to where they lead from ``free``, the free string."""
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
+        automaton: Positions = self.automaton
         byte: cython.int
         same: cython.int = 0
         for byte in range(256):
@@ -445,22 +446,22 @@ class Tables:
         return 0
 
     @cython.cfunc
-    def _near_table(self, atom: cython.longlong, free: cython.longlong) -> Table:
-        """The table of an atom as its difference to the free string, of which it is a part: where both are in the
-        same state nothing differs, and nothing is visited."""
+    def _near_set(self, atom: cython.longlong, free: cython.longlong) -> TokenSet:
+        """Return the token set of an atom as its difference to the free string, of which it is a part: where both are
+        in the same state nothing differs, and nothing is visited."""
         trie: Trie = self.trie
-        automaton: Atoms = self.automaton
-        base: Table = self.table(free)
+        automaton: Positions = self.automaton
+        base: TokenSet = self.token_set(free)
         automaton.after(free, 0)
-        runs: Runs = self.survey.runs(
+        runs: ClassRuns = self.characters.runs(
             automaton.facts[encoding.FACTS * cython.cast(cython.int, free) + encoding.CLASS] - 1
         )
-        table: Table = new_table()
+        token_set: TokenSet = new_token_set()
         self.built += 1
-        table.count = base.count
-        table.is_dense = True
-        table.dense = copied_bits(base.dense, self.words)
-        table.size += 4 * self.words
+        token_set.count = base.count
+        token_set.is_dense = True
+        token_set.dense = copied_bits(base.dense, self.words)
+        token_set.size += 4 * self.words
         beside: cython.longlong[::1] = self.beside
         beside[0] = free
         self.stack[0] = atom
@@ -490,26 +491,26 @@ class Tables:
             if then < 0:
                 at = first_from(runs.token_node, runs.tokens, i)
                 while at < runs.tokens and runs.token_node[at] < stop:
-                    table.dense[runs.token[at] >> 5] &= ~(cython.cast(cython.uint, 1) << (runs.token[at] & 31))
-                    table.count -= 1
+                    token_set.dense[runs.token[at] >> 5] &= ~(cython.cast(cython.uint, 1) << (runs.token[at] & 31))
+                    token_set.count -= 1
                     at += 1
                 i = stop
                 continue
             beside[depth] = wide
             self.stack[depth] = then
             i += 1
-        self._set_ends(table, base)
-        return table
+        self._set_ends(token_set, base)
+        return token_set
 
     @cython.cfunc
-    def _counted_table(self, atom: cython.longlong) -> Table:
-        """The table of a counted string between two characters, from counts that were taken once for the vocabulary.
+    def _counted_set(self, atom: cython.longlong) -> TokenSet:
+        """Return the token set of a counted string between two characters, from the character counts of the vocabulary.
 
         A token stays inside if it has no more characters than are left; the string may end where a quote follows no
         more characters than are left and no fewer than are needed.
         """
-        counts: Counts = self.survey.counts()
-        automaton: Atoms = self.automaton
+        counts: TokenCounts = self.characters.counts()
+        automaton: Positions = self.automaton
         number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
         written: cython.longlong = (atom >> 8) & encoding.UNBOUNDED
         needed: cython.longlong = automaton.least[number] - written
@@ -525,47 +526,47 @@ class Tables:
         found = known.get(key)
         if found is not None:
             return found
-        table: Table = new_table()
+        token_set: TokenSet = new_token_set()
         self.built += 1
         i: cython.int
         inside = self.index.inside.get(left)
         if inside is None:
-            table.count = counts.until[left]
-            if 2 * table.count < counts.tokens or left == counts.longest:
-                table.dense = array("I", [0]) * self.words
-                for i in range(table.count):
-                    table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
+            token_set.count = counts.until[left]
+            if 2 * token_set.count < counts.tokens or left == counts.longest:
+                token_set.dense = array("I", [0]) * self.words
+                for i in range(token_set.count):
+                    token_set.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
             else:  # few are too long
-                table.dense = copied_bits(self._free_bits(counts), self.words)
-                for i in range(table.count, counts.tokens):
-                    table.dense[counts.token[i] >> 5] &= ~(cython.cast(cython.uint, 1) << (counts.token[i] & 31))
-            self.index.inside[left] = table
+                token_set.dense = copied_bits(self._free_bits(counts), self.words)
+                for i in range(token_set.count, counts.tokens):
+                    token_set.dense[counts.token[i] >> 5] &= ~(cython.cast(cython.uint, 1) << (counts.token[i] & 31))
+            self.index.inside[left] = token_set
         else:
-            table.dense = cython.cast(Table, inside).dense
-            table.count = cython.cast(Table, inside).count
-        table.is_dense = True
+            token_set.dense = cython.cast(TokenSet, inside).dense
+            token_set.count = cython.cast(TokenSet, inside).count
+        token_set.is_dense = True
         self.end_count = 0
         for i in range(counts.ends):
             if needed <= counts.end_chars[i] <= left:
                 self._end(counts.end[i], True)
-        self._set_ends(table, table)
-        if len(known) >= MOST_COUNTED:
+        self._set_ends(token_set, token_set)
+        if len(known) >= MAX_COUNTED:
             del known[next(iter(known))]
-        known[key] = table
-        return table
+        known[key] = token_set
+        return token_set
 
     @cython.cfunc
-    def _free_bits(self, counts: Counts) -> cython.uint[::1]:
-        """A bit for each token that stays inside a JSON string."""
+    def _free_bits(self, counts: TokenCounts) -> cython.uint[::1]:
+        """Return a bit for each token that stays inside a JSON string."""
         found = self.index.inside.get(counts.longest)
-        table: Table
+        token_set: TokenSet
         i: cython.int
         if found is None:
-            table = new_table()
-            table.count = counts.tokens
-            table.dense = array("I", [0]) * self.words
+            token_set = new_token_set()
+            token_set.count = counts.tokens
+            token_set.dense = array("I", [0]) * self.words
             for i in range(counts.tokens):
-                table.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
-            found = self.index.inside[counts.longest] = table
-        table = found
-        return table.dense
+                token_set.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
+            found = self.index.inside[counts.longest] = token_set
+        token_set = found
+        return token_set.dense

@@ -1,4 +1,4 @@
-# What other compiled modules see of `trie` in C.
+# Declarations of `trie` for other compiled modules.
 
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""A vocabulary as a byte trie. Compiled where that is possible; ``trie.pxd`` says what others see of it in C."""
+"""Byte trie of a vocabulary, in flat arrays in pre-order. Compiled where that is possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if not cython.compiled:  # else they are declared
 
 
 def _byte_groups() -> array:
-    """For each byte the group it is in, as a bit: a letter, the digits, a punctuation mark, ..."""
+    """Return for each byte the group it is in, as a bit: a letter, the digits, a punctuation mark, ..."""
     members = [bytes((byte,)) for byte in range(0x61, 0x7B)]
     members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
     members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]
@@ -28,7 +28,7 @@ def _byte_groups() -> array:
     return groups
 
 
-#: For each byte the group it is in, as a bit.
+#: The group of each byte, as a bit.
 GROUPS = _byte_groups()
 
 
@@ -168,7 +168,7 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
-        """A parent learns what is below its child, whose own byte is in group ``own``."""
+        """Tell a parent what is below its child, whose own byte is in group ``own``."""
         self.below[parent] |= self.below[node] | own
         if self.height[parent] < self.height[node] + 1:
             self.height[parent] = self.height[node] + 1
@@ -176,8 +176,8 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _lacks(self, node: cython.int, before: cython.int) -> cython.int:
-        """How many bytes the character lacks that node's byte is part of, if it lacked so many before; -1: UTF-8 (RFC
-        3629) does not allow it, read from the root on."""
+        """Return how many bytes the character lacks that node's byte is part of, if it lacked so many before; -1: UTF-8
+        (RFC 3629) does not allow it, read from the root on."""
         byte: cython.int = self.byte[node]
         if before < 0:
             return -1
@@ -193,9 +193,10 @@ class Trie:
         return before - 1 if low <= byte <= high else -1
 
     def saved(self) -> tuple:
-        """Arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and chains."""
+        """Return arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and
+        chains."""
         return array("B", bytes(self.byte)), copied("H", self.depth), copied("i", self.token), copied("i", self.same)
 
     def byte_count(self) -> int:
-        """Bytes that the trie takes."""
+        """Return the bytes that the trie takes."""
         return 29 * self.nodes + 4 * len(self.same) + 4 * len(self.order)

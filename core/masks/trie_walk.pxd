@@ -1,12 +1,12 @@
-# What other compiled modules see of `walk` in C.
+# Declarations of `trie_walk` for other compiled modules.
 
 from ..compiled.arrays cimport grown
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
-from .token_set cimport Table
+from .token_set cimport TokenSet
 from .trie cimport Trie
 
-cdef class Walk:
+cdef class TrieWalk:
     cdef Automaton automaton
     cdef Trie trie
     # the tokens that were found
@@ -41,5 +41,5 @@ cdef class Walk:
     cdef object _walk_dynamic(self, int node, long long atom, int rest)
     cdef object walk(self, int node, long long atom, int rest)
     cdef object _arrive(self, int node, long long atom, int rest)
-    cdef object cross_table(self, Table table, int rest)
-    cdef object _cross_table_dynamic(self, Table table, long long atom, int rest)
+    cdef object cross_set(self, TokenSet token_set, int rest)
+    cdef object _cross_set_dynamic(self, TokenSet token_set, long long atom, int rest)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The walk through a vocabulary's trie along an automaton, across the ends of atoms and DYNAMIC places.
+"""Trie walk: the tokens that an automaton can read, across the ends of atoms and DYNAMIC places.
 
-Compiled where that is possible; ``walk.pxd`` says what others see of it in C.
+Compiled where that is possible; ``trie_walk.pxd`` says what others see of it in C.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
-    from .token_set import Table
+    from .token_set import TokenSet
     from .trie import Trie
 
 
-#: How many numbers say where a walk goes on.
+#: Numbers that describe a place from which a walk goes on.
 _PLACE = cython.declare(cython.int, 5)
 
 
 @cython.cclass
-class Walk:
+class TrieWalk:
     """Finds the tokens that go on from a trie node with given grammar nodes.
 
     A token may cross as many atoms as it has bytes, so the places to go on from are kept in a list, not on the stack.
@@ -244,7 +244,7 @@ class Walk:
 
     @cython.cfunc
     def _arrive(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """A walk has just read trie ``node`` and is at ``atom``: emit its token and go on below."""
+        """Emit the token of trie ``node``, which a walk has just read at ``atom``, and go on below."""
         if atom < 0:
             return None
         if self.trie.token[node] >= 0:
@@ -256,10 +256,10 @@ class Walk:
         return None
 
     @cython.cfunc
-    def cross_table(self, table: Table, rest: cython.int) -> object:
-        """Emit the tokens that cross the end of a table's atom into ``rest``."""
+    def cross_set(self, token_set: TokenSet, rest: cython.int) -> object:
+        """Emit the tokens that cross the end of a token set's atom into ``rest``."""
         automaton: Automaton = self.automaton
-        if table.end_count == 0:
+        if token_set.end_count == 0:
             return None
         automaton.need_heads(rest)
         start: cython.int = automaton.head_at[rest]
@@ -268,8 +268,8 @@ class Walk:
         k: cython.int
         byte: cython.int
         only: cython.int
-        groups: cython.int = table.exit_count
-        first: cython.int = table.end_count + table.closing_count
+        groups: cython.int = token_set.exit_count
+        first: cython.int = token_set.end_count + token_set.closing_count
         atom: cython.longlong
         then: cython.longlong
         for h in range(start, start + automaton.head_count[rest]):
@@ -278,36 +278,36 @@ class Walk:
             if (atom >> encoding.TAG) == encoding.SPECIAL:
                 continue
             if (atom >> encoding.TAG) == encoding.DYNAMIC:
-                self._cross_table_dynamic(table, atom, automaton.head_rest[h])
+                self._cross_set_dynamic(token_set, atom, automaton.head_rest[h])
                 continue
             if (atom >> encoding.TAG) == encoding.LITERAL:
                 only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
             for k in range(first, first + groups):
-                byte = table.parts[k]
+                byte = token_set.parts[k]
                 if only >= 0 and byte != only:
                     continue
                 then = automaton.after(atom, byte)
                 if then < 0:
                     continue
-                for i in range(table.parts[k + groups], table.parts[k + groups + 1]):
-                    self._arrive(table.parts[i], then, automaton.head_rest[h])
+                for i in range(token_set.parts[k + groups], token_set.parts[k + groups + 1]):
+                    self._arrive(token_set.parts[i], then, automaton.head_rest[h])
         self._drain()
         return None
 
     @cython.cfunc
-    def _cross_table_dynamic(self, table: Table, atom: cython.longlong, rest: cython.int) -> object:
+    def _cross_set_dynamic(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
         """`_cross_table` for a DYNAMIC place."""
         beyond, kind = self._static(atom, rest)
         i: cython.int
         if self.crossed > 0 or kind == 3:
-            for i in range(table.end_count):
-                self._doubt(table.parts[i], kind, False)
+            for i in range(token_set.end_count):
+                self._doubt(token_set.parts[i], kind, False)
         weight: cython.int = 1 if kind == 1 else 2
         if kind == 1:
             self.watched = True
         self.crossed += weight
         self.grave += weight - 1
-        self.cross_table(table, beyond)
+        self.cross_set(token_set, beyond)
         self.grave -= weight - 1
         self.crossed -= weight
         return None

@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .character_counts import Counts, Marks, Runs
-    from .token_set import Table
+    from .character_counts import ClassExits, ClassRuns, TokenCounts
+    from .token_set import TokenSet
     from .trie import Trie
 
 #: An escape in a JSON string, followed by the quote that ends the string; the token may begin anywhere before it.
@@ -30,12 +30,12 @@ class VocabularyIndex:
         tokens: the bytes of all tokens.
 
     Attributes:
-        tables: token sets that do not depend on the grammar, by the key that `Rows.shared` gives.
+        token sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
         inside: tokens of at most so many characters that stay inside a JSON string, by that number.
         counted: token sets of counted strings, by the characters left and those needed.
         counts: the number of characters of each token in a JSON string; None until it is needed.
-        runs: `Runs` by class of characters.
-        marks: `Marks` by class of characters.
+        runs: `ClassRuns` by class of characters.
+        marks: `ClassExits` by class of characters.
         met: how often a class of characters was met for which no runs are taken yet.
     """
 
@@ -44,12 +44,12 @@ class VocabularyIndex:
         "_tokens",
         "counted",
         "counts",
+        "exits",
         "inside",
-        "marks",
         "met",
         "quoted",
         "runs",
-        "tables",
+        "token_sets",
         "trie",
     )
 
@@ -58,12 +58,12 @@ class VocabularyIndex:
         self.quoted: npt.NDArray[np.int64] = np.array(quoted, dtype=np.int64)
         self._tokens = tokens
         self._closers: npt.NDArray[np.int64] | None = None
-        self.tables: dict[Hashable, Table] = {}
-        self.inside: dict[int, Table] = {}
-        self.counted: dict[tuple[int, int], Table] = {}
-        self.counts: Counts | None = None
-        self.runs: dict[Hashable, Runs] = {}
-        self.marks: dict[Hashable, Marks] = {}
+        self.token_sets: dict[Hashable, TokenSet] = {}
+        self.inside: dict[int, TokenSet] = {}
+        self.counted: dict[tuple[int, int], TokenSet] = {}
+        self.counts: TokenCounts | None = None
+        self.runs: dict[Hashable, ClassRuns] = {}
+        self.exits: dict[Hashable, ClassExits] = {}
         self.met: dict[Hashable, int] = {}
 
     @property

@@ -59,7 +59,7 @@ class _Resists(Exception):
 
 
 def search_language(node: Regex) -> Regex:
-    r"""The language of all texts in which a pattern matches somewhere.
+    r"""Return the language of all texts in which a pattern matches somewhere.
 
     Args:
         node: the tree of a pattern, as ``parse`` makes it.
@@ -84,7 +84,7 @@ def search_language(node: Regex) -> Regex:
 
 
 def _whole(node: Regex) -> Regex:
-    """The language of the texts that a tree with assertions matches from end to end."""
+    """Return the language of the texts that a tree with assertions matches from end to end."""
     node = _normalise(node)
     try:
         branches = _branches(node)
@@ -198,7 +198,8 @@ def _gap_order(item: Regex) -> int:
 
 
 def _room(look: Look, items: Sequence[Regex]) -> int:
-    """How many of the plain items, nearest first, it takes to be as wide as a look-around; 0 if there are too few."""
+    """Return how many of the plain items, nearest first, it takes to be as wide as a look-around; 0 if there are too
+    few."""
     needed = width(look.item).most
     if needed is None or not is_pure(look.item):
         return 0
@@ -212,7 +213,7 @@ def _room(look: Look, items: Sequence[Regex]) -> int:
 
 
 def _restrict(items: Sequence[Regex], look: Look) -> Regex:
-    """The plain items in a row, as far as a look-around that they have room for allows."""
+    """Return the plain items in a row, as far as a look-around that they have room for allows."""
     if isinstance(look.item, Chars):
         charset = ~look.item.charset if look.negated else look.item.charset
         return _restrict_end(seq(*items), charset, first=look.ahead)
@@ -221,7 +222,7 @@ def _restrict(items: Sequence[Regex], look: Look) -> Regex:
 
 
 def _restrict_end(node: Regex, charset: CharSet, *, first: bool) -> Regex:
-    """The strings of a plain language, not the empty one, whose first (or last) character is in a set."""
+    """Return the strings of a plain language, not the empty one, whose first (or last) character is in a set."""
     if isinstance(node, Empty):
         return NOTHING
     if isinstance(node, Chars):
@@ -275,7 +276,8 @@ def _branches(node: Regex) -> list[list[Regex]]:
 
 
 def _branch_language(items: list[Regex]) -> Regex:
-    """The language of the texts that a sequence of plain items, assertions and located repetitions matches whole.
+    """Return the language of the texts that a sequence of plain items, assertions and located repetitions matches
+    whole.
 
     Raises:
         _Resists: this way does not lead there.
@@ -305,7 +307,8 @@ def _branch_language(items: list[Regex]) -> Regex:
 
 
 def _trim_repeats(items: list[Regex]) -> list[Regex] | None:
-    """Where anything may follow (or precede) a repetition with assertions, its fewest rounds are as good as more.
+    """Return where anything may follow (or precede) a repetition with assertions, its fewest rounds are as good as
+    more.
 
     Returns:
         The items with such repetitions cut down, or None when there are none.
@@ -336,7 +339,7 @@ def _anchor(items: Sequence[Regex]) -> list[Regex] | None:
 
 
 def _only_assertions(items: Sequence[Regex]) -> list[Regex] | None:
-    """What is left of a sequence when it matches the empty string, or None when it cannot."""
+    """Return what is left of a sequence when it matches the empty string, or None when it cannot."""
     left: list[Regex] = []
     for item in items:
         if isinstance(item, Look) or (isinstance(item, End) and End() not in left):
@@ -351,13 +354,13 @@ def _only_assertions(items: Sequence[Regex]) -> list[Regex] | None:
 
 
 def _beside(look: Look) -> Regex:
-    """The texts in which a look-around holds, when all of the text is on the side to which it looks."""
+    """Return the texts in which a look-around holds, when all of the text is on the side to which it looks."""
     found = _whole(seq(look.item, ANYTHING) if look.ahead else seq(ANYTHING, look.item))
     return negate(found) if look.negated else found
 
 
 def _truth(look: Look) -> Regex:
-    """A look-around on whose side there is no text: ANYTHING when it holds, NOTHING when not."""
+    """Return a look-around on whose side there is no text: ANYTHING when it holds, NOTHING when not."""
     return ANYTHING if is_nullable(_one_sided(look)) else NOTHING
 
 
@@ -377,7 +380,8 @@ def _looks_ahead(node: Regex) -> bool:
 
 
 def _between(pieces: list[Regex], gaps: list[list[Look]]) -> Regex:
-    """The language of pieces in a row, with the look-arounds of ``gaps[i]`` between ``pieces[i]`` and the next one."""
+    """Return the language of pieces in a row, with the look-arounds of ``gaps[i]`` between ``pieces[i]`` and the next
+    one."""
     last_behind = max((index for index, gap in enumerate(gaps) for look in gap if not look.ahead), default=-1)
     first_ahead = min((index for index, gap in enumerate(gaps) for look in gap if look.ahead), default=len(gaps))
     if last_behind > first_ahead:
@@ -402,7 +406,7 @@ def _plain(piece: Regex) -> Regex:
 
 
 def _closing_language(piece: Regex) -> Regex:
-    """The language of the last piece, when it is plain or a repetition of one character behind look-aheads.
+    """Return the language of the last piece, when it is plain or a repetition of one character behind look-aheads.
 
     In ``((?!k)c){m,n}`` at the end of the text, every position before the end is the start of one round. So these are
     the strings of ``c{m,n}`` without a position (but the end) from which ``k Anything`` matches.

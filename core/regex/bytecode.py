@@ -1,10 +1,10 @@
-"""A plain language as one string of bytes: what an anchored tree says, without the tree.
+"""Bytecode of anchored patterns: a syntax tree as one string of bytes, from which terms are made.
 
 Patterns that people copy are met in schema after schema, so that what was read of them is worth keeping. As a tree it
 is hundreds of objects, at each of which Python's garbage collector looks whenever it collects everything; in a string
 of bytes there is nothing to look at. And terms are made of it sooner.
 
-A recipe is a row of instructions, each ``kind, n`` and ``n`` integers; what the i-th makes is called ``i`` by those
+A program is a row of instructions, each ``kind, n`` and ``n`` integers; what the i-th makes is called ``i`` by those
 after it, and the last one makes the language.
 """
 
@@ -29,10 +29,10 @@ _OF_ITEMS = {syntax.Seq: _SEQ, syntax.Alt: _ALT, syntax.And: _AND}
 _ENDLESS: Final = -1
 
 
-def recipe(tree: syntax.Regex) -> bytes:
-    """The recipe of an anchored syntax tree.
+def assemble(tree: syntax.Regex) -> bytes:
+    """Return the bytecode of an anchored syntax tree.
 
-    Law: ``cook(terms, recipe(tree))`` is a term of the language of ``tree``.
+    Law: ``execute(terms, assemble(tree))`` is a term of the language of ``tree``.
     """
     written = array("i")
     count = 0
@@ -60,9 +60,9 @@ def recipe(tree: syntax.Regex) -> bytes:
     return written.tobytes()
 
 
-def cook(terms: Terms, written: bytes) -> int:
-    """The term of a recipe."""
-    row = memoryview(written).cast("i")
+def execute(terms: Terms, code: bytes) -> int:
+    """Return the term that bytecode makes."""
+    row = memoryview(code).cast("i")
     made: list[int] = []
     at = 0
     while at < len(row):

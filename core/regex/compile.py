@@ -7,12 +7,12 @@ from functools import lru_cache
 from ..language.terms import Terms
 from . import syntax
 from .assertions import search_language
-from .bytecode import cook, recipe
+from .bytecode import assemble, execute
 from .parser import parse
 
 
 def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
-    """The strings that a pattern matches.
+    """Return the strings that a pattern matches.
 
     Args:
         terms: where the term is made.
@@ -25,14 +25,14 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
     key = ("pattern", pattern, whole)
     found = terms.memo.get(key)
     if found is None:
-        found = terms.memo[key] = cook(terms, _anchored(pattern, whole))
+        found = terms.memo[key] = execute(terms, _anchored(pattern, whole))
     return found
 
 
 @lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
 def _anchored(pattern: str, whole: bool) -> bytes:
-    """The recipe of `regex_term`."""
+    """Return the bytecode of `regex_term`."""
     tree = parse(pattern)
     if whole:
         tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
-    return recipe(search_language(tree))
+    return assemble(search_language(tree))

@@ -19,7 +19,7 @@ from ..unicode.charset import CharSet
 
 
 def _hash(node: Any) -> int:
-    """The hash of a node, which it knows once it was asked: trees are deep, and looked up often."""
+    """Return the hash of a node, which it knows once it was asked: trees are deep, and looked up often."""
     found: int | None = node.__dict__.get("_hash")
     if found is None:
         found = node.__dict__["_hash"] = hash(tuple(getattr(node, name) for name in node.__match_args__))
@@ -128,7 +128,7 @@ _T = TypeVar("_T")
 
 
 def children(node: Regex) -> tuple[Regex, ...]:
-    """The direct parts of a node, in order."""
+    """Return the direct parts of a node, in order."""
     if isinstance(node, Chars):  # most nodes
         return ()
     if isinstance(node, (Seq, Alt, And)):
@@ -171,7 +171,7 @@ def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T], memo: str | 
 
 
 def is_nullable(node: Regex) -> bool:
-    """Whether an anchored language holds the empty string; ValueError for a node that is an assertion."""
+    """Return whether an anchored language holds the empty string; ValueError for a node that is an assertion."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
         if isinstance(node, Chars):
@@ -192,12 +192,12 @@ def is_nullable(node: Regex) -> bool:
 
 
 def any_node(node: Regex, predicate: Callable[[Regex], bool]) -> bool:
-    """Whether a tree has a node for which the predicate holds."""
+    """Return whether a tree has a node for which the predicate holds."""
     return fold(node, lambda node, parts: predicate(node) or any(parts))
 
 
 def is_pure(node: Regex) -> bool:
-    """Whether a tree is free of assertions, so that it has a language of its own."""
+    """Return whether a tree is free of assertions, so that it has a language of its own."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
         return False not in parts and not isinstance(node, (Start, End, WordBoundary, Look))

@@ -70,22 +70,22 @@ class CharSet:
 
     @classmethod
     def empty(cls) -> CharSet:
-        """The set without members."""
+        """Return the set without members."""
         return _EMPTY
 
     @classmethod
     def full(cls) -> CharSet:
-        """All 1,112,064 scalar values; the surrogates U+D800..U+DFFF are not among them."""
+        """Return all 1,112,064 scalar values; the surrogates U+D800..U+DFFF are not among them."""
         return _FULL
 
     @classmethod
     def of(cls, characters: str) -> CharSet:
-        """The set of the characters of a string."""
+        """Return the set of the characters of a string."""
         return cls([(ord(character), ord(character)) for character in characters])
 
     @classmethod
     def range(cls, lo: int | str, hi: int | str) -> CharSet:
-        """The characters from ``lo`` to ``hi``, both included, as code points or one-character strings."""
+        """Return the characters from ``lo`` to ``hi``, both included, as code points or one-character strings."""
         return cls([(ord(lo) if isinstance(lo, str) else lo, ord(hi) if isinstance(hi, str) else hi)])
 
     @property
@@ -104,7 +104,7 @@ class CharSet:
         return self._bounds
 
     def union(self, *others: CharSet) -> CharSet:
-        """The characters in this set or in one of the others."""
+        """Return the characters in this set or in one of the others."""
         pieces = list(self.ranges)
         for other in others:
             pieces += other.ranges
@@ -121,7 +121,7 @@ class CharSet:
         return CharSet._from_bounds(tuple(bounds))
 
     def intersection(self, other: CharSet) -> CharSet:
-        """The characters in both sets."""
+        """Return the characters in both sets."""
         if self._bounds == other._bounds or other is _FULL:
             return self
         if self is _FULL:
@@ -141,23 +141,23 @@ class CharSet:
         return CharSet._from_bounds(tuple(bounds)) if bounds else _EMPTY
 
     def complement(self) -> CharSet:
-        """The scalar values that are not in this set."""
+        """Return the scalar values that are not in this set."""
         return self.symmetric_difference(_FULL)
 
     def difference(self, other: CharSet) -> CharSet:
-        """The characters in this set and not in the other."""
+        """Return the characters in this set and not in the other."""
         return self.intersection(other.complement()) if other._bounds else self
 
     def symmetric_difference(self, other: CharSet) -> CharSet:
-        """The characters in exactly one of the two sets."""
+        """Return the characters in exactly one of the two sets."""
         return CharSet._from_bounds(tuple(sorted(set(self._bounds).symmetric_difference(other._bounds))))
 
     def issubset(self, other: CharSet) -> bool:
-        """Whether every member is also a member of the other set."""
+        """Return whether every member is also a member of the other set."""
         return self.intersection(other)._bounds == self._bounds
 
     def isdisjoint(self, other: CharSet) -> bool:
-        """Whether the sets have no member in common."""
+        """Return whether the sets have no member in common."""
         return not self.intersection(other)._bounds
 
     __or__ = union

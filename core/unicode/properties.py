@@ -1,4 +1,4 @@
-r"""What ``\p{...}`` may name: the character properties of ECMA-262, of one pinned version of Unicode."""
+r"""Character properties that ``\p{...}`` may name: those of ECMA-262, of one pinned version of Unicode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUPS = {
 
 
 def find_property(text: str) -> CharSet | None:
-    r"""The characters that have a property, named as inside ``\p{...}``.
+    r"""Return the characters that have a property, named as inside ``\p{...}``.
 
     Args:
         text: ``Letter``, ``Lu``, ``Alphabetic``, ``General_Category=Lu`` (``gc=``), ``Script=Greek`` (``sc=``) or

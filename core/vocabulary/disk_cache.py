@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Union
 
-#: Where the files lie: None is the user's cache folder (or what `VARIABLE` says), False is nowhere.
+#: Folder of the files: None is the user's cache folder (or what `VARIABLE` says), False is nowhere.
 CacheDir = Union[str, "os.PathLike[str]", Literal[False], None]
 
 #: The environment variable that names the folder; ``0`` or ``off`` switches the cache off.
 VARIABLE = "TOOLGRAMMAR_CACHE_DIR"
 
-#: How many files a folder keeps; the ones that were used least recently go first.
+#: Maximum number of files in a folder; those used least recently go first.
 MAX_FILES = 32
 
 _MAGIC = b"toolgrammar arrays 1\n"
@@ -37,7 +37,7 @@ _ABANDONED = 3_600
 
 
 def cache_folder(given: CacheDir = None) -> Path | None:
-    """The folder for cached files, or None if there is to be none.
+    """Return the folder for cached files, or None if there is to be none.
 
     Args:
         given: a folder; False for none; None for what the environment says, else the user's cache folder.
@@ -55,7 +55,7 @@ def cache_folder(given: CacheDir = None) -> Path | None:
 
 
 def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
-    """The arrays that were written under a key; None if there are none, or none that are whole.
+    """Return the arrays that were written under a key; None if there are none, or none that are whole.
 
     Args:
         folder: where the files lie.

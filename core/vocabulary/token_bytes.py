@@ -164,7 +164,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
 
 
 def _steps(parts: Mapping[str, Any]) -> list[_Step]:
-    """What the tokenizer's decoder does to one token in the middle of a text."""
+    """Return what the tokenizer's decoder does to one token in the middle of a text."""
     decoder = parts.get("decoder")
     if decoder is not None:
         flat = _flatten(decoder, "decoders")
@@ -188,7 +188,7 @@ def _steps(parts: Mapping[str, Any]) -> list[_Step]:
 
 
 def _flatten(part: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:
-    """The parts of a (nested) Sequence in order."""
+    """Return the parts of a (nested) Sequence in order."""
     if part is None:
         return []
     if part["type"] == "Sequence":

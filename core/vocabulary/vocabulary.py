@@ -92,7 +92,7 @@ class Vocabulary:
     def from_transformers(
         cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
     ) -> Vocabulary:
-        """The vocabulary of a ``transformers`` tokenizer, fast or slow, or of a bare ``tokenizers.Tokenizer``.
+        """Return the vocabulary of a ``transformers`` tokenizer, fast or slow, or of a bare ``tokenizers.Tokenizer``.
 
         The notation of its tokens is read from its parts: byte-level BPE, SentencePiece with byte fallback, Unigram,
         WordPiece. Added tokens that are not special are text; special ones and the unknown token are control tokens.
@@ -116,7 +116,8 @@ class Vocabulary:
     def from_mistral(
         cls, tokenizer: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
     ) -> Vocabulary:
-        """The vocabulary of a ``mistral-common`` tokenizer: Tekken or SentencePiece, bare or in a ``MistralTokenizer``.
+        """Return the vocabulary of a ``mistral-common`` tokenizer: Tekken or SentencePiece, bare or in a
+        ``MistralTokenizer``.
 
         Args and Raises as for `from_transformers`.
         """
@@ -126,7 +127,7 @@ class Vocabulary:
     def from_tiktoken(
         cls, encoding: Any, *, size: int | None = None, extra_eos: Collection[int] = (), cache_dir: CacheDir = None
     ) -> Vocabulary:
-        """The vocabulary of a ``tiktoken.Encoding``; its ``<|endoftext|>``, if any, ends the text.
+        """Return the vocabulary of a ``tiktoken.Encoding``; its ``<|endoftext|>``, if any, ends the text.
 
         Args and Raises as for `from_transformers`.
         """
@@ -172,7 +173,7 @@ class Vocabulary:
         return f"Vocabulary(size={len(self._tokens)}, eos={sorted(self._eos)}, special={len(self._special)})"
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes that these tokens write; control tokens write none.
+        """Return the bytes that these tokens write; control tokens write none.
 
         Law: ``decode(a + b) == decode(a) + decode(b)``.
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from functools import cache
 
 from ...language.terms import Terms
-from ...regex.bytecode import cook, recipe
+from ...regex.bytecode import assemble, execute
 from ...regex.compile import regex_term
 from ...regex.parser import parse
 from ...unicode.charset import CharSet
@@ -133,9 +133,9 @@ REFUSED = frozenset({"hostname", "idn-hostname", "regex", "python-json"})
 
 
 @cache  # there are fifteen
-def _recipe(name: str) -> bytes:
-    """The recipe of a format. Its pattern makes no assertions: it describes the whole string as it stands."""
-    return recipe(parse(_PATTERNS[name]))
+def _bytecode(name: str) -> bytes:
+    """Return the bytecode of a format. Its pattern makes no assertions: it describes the whole string as it stands."""
+    return assemble(parse(_PATTERNS[name]))
 
 
 def format_term(terms: Terms, name: str) -> int:
@@ -155,7 +155,7 @@ def format_term(terms: Terms, name: str) -> int:
         elif name == "zoneinfo":
             found = terms.words(list(python_formats.time_zones()))
         else:
-            found = cook(terms, _recipe(name))
+            found = execute(terms, _bytecode(name))
             if name == "time":
                 found = terms.alt([found, _leap_second(terms)])
         terms.memo[key] = found

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.automaton.blocks import row_item
-from toolgrammar.core.automaton.byte_rows import Rows
+from toolgrammar.core.automaton.byte_rows import ByteRows
 from toolgrammar.core.automaton.encoding import DEAD, DONE, FACTS, OPEN, ROW_AT
-from toolgrammar.core.automaton.shared_terms import Seed
+from toolgrammar.core.automaton.shared_terms import SharedTerms
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.testing import byte_vocabulary
@@ -29,7 +29,7 @@ CHARACTERS = st.sampled_from(list('ab"\\/:19 \n\t\x01\x7féß߿ࠀ\ud7ff\ue000\u
 def test_no_row_is_a_dead_end(pattern: str, quoted: bool) -> None:
     """From every row state that a text can reach, it can be finished, and the shortest way to do so is right."""
     terms = Terms()
-    rows = Rows(terms)
+    rows = ByteRows(terms)
     queue = [rows.start(regex_term(terms, pattern, whole=False), quoted)]
     seen = set(queue)
     for state in queue[:400]:
@@ -47,7 +47,7 @@ def test_no_row_is_a_dead_end(pattern: str, quoted: bool) -> None:
             break
 
 
-def reached(rows: Rows, start: int, most: int = 150) -> list[list[int]]:
+def reached(rows: ByteRows, start: int, most: int = 150) -> list[list[int]]:
     """The rows of the states that a text can reach, numbered in the order in which it does."""
     number = {DEAD: DEAD, DONE: DONE, start: 1}
     queue = [start]
@@ -63,14 +63,14 @@ def reached(rows: Rows, start: int, most: int = 150) -> list[list[int]]:
 
 def test_copies_of_a_seed_know_it_and_not_one_another() -> None:
     """Stores that begin with a seed spell as a store of their own does, whatever other copies have added."""
-    seed = Seed(lambda terms: [(terms.ALL, True), (regex_term(terms, "^[a-z]+$", whole=False), True)])
+    seed = SharedTerms(lambda terms: [(terms.ALL, True), (regex_term(terms, "^[a-z]+$", whole=False), True)])
     stores = [seed.copies() for _ in PATTERNS]
     for turn in range(2):
         for pattern, (terms, rows) in zip(PATTERNS, stores, strict=True):
             before = len(rows)
             found = reached(rows, rows.start(regex_term(terms, pattern, whole=False), True))
             own = Terms()
-            alone = Rows(own)
+            alone = ByteRows(own)
             assert found == reached(alone, alone.start(regex_term(own, pattern, whole=False), True)), (pattern, turn)
             assert rows.seeded() == len(seed.copies()[1]) and (turn == 0 or before == len(rows))
 
@@ -78,7 +78,7 @@ def test_copies_of_a_seed_know_it_and_not_one_another() -> None:
 def test_a_row_takes_room_when_it_is_asked_for() -> None:
     """A state that was only numbered has no row, and one that was derived is not derived again."""
     terms = Terms()
-    rows = Rows(terms)
+    rows = ByteRows(terms)
     start = rows.start(terms.ALL, True)
     version = rows.derive(start)
     held = rows.byte_count()
@@ -146,7 +146,7 @@ def test_what_is_no_string(data: bytes) -> None:
 @pytest.mark.parametrize("state", [-1, 10**6, 2**31 - 1])
 def test_a_row_of_nowhere_is_an_error(state: int) -> None:
     """Every question about a row state that the store does not have raises IndexError."""
-    rows = Rows(Terms())
+    rows = ByteRows(Terms())
     for ask in (rows.row, rows.derive, rows.what, rows.nullable, rows.class_term):
         with pytest.raises(IndexError):
             ask(state)

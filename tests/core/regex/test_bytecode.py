@@ -8,7 +8,7 @@ import pytest
 
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex import syntax
-from toolgrammar.core.regex.bytecode import cook, recipe
+from toolgrammar.core.regex.bytecode import assemble, execute
 from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.unicode.charset import CharSet
 
@@ -31,7 +31,7 @@ def test_every_kind_of_node() -> None:
         (syntax.Repeat(WIDE, 1, None), terms.repeat(wide, 1, None)),
         (syntax.And((syntax.Repeat(A, 0, 3), syntax.Not(B))), terms.and_([terms.repeat(a, 0, 3), terms.not_(b)])),
     ]
-    assert [term for _, term in pairs] == [cook(terms, recipe(tree)) for tree, _ in pairs]
+    assert [term for _, term in pairs] == [execute(terms, assemble(tree)) for tree, _ in pairs]
 
 
 def test_what_is_shared_is_written_once() -> None:
@@ -39,13 +39,13 @@ def test_what_is_shared_is_written_once() -> None:
     tree: syntax.Regex = syntax.Seq((A, WIDE))
     for _ in range(60):
         tree = syntax.Alt((syntax.Repeat(tree, 2, 2), A))
-    assert len(recipe(tree)) < 5_000
+    assert len(assemble(tree)) < 5_000
 
 
-def test_an_assertion_has_no_recipe() -> None:
+def test_an_assertion_has_no_bytecode() -> None:
     """Whose truth depends on the text around it is no language."""
     with pytest.raises(TypeError, match="assertion"):
-        recipe(syntax.Seq((A, syntax.Start())))
+        assemble(syntax.Seq((A, syntax.Start())))
 
 
 def test_patterns_are_kept_where_the_collector_need_not_look() -> None:

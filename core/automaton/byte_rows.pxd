@@ -1,4 +1,4 @@
-# What `rowtable` calls in C.
+# Declarations of `byte_rows` for other compiled modules.
 
 from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
