@@ -28,14 +28,23 @@ from .engine import (
     require_storable,
     thinks,
 )
-from .errors import ErrorTable, Translation, missing, translated
+from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
 from .messages import closed, from_openai, image, openai_tool, parts_of, past_call, role_of, tool_name
-from .options import CONNECTION, GENERATION, generation_params, loading_options, stop_strings, tool_choice
+from .options import (
+    CONNECTION,
+    GENERATION,
+    generation_params,
+    loading_options,
+    require_known,
+    stop_strings,
+    tool_choice,
+)
 
 __all__ = [
     "CONNECTION",
     "GENERATION",
     "MAX_TOOL_SETS",
+    "REQUEST_ERRORS",
     "Collector",
     "Engine",
     "ErrorTable",
@@ -65,6 +74,7 @@ __all__ = [
     "problem",
     "require_ended",
     "require_executable",
+    "require_known",
     "require_storable",
     "require_whole",
     "role_of",

@@ -20,6 +20,7 @@ from toolgrammar.core.conversation import (
     Usage,
 )
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
 
@@ -62,13 +63,13 @@ def cut_places(message: Message, cut: Sequence[str]) -> list[str]:
     return [*cut, *(call.name + pointer for call in message.tool_calls for pointer in call.cut)]
 
 
-def require_whole(generation: Generation | Finish) -> None:
-    """Refuse an answer that was closed by force where the framework would take it for a whole one.
+def require_whole(generation: Generation | Finish, params: GenerateParams) -> None:
+    """Refuse a structured answer that the token budget cut: the framework would take it for a whole one.
 
     Raises:
         BudgetError: the token budget ran out inside the structured answer.
     """
-    if generation.cut:
+    if generation.cut and (params.json_mode is not None or params.response_schema is not None):
         places = ", ".join(pointer or "(root)" for pointer in generation.cut)
         raise BudgetError(f"the token budget ran out inside the answer, at {places}", hint="raise max_tokens")
 

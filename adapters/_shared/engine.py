@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -14,11 +14,15 @@ from pydantic import SecretStr
 
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.generation.lru import LeastRecentlyUsed
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
+
+from .messages import tool_name
+from .options import loading_options, tool_choice
 
 #: Maximum number of tool sets that an engine keeps.
 MAX_TOOL_SETS = 64
@@ -33,9 +37,10 @@ class Engine:
     Args:
         model: a model, or the URI of one.
         options: keyword options of `load_model`, when ``model`` is a URI.
+        **connection: more of them, that users of the framework give as settings (`CONNECTION`); None means not given.
 
     Raises:
-        ModelError: ``model`` is neither, cannot be loaded, or does not take an option.
+        ModelError: ``model`` is neither, cannot be loaded, or does not take an option; or one is given twice.
 
     Attributes:
         uri: where the model was loaded from; None if it was given loaded.
@@ -44,10 +49,11 @@ class Engine:
         options: the keyword options, secrets in them wrapped so that no framework shows or stores them.
     """
 
-    def __init__(self, model: str | Model, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, model: str | Model, options: Mapping[str, Any] | None = None, **connection: Any) -> None:
+        options = loading_options(options, connection)
         self._lock = threading.Lock()
         self._others: dict[str, Model] = {}
-        self._tool_sets: OrderedDict[str, ToolSet] = OrderedDict()
+        self._tool_sets = LeastRecentlyUsed[str, ToolSet](MAX_TOOL_SETS)
         if not isinstance(model, str):
             _require_model(model)
         if not isinstance(model, str) and options:
@@ -99,23 +105,34 @@ class Engine:
             return self._others[other]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> ToolSet | None:
-        """A tool set of OpenAI-style dicts, kept for the next call with the same tools; None without tools.
+        """Return a tool set of OpenAI-style dicts, kept for the next call with the same tools; None without tools.
 
-        Agents hand over the same tools again on every turn; the tool set has compiled them once.
+        Agents pass the same tools on every turn; the tool set has compiled them once.
         """
         if not tools:
             return None
-        key = json.dumps(tools, sort_keys=False)
-        with self._lock:
-            if key in self._tool_sets:
-                self._tool_sets.move_to_end(key)
-                return self._tool_sets[key]
-        made = ToolSet.from_any(list(tools))
-        with self._lock:
-            self._tool_sets[key] = made
-            if len(self._tool_sets) > MAX_TOOL_SETS:
-                self._tool_sets.popitem(last=False)
-        return made
+        return self._tool_sets.get(json.dumps(tools), lambda: ToolSet.from_any(list(tools)))
+
+    def request(
+        self, params: GenerateParams, tools: Sequence[Mapping[str, Any]], choice: Any, schema: Any = None
+    ) -> GenerateParams:
+        """Return generation options with the tools of a call, the choice among them, and the schema of a text answer.
+
+        Args:
+            params: the options.
+            tools: OpenAI-style dicts.
+            choice: in any form that `tool_choice` knows.
+            schema: of the answer; beside tools, of an answer that calls none of them. None: text is free.
+
+        Raises:
+            UnknownToolError: the choice is none of the tools.
+            ModelError: a call is required, and there are no tools.
+        """
+        chosen, allowed = tool_choice(choice, [*map(tool_name, tools)])
+        tool_set = self.tools([tool for tool in tools if tool_name(tool) in allowed])
+        if tool_set is not None:
+            return replace(params, tools=tool_set, tool_choice=chosen, response_schema=schema)
+        return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
 
 
 def _require_model(model: Any) -> Model:

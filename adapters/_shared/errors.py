@@ -10,7 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.errors import MissingDependencyError, ToolGrammarError
+from toolgrammar.core.errors import (
+    GrammarError,
+    LimitError,
+    MissingDependencyError,
+    ModelError,
+    SchemaError,
+    ToolGrammarError,
+    UnknownToolError,
+)
+
+#: The errors of a request that cannot be done, whoever is asked; `ModelError` has subclasses, so list these before.
+REQUEST_ERRORS = (SchemaError, GrammarError, LimitError, UnknownToolError, ModelError)
 
 
 def missing(package: str, extra: str) -> MissingDependencyError:
@@ -26,12 +37,12 @@ class Translation:
     """One row of a framework's table of errors.
 
     Attributes:
-        ours: our class; its subclasses are translated as well.
+        ours: our classes; their subclasses are translated as well.
         theirs: the framework's.
         words: put before the message, where the framework knows an error by what it says.
     """
 
-    ours: type[ToolGrammarError]
+    ours: tuple[type[ToolGrammarError], ...]
     theirs: type[BaseException]
     words: str = ""
 

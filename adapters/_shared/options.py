@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import Any
@@ -19,6 +19,16 @@ CONNECTION = ("api_key", "base_url", "max_retries")
 _MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace", "output_type"})
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = frozenset(each.name for each in fields(GenerateParams)) - _MADE
+
+
+def require_known(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse options that would change nothing.
+
+    Raises:
+        ModelError: names those that are not known.
+    """
+    if unknown := sorted(set(given) - set(known)):
+        raise ModelError(f"unknown options {unknown}", hint=f"known are {sorted(known)}")
 
 
 def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from toolgrammar.core.conversation import CallStart, Generation, Message
-from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.conversation import CallStart, Message
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
 from .. import _shared
@@ -79,8 +78,7 @@ class ToolGrammarChatClient(
     ) -> None:
         self._default_options = dict(default_options or {})
         sampling(self._default_options)  # wrong options are an error now, not at the first call
-        connection = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
-        self._engine = _shared.Engine(model, _shared.loading_options(options, connection))
+        self._engine = _shared.Engine(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         if layers.get("compaction_strategy") is not None:
             layers.setdefault("tokenizer", _Tokenizer(self._engine))
         super().__init__(**layers)
@@ -101,7 +99,7 @@ class ToolGrammarChatClient(
             model, conversation, params = await self._request(messages, options)
             check = _shared.validators_of(options.get("response_format"))
             generation = await _shared.agenerate(model, conversation, params, check)
-            _require_whole(generation, params)
+            _shared.require_whole(generation, params)
         return ChatResponse(
             messages=FrameworkMessage("assistant", contents_of(generation)),
             model=model.name,
@@ -127,7 +125,7 @@ class ToolGrammarChatClient(
                     contents = delta_of(event, names)
                     if contents:
                         yield ChatResponseUpdate(contents=contents, role="assistant", model=model.name)
-            _require_whole(collected.generation, params)
+            _shared.require_whole(collected.generation, params)
         yield ChatResponseUpdate(
             contents=[Content.from_usage(usage_of(collected.generation.usage))],
             role="assistant",
@@ -141,13 +139,9 @@ class ToolGrammarChatClient(
         params = sampling(options)
         checked = await self._validate_options(options)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
-        choice, allowed = _shared.tool_choice(checked.get("tool_choice"), [*map(_shared.tool_name, tools)])
-        tool_set = self._engine.tools([tool for tool in tools if _shared.tool_name(tool) in allowed])
-        params = replace(params, tools=tool_set, tool_choice=choice)
-        if (asked := checked.get("response_format")) is not None:
-            schema = _shared.closed(schema_of(asked))
-            beside = replace(params, response_schema=schema)
-            params = replace(params, json_mode=JsonMode(schema=schema)) if tool_set is None else beside
+        asked = checked.get("response_format")
+        schema = None if asked is None else _shared.closed(schema_of(asked))
+        params = self._engine.request(params, tools, checked.get("tool_choice"), schema)
         conversation = to_messages(messages, checked.get("instructions"))
         return self._engine.model(checked.get("model")), conversation, params
 
@@ -166,8 +160,3 @@ class _Tokenizer:
 
     def count_tokens(self, text: str) -> int:
         return _shared.count_text(self._engine.model(), text)
-
-
-def _require_whole(generation: Generation, params: GenerateParams) -> None:
-    if params.json_mode is not None or params.response_schema is not None:
-        _shared.require_whole(generation)

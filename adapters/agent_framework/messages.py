@@ -27,19 +27,15 @@ from toolgrammar.core.errors import (
     ContentFilterError,
     ContextOverflowError,
     GenerationTimeoutError,
-    GrammarError,
     InvalidArgumentsError,
-    LimitError,
     ModelError,
     ParseError,
     PermissionDeniedError,
     RateLimitError,
-    SchemaError,
     ServerConnectionError,
     ServerFailureError,
     ServerTimeoutError,
     ToolGrammarError,
-    UnknownToolError,
 )
 from toolgrammar.core.generation import GenerateParams
 
@@ -79,22 +75,13 @@ def errors() -> Sequence[_shared.Translation]:
 
     The framework does not say which of its errors may be tried again; ours do (``retryable``).
     """
-    rows: tuple[tuple[type[ToolGrammarError], type[Exception]], ...] = (
-        (AuthenticationError, ChatClientInvalidAuthException),
-        (PermissionDeniedError, ChatClientInvalidAuthException),
-        (ContentFilterError, ChatClientContentFilterException),
-        (RateLimitError, ChatClientException),
-        (ServerFailureError, ChatClientException),
-        (ServerConnectionError, ChatClientException),
-        (ServerTimeoutError, ChatClientException),
-        (GenerationTimeoutError, ChatClientException),
-        (InvalidArgumentsError, ChatClientInvalidResponseException),
-        (ParseError, ChatClientInvalidResponseException),
-        (BudgetError, ChatClientInvalidResponseException),
-        *(
-            (ours, ChatClientInvalidRequestException)
-            for ours in (ContextOverflowError, SchemaError, GrammarError, LimitError, UnknownToolError, ModelError)
-        ),
+    rows: tuple[tuple[tuple[type[ToolGrammarError], ...], type[Exception]], ...] = (
+        ((AuthenticationError, PermissionDeniedError), ChatClientInvalidAuthException),
+        ((ContentFilterError,), ChatClientContentFilterException),
+        ((RateLimitError, ServerFailureError, ServerConnectionError), ChatClientException),
+        ((ServerTimeoutError, GenerationTimeoutError), ChatClientException),
+        ((InvalidArgumentsError, ParseError, BudgetError), ChatClientInvalidResponseException),
+        ((ContextOverflowError, *_shared.REQUEST_ERRORS), ChatClientInvalidRequestException),
     )
     return tuple(_shared.Translation(ours, theirs) for ours, theirs in rows)
 
@@ -106,8 +93,7 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
         ModelError: an option is not known, or its value is wrong.
     """
     asked = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
-    if unknown := sorted(asked - _OURS - _READ):
-        raise ModelError(f"options that no model here has: {unknown}", hint=f"known are {sorted(_OURS | _READ)}")
+    _shared.require_known(asked, _OURS | _READ)
     given = {name: options[name] for name in _OURS & asked}
     return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
 

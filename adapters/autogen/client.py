@@ -16,10 +16,9 @@ from typing_extensions import Self
 
 from toolgrammar.core.conversation import Generation, Message, TextDelta
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.models import Model
-from toolgrammar.tools import ToolSet
 
 from .. import _shared
 from .messages import (
@@ -105,8 +104,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         **create_args: Any,
     ) -> None:
         sampling(create_args)  # wrong arguments are an error now, not at the first call
-        connection = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
-        self._engine = _shared.Engine(model, _shared.loading_options(options, connection))
+        self._engine = _shared.Engine(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         self._create_args = create_args
         self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
         self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
@@ -150,7 +148,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                 # The token's lock is held while it calls back, so the callback only sets a flag.
                 cancellation_token.add_callback(stop.set)
                 cancellation_token.link_future(answer)
-            result = self._result(await answer, json_output)
+            result = self._result(await answer, params)
         _events.info(
             LLMCallEvent(
                 messages=[message.model_dump(mode="json") for message in messages],
@@ -192,7 +190,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                     collected.add(event)
                     if isinstance(event, TextDelta):
                         yield event.text
-            result = self._result(collected.generation, json_output)
+            result = self._result(collected.generation, params)
         _events.info(
             LLMStreamEndEvent(
                 response=result.model_dump(mode="json"),
@@ -211,43 +209,30 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         extra: Mapping[str, Any],
     ) -> GenerateParams:
         arguments = {**self._create_args, **extra}
-        params = sampling(arguments)
-        choice, tool_set = self._chosen(tools, tool_choice)
+        asked = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
         schema: Any = None
         if json_output:
             if json_output is not True and not isinstance(json_output, type):
                 raise ModelError(f"json_output is {json_output!r}", hint="give True, or a Pydantic class")
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
-        if tool_set is None:
-            if schema is None and params.grammar is None and (names := selection(conversation, arguments.get(SELECT))):
-                return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
-            return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
-        # Agents hand over handoffs as tools, and act on the first of several only.
-        handoffs = any(name.startswith("transfer_to_") for name in tool_set.names)
-        given = "parallel_tool_calls" in {*self._create_args, *extra}
-        return replace(
-            params,
-            tools=tool_set,
-            tool_choice=choice,
-            response_schema=schema,
-            parallel_tool_calls=params.parallel_tool_calls if given else not handoffs,
-        )
+        params = self._engine.request(sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema)
+        if params.tools is not None:
+            if "parallel_tool_calls" in arguments:
+                return params
+            # Agents pass handoffs as tools, and act on the first of several only.
+            handoffs = any(name.startswith("transfer_to_") for name in params.tools.names)
+            return replace(params, parallel_tool_calls=not handoffs)
+        if schema is None and params.grammar is None and (names := selection(conversation, arguments.get(SELECT))):
+            return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
+        return params
 
-    def _chosen(self, tools: Sequence[Tool | ToolSchema], tool_choice: ToolChoice | str) -> tuple[str, ToolSet | None]:
-        """Return the choice in our words, and the tools that may be called."""
-        given = [openai_tool(tool) for tool in tools]
-        asked = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
-        choice, allowed = _shared.tool_choice(asked, [*map(_shared.tool_name, given)])
-        return choice, self._engine.tools([tool for tool in given if _shared.tool_name(tool) in allowed])
-
-    def _result(self, generation: Generation, json_output: JsonOutput) -> CreateResult:
+    def _result(self, generation: Generation, params: GenerateParams) -> CreateResult:
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
         for counter in (self._actual, self._total):
             counter.prompt_tokens += usage.prompt_tokens
             counter.completion_tokens += usage.completion_tokens
-        if json_output:
-            _shared.require_whole(generation)
+        _shared.require_whole(generation, params)
         calls = [function_call(call) for call in generation.tool_calls]
         text, reasoning = generation.text, generation.message.reasoning
         return CreateResult(

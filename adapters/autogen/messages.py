@@ -55,8 +55,7 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
     Raises:
         ModelError: an argument is not known, or its value is wrong.
     """
-    if unknown := sorted(set(arguments) - _shared.GENERATION - {SELECT}):
-        raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted({SELECT, *_shared.GENERATION})}")
+    _shared.require_known(arguments, {SELECT, *_shared.GENERATION})
     if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
         raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
     return _shared.generation_params({name: value for name, value in arguments.items() if name != SELECT})
@@ -69,8 +68,8 @@ def errors() -> Sequence[_shared.Translation]:
     ``TimeoutError`` and ``ConnectionError`` already.
     """
     return (
-        _shared.Translation(GenerationTimeoutError, TimeoutError),
-        _shared.Translation(CancelledError, asyncio.CancelledError),
+        _shared.Translation((GenerationTimeoutError,), TimeoutError),
+        _shared.Translation((CancelledError,), asyncio.CancelledError),
     )
 
 

@@ -20,7 +20,7 @@ from toolgrammar.core.conversation import (
     TextDelta,
 )
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
 from .. import _shared
@@ -104,7 +104,7 @@ class ToolGrammarLLM(BaseLLM):
 
     def __init__(self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **fields: Any):
         connection = {name: fields.pop(name) for name in _shared.CONNECTION if name in fields}
-        engine = _shared.Engine(model, _shared.loading_options(options, connection))
+        engine = _shared.Engine(model, options, **connection)
         # CrewAI takes a provider it does not know for OpenAI, and would send it the text of some tasks.
         super().__init__(model=engine.name, **{"provider": "toolgrammar", **fields})
         self._engine = engine
@@ -259,30 +259,24 @@ class _Turn:
         forced = self.response_model is None and is_forced_to_answer(conversation)
         if forced and not tools:
             tools = called_tools(conversation)
-        if not tools:
-            if self.response_model is None:
-                return conversation, params
-            self.answer_model = self.response_model
-            return conversation, replace(params, json_mode=JsonMode(schema=_shared.closed(self.response_model)))
         asked: Any = llm.tool_choice
-        if forced:
+        if forced or not tools:
             asked = "none"
         elif self.functions:
             asked = "required"  # what CrewAI reads is the function's result
         elif asked == "required_first":
             asked = "auto" if is_answered(conversation) else "required"
-        choice, _ = _shared.tool_choice(asked, [*map(_shared.tool_name, tools)])
-        self.answer_model = self.response_model or (None if self.functions else answer_model(agent, task))
+        self.answer_model = self.response_model
+        if tools and self.answer_model is None and not self.functions:
+            self.answer_model = answer_model(agent, task)
+        schema = None if self.answer_model is None else _shared.closed(self.answer_model)
+        params = llm._engine.request(params, tools, asked, schema)
         if self.in_text:
             form: Any = React(tuple(params.stop))
             params = replace(params, tool_format=form)
-        return conversation, replace(
-            params,
-            tools=llm._engine.tools(tools),
-            tool_choice=choice,
-            parallel_tool_calls=llm.parallel_tool_calls and not self.in_text and not self.functions,
-            response_schema=None if self.answer_model is None else _shared.closed(self.answer_model),
-        )
+        several = llm.parallel_tool_calls and not self.in_text and not self.functions
+        self.params = replace(params, parallel_tool_calls=several)
+        return conversation, self.params
 
     def validators(self) -> _shared.Validators | None:
         """Return what the answer must pass besides; in text, CrewAI reads the answer itself."""
@@ -340,7 +334,7 @@ class _Turn:
         if self.answer_model is not None and not generation.tool_calls:
             # In text, the answer has words before it, and no pointers into it.
             cut = ("",) if self.in_text and generation.finish_reason == "length" else generation.cut
-            _shared.require_whole(replace(generation, cut=cut))
+            _shared.require_whole(replace(generation, cut=cut), self.params)
         if self.in_text:
             return self._in_text()
         if self.response_model is None:

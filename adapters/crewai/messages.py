@@ -153,4 +153,4 @@ def errors() -> Sequence[_shared.Translation]:
     It summarises the conversation where it reads these words, and calls again where the status is 429. A
     ``TimeoutError`` ends the task, as its own ``max_execution_time`` does.
     """
-    return (_shared.Translation(ContextOverflowError, LLMContextLengthExceededError, "context length exceeded"),)
+    return (_shared.Translation((ContextOverflowError,), LLMContextLengthExceededError, "context length exceeded"),)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from toolgrammar.core.conversation import Event, Finish, Generation, Message
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
 from .. import _shared
@@ -69,7 +69,7 @@ class _Request:
     def check(self, end: Finish | Generation) -> None:
         """Refuse structured text that was closed by force: nothing after us would notice."""
         if self.whole:
-            _shared.require_whole(end)
+            _shared.require_whole(end, self.params)
 
 
 def _one_or_more(stop: Any) -> Any:
@@ -366,27 +366,20 @@ class ChatToolGrammar(BaseChatModel):
 
     def _request(self, stop: Any, kwargs: Mapping[str, Any]) -> _Request:
         """Return the model and the parameters of one call."""
-        if unknown := sorted(set(kwargs) - _PER_CALL):
-            raise ModelError(f"unknown arguments {unknown}", hint=f"known are {sorted(_PER_CALL)}")
+        _shared.require_known(kwargs, _PER_CALL)
         _refuse_less(kwargs)
         given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
         tools = table.openai_tools(kwargs.get("tools") or ())
-        choice, allowed = _shared.tool_choice(kwargs.get("tool_choice"), [*map(_shared.tool_name, tools)])
-        tool_set = self.engine.tools([tool for tool in tools if _shared.tool_name(tool) in allowed])
-        params = replace(params, tools=tool_set, tool_choice=choice)
         asked = kwargs.get("response_format")
         schema = table.response_schema(asked)
-        if schema is not None and tool_set is None:
-            params = replace(params, json_mode=JsonMode(schema=schema))
-        elif schema is not None:
-            params = replace(params, response_schema=schema)
+        params = self.engine.request(params, tools, kwargs.get("tool_choice"), schema)
         whole = schema is not None and not kwargs.get("allow_cut")
         validators = _shared.validators_of(asked, must_pass=whole)
         if (answer := kwargs.get("answer_class")) is not None:
-            validators = _shared.validators_of(answer, choice, must_pass=False)
+            validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
         return _Request(self.engine.model(kwargs.get("model")), params, whole, validators)
 
     def _generate(

@@ -30,18 +30,14 @@ from toolgrammar.core.errors import (
     ContentFilterError,
     ContextOverflowError,
     GenerationTimeoutError,
-    GrammarError,
-    LimitError,
     ModelError,
     NotFoundError,
     PermissionDeniedError,
     RateLimitError,
-    SchemaError,
     ServerConnectionError,
     ServerFailureError,
     ServerTimeoutError,
     ToolGrammarError,
-    UnknownToolError,
 )
 
 from .. import _shared
@@ -280,22 +276,18 @@ def usage_of(usage: Usage) -> UsageMetadata:
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-#: Our errors, most specific first, and what LangChain's agents and middleware know them as.
-_NAMES: tuple[tuple[type[ToolGrammarError], str], ...] = (
-    (ContextOverflowError, "ContextOverflowError"),  # agents summarise and try again
-    (GenerationTimeoutError, "ModelTimeoutError"),
-    (ServerTimeoutError, "ModelTimeoutError"),
-    (AuthenticationError, "ModelAuthenticationError"),
-    (PermissionDeniedError, "ModelPermissionDeniedError"),
-    (NotFoundError, "ModelNotFoundError"),
-    (RateLimitError, "ModelRateLimitError"),
-    (ServerFailureError, "ModelAPIError"),
-    (ServerConnectionError, "ModelConnectionError"),
-    (ContentFilterError, "ModelRefusalError"),
-    *(
-        (ours, "ModelInvalidRequestError")
-        for ours in (SchemaError, GrammarError, LimitError, BudgetError, UnknownToolError, ModelError)
-    ),
+#: Our errors, most specific first, and LangChain's names for them.
+_NAMES: tuple[tuple[tuple[type[ToolGrammarError], ...], str], ...] = (
+    ((ContextOverflowError,), "ContextOverflowError"),  # agents summarise and try again
+    ((GenerationTimeoutError, ServerTimeoutError), "ModelTimeoutError"),
+    ((AuthenticationError,), "ModelAuthenticationError"),
+    ((PermissionDeniedError,), "ModelPermissionDeniedError"),
+    ((NotFoundError,), "ModelNotFoundError"),
+    ((RateLimitError,), "ModelRateLimitError"),
+    ((ServerFailureError,), "ModelAPIError"),
+    ((ServerConnectionError,), "ModelConnectionError"),
+    ((ContentFilterError,), "ModelRefusalError"),
+    ((BudgetError, *_shared.REQUEST_ERRORS), "ModelInvalidRequestError"),
 )
 
 

@@ -118,7 +118,7 @@ def test_error_is_both() -> None:
             raise AssertionError("the framework's constructor is not used")
 
     def table() -> list[_shared.Translation]:
-        return [_shared.Translation(ContextOverflowError, Theirs)]
+        return [_shared.Translation((ContextOverflowError,), Theirs)]
 
     with pytest.raises(Theirs) as caught, _shared.translated(table), _shared.translated(table):
         raise ContextOverflowError("too long", hint="shorten it")
@@ -133,7 +133,10 @@ class Busy(Exception):
 
 def test_translated_errors_can_be_pickled() -> None:
     """A translated error comes back from another process as both, with all that it says."""
-    with pytest.raises(Busy) as caught, _shared.translated(lambda: [_shared.Translation(RateLimitError, Busy, "busy")]):
+    with (
+        pytest.raises(Busy) as caught,
+        _shared.translated(lambda: [_shared.Translation((RateLimitError,), Busy, "busy")]),
+    ):
         raise RateLimitError("too many", hint="wait", place=Place(tool="f"), status_code=429, retry_after=3.0)
     again = pickle.loads(pickle.dumps(caught.value))
     assert isinstance(again, Busy) and isinstance(again, RateLimitError)
@@ -234,7 +237,10 @@ def test_engines_are_pickled_by_address(noise: Model) -> None:
 @pytest.mark.parametrize("error", [ValueError("theirs"), BudgetError("not in the table"), MissingDependencyError("x")])
 def test_other_errors_pass_through(error: Exception) -> None:
     """Errors that the table does not name, and those about the installation, are not touched."""
-    with pytest.raises(type(error)) as caught, _shared.translated(lambda: [_shared.Translation(ModelError, KeyError)]):
+    with (
+        pytest.raises(type(error)) as caught,
+        _shared.translated(lambda: [_shared.Translation((ModelError,), KeyError)]),
+    ):
         raise error
     assert caught.value is error
 
