@@ -801,4 +801,4 @@ def _listed(parts: Sequence[Grammar]) -> list[Grammar | str]:
 
 
 #: The options of `Grammar.from_json_schema` with their defaults, in the order of its arguments.
-_SCHEMA_DEFAULTS = Grammar.from_json_schema.__kwdefaults__
+_SCHEMA_DEFAULTS: dict[str, Any] = Grammar.from_json_schema.__kwdefaults__ or {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -74,7 +74,7 @@ def _said(error: Any) -> str:
 
 def validators_of(schema: Any, tool: str | None = None, *, must_pass: bool = True) -> Validators | None:
     """Return the validators of a Pydantic class; None for any other schema, and for a class that has none."""
-    if not isinstance(schema, type):
+    if not isinstance(schema, type) or get_origin(schema) is not None:  # list[int] is a type to Python 3.10
         return None
     if issubclass(schema, BaseModel):
         schema.model_rebuild()  # a class that was not complete when it was made

@@ -16,12 +16,13 @@ from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
 from toolgrammar.core.generation.lru import LeastRecentlyUsed
+from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 
-from .messages import tool_name
+from .messages import closed, tool_name
 from .options import loading_options, tool_choice
 
 #: Maximum number of tool sets that an engine keeps.
@@ -114,20 +115,32 @@ class Engine:
         return self._tool_sets.get(json.dumps(tools), lambda: ToolSet.from_any(list(tools)))
 
     def request(
-        self, params: GenerateParams, tools: Sequence[Mapping[str, Any]], choice: Any, schema: Any = None
+        self,
+        params: GenerateParams,
+        tools: Sequence[Mapping[str, Any]],
+        choice: Any,
+        schema: Any = None,
+        output_type: Any = None,
     ) -> GenerateParams:
-        """Return generation options with the tools of a call, the choice among them, and the schema of a text answer.
+        """Return generation options with the tools of a call, the choice among them, and the shape of a text answer.
 
         Args:
             params: the options.
             tools: OpenAI-style dicts.
             choice: in any form that `tool_choice` knows.
             schema: of the answer; beside tools, of an answer that calls none of them. None: text is free.
+            output_type: the shape of the answer as `GenerateParams` has it, instead of ``schema``.
 
         Raises:
             UnknownToolError: the choice is none of the tools.
-            ModelError: a call is required, and there are no tools.
+            ModelError: a call is required, and there are no tools; or the answer has two shapes, or an unknown one.
         """
+        if output_type is not None:
+            if schema is not None or params.grammar is not None:
+                raise ModelError("output_type is given beside another shape of the answer", hint="give one of them")
+            shape = resolve_params(None, {"output_type": output_type})
+            params = replace(params, grammar=shape.grammar)
+            schema = None if shape.json_mode is None else closed(schema_of(output_type))
         chosen, allowed = tool_choice(choice, [*map(tool_name, tools)])
         tool_set = self.tools([tool for tool in tools if tool_name(tool) in allowed])
         if tool_set is not None:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar
 
+from pydantic import BaseModel
+
 from toolgrammar.core.conversation import CallStart, Message
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
@@ -54,7 +56,7 @@ class ToolGrammarChatClient(
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
         default_options: options of every call; those of a call win. The framework's (``temperature``, ``top_p``,
-            ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``top_k``, ``timeout``, ``grammar``,
+            ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``output_type``, ``top_k``, ``timeout``,
             ``jump_forward``, ...; see `GenerateParams`).
         **layers: of the framework: ``middleware``, ``function_invocation_configuration``, ``compaction_strategy``,
             ``tokenizer`` (by default the model's own), ``additional_properties``.
@@ -89,15 +91,13 @@ class ToolGrammarChatClient(
     ) -> Awaitable[ChatResponse[Any]] | ResponseStream[ChatResponseUpdate, ChatResponse[Any]]:
         given = {**self._default_options, **{name: value for name, value in options.items() if value is not None}}
         if stream:
-            return self._build_response_stream(
-                self._updates(messages, given), response_format=given.get("response_format")
-            )
+            return self._build_response_stream(self._updates(messages, given), response_format=_class_of(given))
         return self._response(messages, given)
 
     async def _response(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> ChatResponse[Any]:
         with _shared.translated(errors):
             model, conversation, params = await self._request(messages, options)
-            check = _shared.validators_of(options.get("response_format"))
+            check = _shared.validators_of(_class_of(options))
             generation = await _shared.agenerate(model, conversation, params, check)
             _shared.require_whole(generation, params)
         return ChatResponse(
@@ -105,7 +105,7 @@ class ToolGrammarChatClient(
             model=model.name,
             finish_reason=REASONS[generation.finish_reason],
             usage_details=usage_of(generation.usage),
-            response_format=options.get("response_format"),
+            response_format=_class_of(options),
         )
 
     async def _updates(
@@ -115,7 +115,7 @@ class ToolGrammarChatClient(
         collected = _shared.Collector()
         with _shared.translated(errors):
             model, conversation, params = await self._request(messages, options)
-            check = _shared.validators_of(options.get("response_format"))
+            check = _shared.validators_of(_class_of(options))
             events: Any = _shared.astream(model, conversation, params, check)
             async with aclosing(events):
                 async for event in events:
@@ -141,7 +141,7 @@ class ToolGrammarChatClient(
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
         asked = checked.get("response_format")
         schema = None if asked is None else _shared.closed(schema_of(asked))
-        params = self._engine.request(params, tools, checked.get("tool_choice"), schema)
+        params = self._engine.request(params, tools, checked.get("tool_choice"), schema, checked.get("output_type"))
         conversation = to_messages(messages, checked.get("instructions"))
         return self._engine.model(checked.get("model")), conversation, params
 
@@ -150,6 +150,12 @@ class ToolGrammarChatClient(
         with _shared.translated(errors):
             tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
             return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+
+
+def _class_of(options: Mapping[str, Any]) -> Any:
+    """Return the response format, or the Pydantic class that ``output_type`` gives instead."""
+    shape = options.get("output_type")
+    return shape if isinstance(shape, type(BaseModel)) else options.get("response_format")
 
 
 class _Tokenizer:

@@ -56,7 +56,9 @@ except ImportError as error:
     raise _shared.missing("agent-framework-core", "agent-framework") from error
 
 # Options of the framework that `_request` reads, beside the generation options.
-_READ = frozenset({"model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "instructions"})
+_READ = frozenset(
+    {"model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "output_type", "instructions"}
+)
 # Its name for one of ours.
 _OURS = _shared.GENERATION - {"parallel_tool_calls"}
 # What asks a service to keep something; False asks for nothing.

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from types import NoneType
 from typing import Any, Literal, Union
 
 from pydantic import BaseModel, Field
@@ -81,7 +82,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
         **create_args: for every call: the generation options by name (``temperature``, ``max_tokens``, ``stop``,
-            ``jump_forward``, ...; see `GenerateParams`), and ``select_speaker``: the prompt of a `SelectorGroupChat` is
+            ``output_type``, ...; see `GenerateParams`), and ``select_speaker``: the prompt of a `SelectorGroupChat` is
             answered with one of the names that it lists. By default AutoGen's own prompt is known; True for a client
             that serves a selector with a prompt of yours.
 
@@ -142,7 +143,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
             stop = threading.Event()
             params = replace(params, cancel=stop.is_set)
-            check = _shared.validators_of(json_output)
+            check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
             answer = asyncio.ensure_future(_shared.agenerate(self._engine.model(), conversation, params, check))
             if cancellation_token is not None:
                 # The token's lock is held while it calls back, so the callback only sets a flag.
@@ -183,7 +184,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             if cancellation_token is not None:
                 cancellation_token.add_callback(stop.set)
             params = replace(params, cancel=stop.is_set)
-            check = _shared.validators_of(json_output)
+            check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
             events: Any = _shared.astream(self._engine.model(), conversation, params, check)
             async with aclosing(events):
                 async for event in events:
@@ -216,16 +217,26 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                 raise ModelError(f"json_output is {json_output!r}", hint="give True, or a Pydantic class")
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
-        params = self._engine.request(sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema)
+        shape = self._shape(json_output, extra)
+        params = self._engine.request(sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema, shape)
         if params.tools is not None:
             if "parallel_tool_calls" in arguments:
                 return params
             # Agents pass handoffs as tools, and act on the first of several only.
             handoffs = any(name.startswith("transfer_to_") for name in params.tools.names)
             return replace(params, parallel_tool_calls=not handoffs)
-        if schema is None and params.grammar is None and (names := selection(conversation, arguments.get(SELECT))):
+        if (
+            params.json_mode is None
+            and params.grammar is None
+            and (names := selection(conversation, arguments.get(SELECT)))
+        ):
             return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
         return params
+
+    def _shape(self, json_output: JsonOutput, extra: Mapping[str, Any]) -> Any:
+        """Return the ``output_type`` of a call; the client's own gives way to what the call asks for."""
+        own = None if json_output else self._create_args.get("output_type")
+        return extra.get("output_type", own)
 
     def _result(self, generation: Generation, params: GenerateParams) -> CreateResult:
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
@@ -291,8 +302,9 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             )
         options = self._engine.options
         _shared.require_storable(options)
-        if (grammar := self._create_args.get("grammar")) is not None:
-            raise ModelError(f"{grammar!r} cannot be written as a component", hint="give it to the call")
+        for shape in (self._create_args.get("grammar"), self._create_args.get("output_type")):
+            if not isinstance(shape, (NoneType, Mapping, bool)):
+                raise ModelError(f"{shape!r} cannot be written as a component", hint="give it to the call")
         return ToolGrammarClientConfig(model=self._engine.uri, options=options, create_args=self._create_args)
 
     @classmethod

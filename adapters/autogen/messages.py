@@ -55,10 +55,10 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
     Raises:
         ModelError: an argument is not known, or its value is wrong.
     """
-    _shared.require_known(arguments, {SELECT, *_shared.GENERATION})
+    _shared.require_known(arguments, {SELECT, "output_type", *_shared.GENERATION})
     if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
         raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
-    return _shared.generation_params({name: value for name, value in arguments.items() if name != SELECT})
+    return _shared.generation_params({name: arguments[name] for name in _shared.GENERATION if name in arguments})
 
 
 def errors() -> Sequence[_shared.Translation]:

@@ -42,7 +42,16 @@ _SAMPLING = (
 )
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
-    {*_shared.GENERATION, "model", "tools", "tool_choice", "response_format", "allow_cut", "answer_class"}
+    {
+        *_shared.GENERATION,
+        "model",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "output_type",
+        "allow_cut",
+        "answer_class",
+    }
     # `stream` speaks to LangChain itself. The other two ask for what is always so: see `_refuse_less`.
     | {"stream", "strict", "stream_usage"}
 )
@@ -223,12 +232,15 @@ class ChatToolGrammar(BaseChatModel):
         """The key under which answers are cached, by content: classes and grammars may look alike and differ."""
         with _shared.translated(table.errors):
             said = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
+            shape = self.engine.request(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
                 said["tools"] = table.openai_tools(tools)
-        if isinstance(asked := kwargs.get("response_format"), type):
+        if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
             said["validators"] = f"{asked.__module__}.{asked.__qualname__}"
-        if (grammar := kwargs.get("grammar")) is not None:
+        if (grammar := kwargs.get("grammar", shape.grammar)) is not None:
             said["grammar"] = hash(grammar)
+        if kwargs.get("output_type") is not None:
+            said["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
         model = kwargs.get("model")
         said["model"] = self.engine.identity if model is None else _shared.identity_of(model)
         return str(sorted({**self._get_invocation_params(stop=stop), **said}.items()))
@@ -302,8 +314,9 @@ class ChatToolGrammar(BaseChatModel):
             response_format: what a text answer looks like, where it is not free: a class, a JSON Schema, or
                 ``{"type": "json_schema", ...}`` as providers take it. The model then calls a tool or answers so. Where
                 a Pydantic class has validators, and one objects, the model is asked again, twice at most.
-            **kwargs: more to bind: any generation option by name, ``grammar=`` (a `Grammar` that the whole answer
-                follows), or ``allow_cut=True`` (take structured text that the token budget closed by force).
+            **kwargs: more to bind: any generation option by name, ``output_type=`` instead of ``response_format`` (a
+                class, any Python type, a JSON Schema, or a `Grammar` that the whole answer follows), or
+                ``allow_cut=True`` (take structured text that the token budget closed by force).
 
         Raises:
             ModelInvalidRequestError: something is no tool, or the choice is not among them.
@@ -375,9 +388,10 @@ class ChatToolGrammar(BaseChatModel):
         tools = table.openai_tools(kwargs.get("tools") or ())
         asked = kwargs.get("response_format")
         schema = table.response_schema(asked)
-        params = self.engine.request(params, tools, kwargs.get("tool_choice"), schema)
-        whole = schema is not None and not kwargs.get("allow_cut")
-        validators = _shared.validators_of(asked, must_pass=whole)
+        shape = kwargs.get("output_type")
+        params = self.engine.request(params, tools, kwargs.get("tool_choice"), schema, shape)
+        whole = not kwargs.get("allow_cut")
+        validators = _shared.validators_of(asked or shape, must_pass=whole)
         if (answer := kwargs.get("answer_class")) is not None:
             validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
         return _Request(self.engine.model(kwargs.get("model")), params, whole, validators)
