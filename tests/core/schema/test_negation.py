@@ -1,0 +1,110 @@
+"""Negated schemas, keyword by keyword: what ``not`` accepts is what ``jsonschema`` accepts, over a small universe."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Grammar, LimitError, UnsupportedSchemaError
+from toolgrammar.core.schema.normal import negation
+
+from ...schemas import random_schema
+from .universe import UNIVERSE, accepted, valid
+
+INT, STRING = {"type": "integer"}, {"type": "string"}
+CASES: dict[str, list[Any]] = {
+    "type": [STRING, {"type": ["integer", "array"]}, {"type": "number"}, INT],
+    "const": [{"const": 1}, {"const": True}, {"const": {"a": 1}}, {"const": [1, "a"]}],
+    "enum": [{"enum": [1, "a", None]}, {"enum": [{}, [], {"a": 1}, [[1]]]}, {"enum": [0, False]}],
+    "minimum": [{"minimum": 1}],
+    "maximum": [{"maximum": 1}],
+    "exclusiveMinimum": [{"exclusiveMinimum": 1}],
+    "exclusiveMaximum": [{"exclusiveMaximum": 1}, {"minimum": 0, "maximum": 2}],
+    "multipleOf": [{"multipleOf": 2}, {"multipleOf": 0.5}],
+    "minLength": [{"minLength": 1}, {"minLength": 2, "maxLength": 3}],
+    "maxLength": [{"maxLength": 1}],
+    "pattern": [{"pattern": "a"}, {"pattern": "^a?b$"}],
+    "format": [{"format": "date"}],
+    "properties": [{"properties": {"a": INT}}, {"properties": {"a": INT, "b": STRING}}, {"properties": {"a": False}}],
+    "patternProperties": [{"patternProperties": {"^a": INT}}, {"patternProperties": {"b": STRING, "^a": INT}}],
+    "additionalProperties": [{"additionalProperties": False}, {"properties": {"a": {}}, "additionalProperties": INT}],
+    "propertyNames": [{"propertyNames": {"minLength": 2}}, {"propertyNames": {"enum": ["a"]}}],
+    "required": [{"required": ["a"]}, {"required": ["a", "b"]}],
+    "minProperties": [{"minProperties": 2}, {"minProperties": 0}],
+    "maxProperties": [{"maxProperties": 1}, {"maxProperties": 0}],
+    "dependentRequired": [{"dependentRequired": {"a": ["b"]}}],
+    "dependentSchemas": [{"dependentSchemas": {"a": {"maxProperties": 1}}}],
+    "items": [{"items": INT}, {"prefixItems": [INT], "items": STRING}, {"items": False}],
+    "prefixItems": [{"prefixItems": [INT]}, {"prefixItems": [INT, STRING]}],
+    "minItems": [{"minItems": 1}, {"minItems": 3}],
+    "maxItems": [{"maxItems": 1}, {"maxItems": 0}],
+    "contains": [{"contains": INT}, {"contains": INT, "minContains": 2}, {"contains": STRING, "maxContains": 1}],
+    "allOf": [{"allOf": [INT, {"minimum": 1}]}, {"allOf": [{"required": ["a"]}, {"properties": {"a": INT}}]}],
+    "anyOf": [{"anyOf": [INT, STRING]}, {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}],
+    "oneOf": [{"oneOf": [INT, {"minimum": 1}]}, {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}],
+    "not": [{"not": STRING}, {"not": {"properties": {"a": INT}, "required": ["a"]}}],
+    "if": [
+        {"if": INT, "then": {"minimum": 1}},
+        {"if": {"required": ["a"]}, "then": False, "else": {"required": ["b"]}},
+    ],
+    "unevaluatedProperties": [
+        {"properties": {"a": {}}, "unevaluatedProperties": False},
+        {"anyOf": [{"properties": {"a": INT}}, {"properties": {"b": {}}}], "unevaluatedProperties": STRING},
+    ],
+    "unevaluatedItems": [{"prefixItems": [INT], "unevaluatedItems": False}],
+    "$ref": [{"$ref": "#/$defs/one"}],
+}
+PAIRS = [(keyword, schema) for keyword, schemas in CASES.items() for schema in schemas]
+
+
+def document(schema: Any) -> dict[str, Any]:
+    """Return a document that a schema may refer into."""
+    return {"allOf": [schema], "$defs": {"one": {"type": ["integer", "array"], "minItems": 1}}}
+
+
+@pytest.mark.parametrize("schema", [schema for _, schema in PAIRS], ids=[json.dumps(schema) for _, schema in PAIRS])
+def test_not(schema: Any) -> None:
+    """A negation takes what the schema does not, twice is none, and negated parts of one value or of a member agree."""
+    negated = accepted(document({"not": schema}))
+    assert negated == valid(document({"not": schema}))
+    assert len(negated) + len(valid(document(schema))) == len(UNIVERSE)
+    assert accepted(document({"not": {"not": schema}})) == valid(document(schema))
+    for whole in (
+        {"properties": {"a": {"not": schema}}, "items": {"not": schema}},
+        {"not": {"properties": {"a": schema}, "prefixItems": [schema]}},
+        {"not": {"anyOf": [schema, {"type": ["integer", "object"]}]}},
+    ):
+        assert accepted(document(whole)) == valid(document(whole)), whole
+
+
+def test_every_keyword_has_a_case() -> None:
+    """The table above has every keyword that has a negation, but for those that stand beside others or are refused."""
+    beside = {"minContains", "maxContains", "then", "else", "additionalItems", "dependencies", "uniqueItems"}
+    assert set(negation._NEGATIONS) <= set(CASES) | beside
+
+
+def test_unique_items_cannot_be_negated() -> None:
+    """The error names the place."""
+    with pytest.raises(UnsupportedSchemaError, match="under a negation") as caught:
+        Grammar.from_json_schema({"not": {"uniqueItems": True}})
+    assert (caught.value.place.pointer, caught.value.place.keyword) == ("/not", "uniqueItems")
+
+
+def test_random_negations() -> None:
+    """The same of schemas that mix keywords, but for ``uniqueItems``; few are refused."""
+    written = refused = 0
+    for seed in range(150):
+        schema = random_schema(random.Random(seed), 2)
+        if "uniqueItems" not in json.dumps(schema):
+            whole = {"$defs": schema.pop("$defs", {}), "not": schema}
+            try:
+                texts = accepted(whole)
+            except (UnsupportedSchemaError, LimitError):
+                refused += 1
+            else:
+                written += 1
+                assert texts == valid(whole), whole
+    assert written > 60 and refused < 0.1 * written, (written, refused)
