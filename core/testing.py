@@ -28,10 +28,10 @@ Script = Union[Sequence[Reply], Callable[[Sequence[Message]], Reply]]
 
 _MARKERS = ("<tool_call>", "</tool_call>", "<think>", "</think>")
 
-#: What a model would rather write than anything else when the grammar forbids it to follow its script: what closes.
+#: Tokens that are preferred where the grammar forbids the script: they close what is open.
 _CLOSING = (b"<", b"]", b"}", b'"')
 
-#: How much of the script must agree with what was written for the two to have met again, most first, in bytes.
+#: Numbers of bytes that must agree for text and script to have met again, largest first.
 _MEETING = (12, 6, 3)
 
 
@@ -44,7 +44,7 @@ def byte_vocabulary() -> Vocabulary:
 
 
 def render_reply(reply: Reply) -> str:
-    """What the model would write: a message's text, then its calls in the Hermes format."""
+    """Return the text that the model would write: a message's text, then its calls in the Hermes format."""
     if isinstance(reply, str):
         return reply
     calls = [
@@ -90,10 +90,10 @@ class _Session:
         return self._logits(self._target[self._positions[-1][1] :])
 
     def _advance(self, said: int) -> int:
-        """How much of the script counts as said after one more byte, which the grammar may have chosen."""
+        """Return how much of the script counts as said after one more byte, which the grammar may have chosen."""
         if self._target[said : said + 1] == self._written[-1:]:
             return said + 1
-        # The grammar wrote something else: go on behind the next place where the script says the same.
+        # The grammar wrote something else: go on after the next place where the script says the same.
         for size in _MEETING:
             recent = bytes(self._written[-size:])
             if len(recent) == size and (found := self._target.find(recent, said)) >= 0:

@@ -11,6 +11,7 @@ from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
 from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
@@ -41,7 +42,6 @@ from .typescript.reader import tools_from_typescript
 _LOG = logger_of("tools")
 
 MAX_CALLS = 16
-CHOICES = ("auto", "required", "none")
 
 
 class ToolSet:
@@ -250,8 +250,7 @@ class ToolSet:
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._tools.values())
-        if not isinstance(choice, str) or (choice not in CHOICES and choice not in self._tools):
-            raise self._unknown(choice, f"the tool choice {choice!r} is neither a tool nor one of {', '.join(CHOICES)}")
+        check_tool_choice(choice, self.names)
         if choice == "required" and not tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         most = self._max_calls if parallel else 1
@@ -511,13 +510,8 @@ class ToolSet:
         strictness = self._strictness.get(name)
         return self._additional_properties if strictness is None else strictness == "open"
 
-    def _unknown(self, name: object, message: str | None = None) -> UnknownToolError:
-        shown = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
-        return UnknownToolError(
-            message or f"there is no tool {name!r}",
-            hint=f"the tools are: {shown}" if self else "the tool set is empty",
-            place=Place(tool=name if isinstance(name, str) else None),
-        )
+    def _unknown(self, name: object) -> UnknownToolError:
+        return unknown_tool(name, self.names)
 
 
 def _merged(first: Tool, second: Tool) -> Tool:

@@ -1,4 +1,4 @@
-"""What a stream yields: typed deltas, each certain when it is sent.
+"""Events of a streamed answer: typed deltas, each certain when it is sent.
 
 Law: for one generation, concatenating the deltas gives the final `Generation` (text, reasoning, each call's
 arguments); text and call deltas never mix in one event; `Finish` comes last, once.

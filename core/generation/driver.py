@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Logits = npt.NDArray[np.float32]
     Work = Generator[Union["Item", "Forward", "Released"], Union[Logits, None], None]
 
-#: What a request yields: its events, then the whole of it.
+#: Items of a request: its events, then the whole of it.
 Item = Union[Event, Generation]
 
 

@@ -54,19 +54,19 @@ MAX_JUMP = 2048
 #: The budget when none is given, in tokens.
 DEFAULT_BUDGET = 2048
 
-#: How often the model chooses at one place when its choices do not fit in the budget.
+#: Maximum number of choices of the model at one place when they do not fit in the budget.
 MAX_CHOICES = 8
 
 #: Maximum number of tokens at the end of a prompt that are written again where the tokenizer would write others.
 MAX_HEALED = 4
 
-#: Where these may both come next, nearly everything may: free text, or a free string.
+#: Bytes that may both come next only in free text or a free string, where nearly every token is allowed.
 _PROBES = (b"e", b" ")
 
 
 @dataclass
 class Forward:
-    """What a generation asks for: append these tokens to its sequence, and send back the logits after the last.
+    """A request for a forward pass: append these tokens to the sequence, and send back the logits after the last.
 
     Attributes:
         token_ids: the tokens.
@@ -79,7 +79,7 @@ class Forward:
 
 @dataclass(frozen=True)
 class Step:
-    """What one step added to the text.
+    """One step of decoding.
 
     Attributes:
         token_id: the token.
@@ -169,7 +169,7 @@ class Decoding:
 
     @property
     def forced_tokens(self) -> int:
-        """How many of the tokens were not the model's choice."""
+        """Number of tokens that were not the model's choice."""
         return sum(self._forced)
 
     def steps(self) -> Steps:
@@ -199,7 +199,7 @@ class Decoding:
     def _decide(
         self, thought: Matcher, text: Matcher, budget: int
     ) -> Generator[Step | Forward, npt.NDArray[np.float32] | None, bool]:
-        """Let the model begin to reason, or begin the text; whether it reasons.
+        """Let the model begin to reason or begin the text; return whether it reasons.
 
         A token may be the beginning of both (a ``<`` of the marker, or of the text), so both go on as long as what is
         written may be either. The steps come when that is known.
@@ -239,7 +239,7 @@ class Decoding:
         return thinks
 
     def _reason(self, matcher: Matcher, budget: int) -> Steps:
-        """Write the reasoning; what the text needs at least is kept for it."""
+        """Write the reasoning; tokens that the text needs at least are kept for it."""
         text, self.matcher = self.matcher, matcher
         self._reasons = True
         least = len(self.token_ids) + len(complete(self.backend, matcher))
@@ -321,7 +321,7 @@ class Decoding:
             self._plan = None if whole else path[1:]
 
     def _must_stop(self) -> bool:
-        """Whether somebody wants this to end here.
+        """Return whether the generation ends here: stopped or cancelled.
 
         Raises:
             GenerationTimeoutError: the timeout passed.
@@ -337,7 +337,7 @@ class Decoding:
     # -- choosing ----------------------------------------------------------------------------------------------
 
     def _read(self) -> Logits:
-        """The logits after all that is written; one forward pass if there is anything new."""
+        """Return the logits after all that is written, with one forward pass if there is anything new."""
         if self._logits is None or self._pending:  # nothing is, where a token was taken back that was not read yet
             ids = tuple(self._pending)
             self._pending.clear()
@@ -356,7 +356,7 @@ class Decoding:
         return self._logits
 
     def _allowed(self, matcher: Matcher | None = None) -> npt.NDArray[np.intp]:
-        """The ids of the tokens that a matcher (by default the present one) allows, ascending.
+        """Return the ids of the tokens that a matcher (by default the present one) allows, ascending.
 
         Raises:
             DecodingError: there are none.
@@ -372,7 +372,7 @@ class Decoding:
         return self._sampler.choose(logits, allowed)
 
     def _draw_first(self) -> Choice:
-        """A token that was drawn before the mask was asked for; None where that does not pay, or it is not allowed."""
+        """Draw a token before the mask is computed; return None where that does not pay or it is not allowed."""
         if not all(may_say(self.matcher, probe) for probe in _PROBES):
             return None
         token_id = self._sampler.draw_first((yield from self._read()))
@@ -398,7 +398,7 @@ class Decoding:
         return True
 
     def _append(self, token_id: int, forced: bool, choices: int | None = None) -> Step:
-        """Book a token that was accepted; the step tells what it adds to what was told already."""
+        """Record a token that was accepted; return the step with the bytes that no earlier step had."""
         self.token_ids.append(token_id)
         self._forced.append(forced and not self._owed)
         self._owed = False
@@ -431,7 +431,7 @@ class Decoding:
         return False
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
-        """Another token of the model's choice, which fits; accepted. None if a few choices do not find one."""
+        """Accept and return another choice of the model that fits; None if a few choices find none."""
         allowed = self._allowed() if self._among is None else self._among
         for _ in range(MAX_CHOICES - 1):
             allowed = allowed[allowed != denied]
@@ -443,7 +443,7 @@ class Decoding:
         return None
 
     def _deny(self) -> None:
-        """The budget decides against the model."""
+        """Record that the budget decides against the model."""
         if self.params.on_budget == "error" and not self._reasons:
             raise BudgetError(
                 f"the token budget ran out after {len(self.token_ids)} tokens, before the output was complete",
@@ -453,17 +453,17 @@ class Decoding:
             self.closed_at = self._written
 
     def _same_text(self, token_id: int, instead: int) -> bool:
-        """Whether taking one token instead of another takes nothing from the model: the grammar fixes both."""
+        """Return whether two tokens write the same text, which the grammar fixes, so that the model loses no choice."""
         tokens = self.backend.vocabulary.tokens
         forced = self._held + self.matcher.forced_bytes()
         return all(forced.startswith(tokens[each] or b"\xff") for each in (token_id, instead))
 
     def _complete(self) -> list[int]:
-        """Tokens that complete the text from where it is."""
+        """Return tokens that complete the text from here."""
         return complete(self.backend, self.matcher, self._held)
 
     def _fits(self, remaining: int) -> bool:
-        """Whether the text can be completed with so many tokens."""
+        """Return whether the text can be completed with that many tokens."""
         if remaining < 0:
             return False
         if not self._held and self.matcher.is_accepting:
@@ -521,7 +521,7 @@ class Decoding:
         yield from steps
 
     def _forced_text(self) -> bytes:
-        """What the grammar forces, in whole characters; empty if it is not to be jumped over."""
+        """Return the text that the grammar forces, in whole characters; empty without ``jump_forward``."""
         return forced_characters(self.matcher, MAX_JUMP) if self.params.jump_forward else b""
 
     def _force(self, forced: bytes) -> None:
@@ -573,12 +573,12 @@ class Decoding:
         return steps
 
     def _context(self) -> list[int]:
-        """The last text tokens of the sequence, those of the prompt too if it may end inside a token."""
+        """Return the last text tokens of the sequence, those of the prompt too if it may end inside a token."""
         ids = [*self._standing, *self.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
         return text_end(ids, self.backend.vocabulary)
 
     def _keeps_prompt(self, token_id: int) -> bool:
-        """Whether the model chose a token that the prompt had there: then it is no token of the text."""
+        """Return whether the model chose the token that the prompt had there, which is then no token of the text."""
         if not self._healed or token_id != self._healed[0]:
             return False
         size = size_of(self.backend.vocabulary, token_id)
@@ -591,7 +591,7 @@ class Decoding:
         return True
 
     def _write_told(self) -> None:
-        """Book tokens for text that was told before its last token was taken back: the generation ends here."""
+        """Record tokens for text that was sent before its last token was taken back: the generation ends here."""
         if self._told and self.token_ids:
             for token_id in spell_somehow(self.backend, self._held[: self._told]):
                 self._append(token_id, True)

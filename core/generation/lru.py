@@ -1,4 +1,4 @@
-"""A bounded, thread-safe memory of things that are made from a key."""
+"""A thread-safe LRU cache of values that are made from a key."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 class LeastRecentlyUsed(Generic[K, V]):
-    """Keeps the ``size`` values that were asked for last.
+    """Keeps the values that were asked for last.
 
     Args:
-        size: how many values are kept.
+        size: maximum number of values.
     """
 
     def __init__(self, size: int) -> None:
@@ -27,7 +27,7 @@ class LeastRecentlyUsed(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; made if it is not there. Two threads may make it at once: one of the two is kept."""
+        """Return the value of a key, made if it is missing; of two threads that make it at once, one is kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

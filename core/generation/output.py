@@ -1,4 +1,4 @@
-"""From steps to events and to the whole result: UTF-8, wire format, stop strings, and what was cut."""
+"""Output of one generation: decoding steps to typed events and to the whole result."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Output:
         self._raw_size += len(text)
 
     def feed(self, step: Step) -> list[Event]:
-        """The events of one step. A control token writes no text; a parser of calls is given its name."""
+        """Return the events of one step. A control token writes no text; a parser of calls is given its name."""
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
         self._is_own = closed is None or before < closed >= self._bytes
@@ -101,11 +101,11 @@ class Output:
         return self._collected(itertools.chain(events, self._marker(name)) if name else events)
 
     def close(self) -> list[Event]:
-        """The events that remain when the text is over."""
+        """End the text; return its last events."""
         return self._collected(self._rest())
 
     def finish(self, prompt_tokens: int) -> Finish:
-        """The last event."""
+        """Return the last event."""
         decoding = self._decoding
         reason = "tool_calls" if decoding.reason == "stop" and self._built.has_calls else decoding.reason
         usage = Usage(
@@ -119,7 +119,7 @@ class Output:
         return Finish(reason, usage, self._cut_of_text())
 
     def generation(self, finish: Finish) -> Generation:
-        """The whole result."""
+        """Return the whole result."""
         token_ids = tuple(self._decoding.token_ids)
         return Generation(self._built.message(), finish.reason, finish.usage, finish.cut, self.raw, token_ids)
 
@@ -219,7 +219,7 @@ class Output:
         return () if whole else ("",)
 
     def _with_cut(self, event: CallEnd) -> CallEnd:
-        """Say which values of a call were closed by force."""
+        """Return the event with the values of the call that were closed by force."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()
@@ -232,7 +232,7 @@ class Output:
         return CallEnd(event.index, replace(event.call, cut=cut_pointers(raw, offset - start)))
 
     def _untold(self, raw: str | None) -> tuple[str, ...]:
-        """Which arguments were not read whole before the budget had its say; all of them where that is not known."""
+        """Return the arguments that were not whole before the budget decided; all of them where that is unknown."""
         whole = "".join(self._whole)
         if raw is None or not raw.startswith(whole):
             return ("",)
@@ -241,7 +241,7 @@ class Output:
         return found[1:] if len(found) > 1 and found[0] == "" else found or ("",)
 
     def _closed_at(self) -> int | None:
-        """The character from which on the budget had a say."""
+        """Return the first character that the budget decided; None if it decided none."""
         closed = self._decoding.closed_at
         if closed is None:
             return None

@@ -1,4 +1,4 @@
-"""What a caller asks of a generation, and what a tool set must be able to do for it.
+"""Options of a generation, and the protocols of tool sets and output parsers.
 
 `core` knows no tool: a tool set reaches it through the `ToolInterface` protocol, which
 ``toolgrammar.tools.ToolSet`` implements.
@@ -29,7 +29,7 @@ class OutputParser(Protocol):
         ...
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return the rest.
+        """End the text; return the rest.
 
         Raises:
             ParseError: the text ends inside a call.
@@ -39,7 +39,7 @@ class OutputParser(Protocol):
 
 @runtime_checkable
 class ToolInterface(Protocol):
-    """What a generation needs from a set of tools."""
+    """A tool set, as a generation uses it."""
 
     @property
     def names(self) -> tuple[str, ...]:

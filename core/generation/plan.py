@@ -242,7 +242,7 @@ def _is_thinking(value: Any) -> bool:
     return value is None or value == "auto" or isinstance(value, bool) or (is_whole(value) and value >= 0)
 
 
-# What each option may be. Whether the options go together is for `Planner.plan`.
+# Ranges of single options; `Planner.plan` checks that options go together.
 _RANGES: Ranges = {
     "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
     "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),

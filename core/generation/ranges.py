@@ -9,17 +9,17 @@ from typing import Any
 
 from ..errors import ModelError
 
-#: For each option: whether a value is allowed, and in words which are.
+#: For each option: a check of a value, and the allowed values in words.
 Ranges = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite number; truth values are none."""
+    """Return whether a value is a finite number; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, Real) and bool(-inf < value < inf)  # type: ignore[operator]
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number; truth values are none."""
+    """Return whether a value is a whole number; booleans are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -31,7 +31,7 @@ def check_ranges(given: Mapping[str, Any], ranges: Ranges) -> None:
     """Check the values of options; those that have no range pass.
 
     Raises:
-        ModelError: a value is none that its option may have; names the option and the value.
+        ModelError: an option has a value that is not allowed; names the option and the value.
     """
     for name, value in given.items():
         is_good, wanted = ranges.get(name, (lambda _: True, ""))

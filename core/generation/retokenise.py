@@ -134,7 +134,7 @@ class Speller:
     def _edge(
         self, ids: tuple[int, ...], kept: int, matcher: Matcher, ahead: bytes
     ) -> tuple[int, npt.NDArray[np.intp] | None]:
-        """How many of the tokens at the end of a text are certain, and what may come after those.
+        """Return how many of the tokens at the end of a text are certain, and what may come after those.
 
         Each way in which the text may go on gives one beginning of its spelling: (a) the text ends here, or goes on
         with a token of its own; (b) what a character that follows does to the tokens before it; (c) a longer token
@@ -171,7 +171,7 @@ class Speller:
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
-        """Whether the tokenizer may write one of some tokens after a text."""
+        """Return whether the tokenizer may write one of some tokens after a text."""
         spelled = self.spell(head)
         if head and not spelled:
             return True
@@ -214,7 +214,7 @@ class Speller:
 
 
 class _Following:
-    """What may come after a text.
+    """The possible continuations of a text.
 
     Args:
         vocabulary: of the tokens.
@@ -310,7 +310,7 @@ def complete(backend: Backend, matcher: Matcher, held: bytes = b"") -> list[int]
 
 
 def may_say(matcher: Matcher, data: bytes) -> bool:
-    """Whether these bytes may come next."""
+    """Return whether these bytes may come next."""
     if not matcher.accept_bytes(data):
         return False
     matcher.rollback(1)
@@ -417,7 +417,7 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def _count_within(ids: Sequence[int], tokens: Sequence[bytes | None], size: int) -> int:
-    """How many tokens end within the first ``size`` bytes."""
+    """Return how many tokens end within the first ``size`` bytes."""
     return sum(end <= size for end in accumulate(len(tokens[each] or b"") for each in ids))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: So few positions are sorted; more are told apart by ranges of weight first.
 FEW = 256
 
-#: How many ranges.
+#: Number of ranges.
 RANGES = 2048
 
 
@@ -144,7 +144,7 @@ class Sampler:
 def kept(
     scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], params: GenerateParams
 ) -> npt.NDArray[np.bool_] | None:
-    """Which positions top-k, top-p and min-p leave; None is all.
+    """Return the positions that top-k, top-p and min-p keep; None is all.
 
     Args:
         scaled: logarithms of the weights; the greatest is 0.
@@ -215,7 +215,7 @@ def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
 def _places(
     ids: npt.NDArray[np.intp], allowed: npt.NDArray[np.intp] | None, size: int
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Where ids stand among the allowed ones, and which of the ids these are; all ascending."""
+    """Return the positions of ids among the allowed ones, and these ids; all ascending."""
     if allowed is None:
         known = np.flatnonzero(ids < size)
         return ids[known], known

@@ -1,4 +1,4 @@
-"""Which values of a JSON text were not the model's own, when it was closed by force."""
+"""Truncated values of a JSON text that the token budget closed by force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..json_pointer import to_pointer
 
 
 def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
-    """JSON pointers (RFC 6901) of the values that were closed, or written, by force.
+    """Return the JSON pointers (RFC 6901) of the values that were closed, or written, by force.
 
     Args:
         text: a valid JSON text.

@@ -1,4 +1,4 @@
-"""`load_model`: a model by its address."""
+"""Loading of models by their address."""
 
 from __future__ import annotations
 

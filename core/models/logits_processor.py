@@ -1,4 +1,4 @@
-"""For those who keep ``model.generate`` of transformers: a logits processor that masks."""
+"""Logits processor for ``model.generate`` of transformers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ConstrainedLogitsProcessor:
         return masked
 
     def complete(self, sequences: torch.Tensor) -> list[bool]:
-        """Whether each row's text is whole; False for one that ``max_new_tokens`` has cut, which must not be used.
+        """Return whether each row's text is complete; one that ``max_new_tokens`` has cut must not be used.
 
         Args:
             sequences: what ``generate`` returned (``.sequences`` if it returned more), for decoder-only models with the

@@ -42,10 +42,10 @@ MAX_ROWS = 32
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a model can be held to.
+    """Capabilities of a model.
 
     Attributes:
-        logits: its logits are seen, so that every token is constrained.
+        logits: its logits are visible, so that every token is constrained.
         json_schema: it takes a JSON Schema (a remote server).
         images: it takes images.
     """
@@ -78,7 +78,7 @@ class Model(ABC):
     `load_model` makes one from an address; ``Model(backend)`` is a `LocalModel`.
 
     Attributes:
-        capabilities: what the model can be held to.
+        capabilities: logits, JSON Schema, images.
     """
 
     capabilities: Capabilities
@@ -396,7 +396,7 @@ class LocalModel(Model):
     Attributes:
         backend: the loaded model.
         cache: where compiled grammars are kept.
-        capabilities: what the model can be held to.
+        capabilities: logits, JSON Schema, images.
     """
 
     def __init__(

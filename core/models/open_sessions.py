@@ -1,4 +1,4 @@
-"""The sessions of a model that are open, so that closing the model frees them too."""
+"""Registry of a model's open sessions, so that closing the model frees them too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ModelError
 
 
 class Closable(Protocol):
-    """What can be closed, also twice."""
+    """An object that can be closed, also twice."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Closable)
 
 
 class OpenSessions(Generic[S]):
-    """Knows sessions and keeps none alive. Thread-safe."""
+    """Holds open sessions weakly. Thread-safe."""
 
     def __init__(self) -> None:
         self._sessions: weakref.WeakSet[S] = weakref.WeakSet()
@@ -33,7 +33,7 @@ class OpenSessions(Generic[S]):
             return len(self._sessions)
 
     def add(self, session: S) -> None:
-        """Know a session from now on.
+        """Register a session.
 
         Raises:
             ModelError: the model is closed.

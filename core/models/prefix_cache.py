@@ -1,4 +1,4 @@
-"""The prompt prefix cache: a conversation's next turn does not compute again what its last turn has computed.
+"""Prompt prefix cache: the next turn of a conversation reuses the keys and values of the last one.
 
 When a session is closed, it is kept with its token ids; a new one whose first tokens are those of a kept one goes on
 from there. A kept session is *moved* where the new prompt goes on behind the old prompt (the conversation's next turn),
@@ -20,23 +20,23 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..generation.backend import Session
 
-#: Bytes that kept sequences may take, unless another bound is asked for.
+#: Default bound of the bytes that kept sequences take.
 PREFIX_BYTES = 512 * 2**20
 
-#: A shorter common beginning is not worth a copy.
+#: Minimum number of common tokens that is worth a copy.
 MIN_COMMON = 16
 
 
 class KeptSession(Session, Protocol):
-    """What a session offers besides, so that it can be kept."""
+    """A `Session` that can be kept and copied."""
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its cache takes now."""
+        """Size of its cache now, in bytes."""
         ...
 
     def keeps(self, length: int) -> bool:
-        """Whether its first ``length`` tokens can be kept without reading them again."""
+        """Return whether its first ``length`` tokens can be kept without reading them again."""
         ...
 
     def fork(self, length: int) -> KeptSession:
@@ -46,7 +46,7 @@ class KeptSession(Session, Protocol):
 
 @dataclass(frozen=True)
 class PrefixCounters:
-    """What a cache has done.
+    """Counters of a prefix cache.
 
     Attributes:
         hits: sessions that went on from a kept one.
@@ -171,7 +171,7 @@ class PrefixCache:
         self.clear()
 
     def counters(self) -> PrefixCounters:
-        """What it has done so far, and holds now."""
+        """Return the counters so far, and what is kept now."""
         with self._lock:
             return PrefixCounters(
                 self._hits,
@@ -207,7 +207,7 @@ class PrefixSession:
 
     @property
     def length(self) -> int:
-        """How many tokens the sequence has."""
+        """Number of tokens in the sequence."""
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -262,7 +262,7 @@ class PrefixSession:
 
 
 def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
-    """How many tokens two sequences have in common at their beginning."""
+    """Return how many tokens two sequences have in common at their beginning."""
     size = min(len(one), len(other))
     differing = np.flatnonzero(one[:size] != other[:size])
     return int(differing[0]) if len(differing) else size

@@ -1,4 +1,4 @@
-"""What backends share about prompts: a conversation for a chat template, and a default for models without one."""
+"""Prompts of local models: conversations for chat templates, and a default for models without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..vocabulary.vocabulary import Vocabulary
 
 
 def refuse_images(messages: Sequence[Message]) -> None:
-    """Say that a model cannot see.
+    """Refuse images, for a model that cannot see.
 
     Raises:
         ModelError: a message has an image.
@@ -108,7 +108,7 @@ def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def thinking_variables(thinking: bool | None) -> dict[str, bool]:
-    """What a chat template is told of reasoning, under the names by which templates ask; None tells it nothing.
+    """Return the template variables that say whether to reason, under the names by which templates ask.
 
     Qwen's and GLM's ask for ``enable_thinking``, DeepSeek's and Granite's for ``thinking``.
     """

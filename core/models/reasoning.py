@@ -1,4 +1,4 @@
-"""Where a model's reasoning begins and ends: markers by family, and whether a prompt has begun it already."""
+"""Reasoning markers by model family, and plans of the reasoning before an answer."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..grammar import Grammar
 if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
-#: How much of the end of a prompt is looked at, in tokens.
+#: Number of tokens at the end of a prompt in which a start marker is looked for.
 _TAIL = 64
 
 
 @dataclass(frozen=True)
 class ReasoningMarkers:
-    """What stands around the reasoning of a family of models.
+    """The markers around the reasoning of a family of models.
 
-    What is a control token in the model's vocabulary is written and read as such, all else as text.
+    Names of control tokens in them are written and read as those tokens, all else as text.
 
     Attributes:
         start: begins it.
         end: ends it.
-        after: stands between its end and the answer.
+        after: follows the end, before the answer.
     """
 
     start: str
@@ -36,7 +36,7 @@ class ReasoningMarkers:
     after: str = ""
 
     def grammar(self, special: Collection[str], *, begun: bool) -> Grammar:
-        """Reasoning, from its start (or, if the prompt has begun it, from there) to the beginning of the answer."""
+        """Return the grammar of reasoning, from its start (or from the prompt's end, if begun) to the answer."""
         parts = [] if begun else _spelled(self.start, special)
         ending = _spelled(self.end, special)
         again = [] if any(control for _, control in _pieces(self.start, special)) else [self.start]
@@ -47,15 +47,15 @@ class ReasoningMarkers:
         return Grammar.sequence(*parts, *_spelled(self.after, special))
 
     def size(self, special: Collection[str]) -> int:
-        """How much its start is, in bytes and control tokens."""
+        """Return the size of the start marker, in bytes and control tokens."""
         return sum(1 if control else len(text.encode()) for text, control in _pieces(self.start, special))
 
     def text_before(self, special: Collection[str], *, begun: bool) -> str:
-        """The text, control tokens aside, that stands before the reasoning."""
+        """Return the text of the start marker, control tokens left out."""
         return "" if begun else "".join(text for text, control in _pieces(self.start, special) if not control)
 
-    def text_behind(self, special: Collection[str]) -> str:
-        """The text, control tokens aside, that stands between the reasoning and the answer."""
+    def text_after(self, special: Collection[str]) -> str:
+        """Return the text between the reasoning and the answer, control tokens left out."""
         return "".join(text for text, control in _pieces(self.end + self.after, special) if not control)
 
 
@@ -92,7 +92,7 @@ def markers_of(given: tuple[str, str] | None, vocabulary: Vocabulary) -> Reasoni
 
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
-    """Whether a prompt ends with the start of reasoning (white space may follow it)."""
+    """Return whether a prompt ends with the start of reasoning (white space may follow it)."""
     names = {token_id: name for name, token_id in vocabulary.special.items()}
     pieces: list[str] = []
     run = b""
@@ -108,7 +108,7 @@ def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Voca
 
 
 def _pieces(marker: str, special: Collection[str]) -> list[tuple[str, bool]]:
-    """A marker in pieces: text, and control tokens."""
+    """Split a marker into text and control tokens."""
     names = sorted((name for name in special if name in marker), key=len, reverse=True)
     if not names:
         return [(marker, False)] if marker else []
@@ -149,7 +149,7 @@ def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vo
     return ReasoningPlan(
         markers.grammar(special, begun=begun),
         markers.text_before(special, begun=begun),
-        markers.text_behind(special),
+        markers.text_after(special),
         budget=None if thinking is True or not isinstance(thinking, int) else thinking,
         optional=optional,
         marker_size=markers.size(special),

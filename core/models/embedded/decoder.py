@@ -209,7 +209,7 @@ class DecoderSession:
 
     @property
     def length(self) -> int:
-        """How many tokens the sequence has."""
+        """Number of tokens in the sequence."""
         return self._length
 
     def extend(self, token_ids: Sequence[int]) -> Floats:
@@ -251,11 +251,11 @@ class DecoderSession:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the cache takes now."""
+        """Size of the cache now, in bytes."""
         return self._keys.nbytes + self._values.nbytes
 
     def keeps(self, length: int) -> bool:
-        """Whether the first ``length`` tokens can be kept: always."""
+        """Return whether the first ``length`` tokens can be kept: always."""
         return length <= self._length
 
     def fork(self, length: int) -> DecoderSession:

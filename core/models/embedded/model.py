@@ -85,7 +85,7 @@ class EmbeddedBackend:
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence."""
+        """Number of tokens that fit in a sequence."""
         return self._window
 
     @property

@@ -111,7 +111,7 @@ class GGUFBackend:
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence."""
+        """Number of tokens that fit in a sequence."""
         return self._window
 
     @property
@@ -223,7 +223,7 @@ class GGUFSession:
 
     @property
     def length(self) -> int:
-        """How many tokens the sequence has."""
+        """Number of tokens in the sequence."""
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -268,12 +268,12 @@ class GGUFSession:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the cache takes: those of a whole window."""
+        """Size of the cache in bytes: that of a whole window."""
         context = self._context
         return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
 
     def keeps(self, length: int) -> bool:
-        """Whether the first ``length`` tokens can be kept without reading them again."""
+        """Return whether the first ``length`` tokens can be kept without reading them again."""
         return length == self._cached or (length < self._cached and not self._open().weights.is_recurrent)
 
     def fork(self, length: int) -> GGUFSession:

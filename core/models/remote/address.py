@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from ...errors import ModelError
 
-#: What a server can be; ``auto`` asks it.
+#: Kinds of servers; ``auto`` asks the server.
 KINDS = ("openai", "vllm", "llama.cpp", "ollama")
 
-#: Before the name of an environment variable that holds a secret.
+#: Prefix of the name of an environment variable that holds a secret.
 FROM_ENVIRONMENT = "env:"
 
 _EXAMPLE = "openai:MODEL@http://localhost:8000/v1"
@@ -21,7 +21,7 @@ _EXAMPLE = "openai:MODEL@http://localhost:8000/v1"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a model is.
+    """The address of a model.
 
     Attributes:
         model: its name on the server.
@@ -33,7 +33,7 @@ class Address:
 
 
 def parse_address(rest: str, base_url: str | None) -> Address:
-    """What stands behind the scheme of a model's URI: ``MODEL@URL``, or ``MODEL`` where the URL is given apart.
+    """Parse a model's URI after its scheme: ``MODEL@URL``, or ``MODEL`` where the URL is given apart.
 
     Raises:
         ModelError: there is no model or no server in it. No server is ever assumed.
@@ -81,7 +81,7 @@ def secret_of(value: Any, what: str) -> str:
 
 
 def headers_of(api_key: Any, headers: Mapping[str, Any] | None) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The headers of every request, and the secrets in them."""
+    """Return the headers of every request, and the secrets in them."""
     found = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar"}
     hidden: list[str] = []
     if api_key is not None and (key := secret_of(api_key, "api_key")):

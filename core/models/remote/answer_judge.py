@@ -1,4 +1,4 @@
-"""What one request asks of an answer, and whether an answer is that: judged here, whatever the server promised."""
+"""Judge of remote answers: validates them against the request, whatever the server promised."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...conversation.messages import ToolCall
 from ...errors import ModelError, ParseError
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...generation.plan import Planner, schema_of
+from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
 from ...language.json_text import read_json
 from ...logs import logger_of
@@ -26,7 +27,7 @@ CUT = "malformed call: the token budget ended inside its arguments"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer comes to.
+    """The judgement of one answer.
 
     Attributes:
         text: of the answer; JSON in one spelling where JSON was asked for.
@@ -43,7 +44,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Task:
-    """What a request asks for, made plain.
+    """The checked demands of a request.
 
     Attributes:
         params: as they were given.
@@ -51,7 +52,7 @@ class Task:
         forbidden: the tools that the model knows and may not call now (``tool_choice="none"``), where it writes text.
         schema: of a text answer; None if it is free.
         grammar: of a text answer; None if it is free.
-        repair: mend what can be mended.
+        repair: repair what can be repaired.
         free: nothing is to be demanded of the server but in words (``constrained_decoding=False``).
         plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
         convert: what the value of a JSON answer must become besides; gives what is wrong.
@@ -86,9 +87,7 @@ class Task:
                 raise ModelError("tools and a grammar, or free JSON, exclude each other", hint="give one of them")
             if params.response_schema is not None and mode is not None:
                 raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
-            choice = params.tool_choice
-            if choice not in ("auto", "required") and choice not in tools.names:  # type: ignore[union-attr]
-                tools.grammar("hermes", tool_choice=choice)  # type: ignore[union-attr]  # it says which there are
+            check_tool_choice(params.tool_choice, tools.names)  # type: ignore[union-attr]
         else:
             planner.plan(plain, None)
         schema = schema_of(params.response_schema) if params.response_schema is not None else None
@@ -109,12 +108,12 @@ class Task:
 
     @property
     def is_json(self) -> bool:
-        """Whether a text answer is JSON."""
+        """True if a text answer is JSON."""
         return self.schema is not None or self.params.json_mode is not None
 
     @property
     def held(self) -> bool:
-        """Whether nothing of the text is certain before the answer has been judged."""
+        """True if no part of the text is certain before the answer has been judged."""
         demanded = self.tools is not None and self.params.tool_choice != "auto"
         cut_here = self.tools is not None and bool(self.params.stop)
         return self.is_json or self.grammar is not None or demanded or cut_here
@@ -203,7 +202,7 @@ class AnswerReader:
         return self._take(self._parser.feed(text)) if self._parser is not None else self._take([TextDelta(text)])
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return what is certain now."""
+        """End the text; return the events that are certain now."""
         if self._parser is None:
             return []
         try:
@@ -295,13 +294,13 @@ class AnswerReader:
             if not call.id or call.id in ids:
                 calls[index] = replace(call, id=new_call_id())
             ids.add(calls[index].id)
-            if not call.cut:  # as it was mended, and in one spelling
+            if not call.cut:  # as it was repaired, in one spelling
                 calls[index] = replace(calls[index], raw=json_text(dict(call.arguments)))
         return tuple(calls), ()
 
 
 def _read(raw: RawCall) -> ToolCall:
-    """A call as a server sent it; with an error if its arguments are no JSON object."""
+    """Read a call as a server sent it; ``error`` is set if its arguments are not a JSON object."""
     text = raw.arguments.strip() or "{}"
     try:
         value = read_json(text)
@@ -339,13 +338,13 @@ def _cut(call: ToolCall) -> ToolCall:
 
 
 def _until(text: str, stop: Sequence[str]) -> str:
-    """A text up to the first of the strings that end it."""
+    """Return a text up to the first of the strings that end it."""
     ends = [text.index(each) for each in stop if each and each in text]
     return text[: min(ends)] if ends else text
 
 
 def call_events(calls: Sequence[ToolCall]) -> list[Event]:
-    """The events of calls that have been judged."""
+    """Return the events of calls that have been judged."""
     events: list[Event] = []
     for index, call in enumerate(calls):
         written = call.raw if call.raw is not None else json_text(dict(call.arguments))

@@ -1,4 +1,4 @@
-"""What a server is, by its own endpoints: asked only where the user says ``server="auto"``."""
+"""Detection of the kind of a server by its endpoints, for ``server="auto"`` only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .transport import RefusedError, Transport
 
 
 async def recognised(transport: Transport, model: str) -> tuple[str, int | None]:
-    """What a server is, and its context window, by its own endpoints.
+    """Return the kind of a server, and its context window if it says.
 
     vLLM and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
     """

@@ -1,4 +1,4 @@
-"""What a server does not take, learned from its refusals: forms of a request, and keywords of JSON Schema."""
+"""Dialect of one server, learned from its refusals: forms of requests and JSON Schema keywords that it rejects."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .transport import RefusedError
 #: Maximum number of refused requests that are remembered.
 _REMEMBERED = 1_024
 
-#: How often keywords are left out because a refusal names them, before all that can be left out is.
+#: Maximum number of steps that leave out keywords named in a refusal, before all optional keywords are left out.
 _NAMED_STEPS = 3
 
-#: After how many schemas that a server refused under one form, however bare, that form is not tried any more.
+#: Number of refused schemas, without optional keywords, after which a form is not tried any more.
 _HOPELESS = 3
 
 
 class Dialect:
-    """What one server has refused so far.
+    """The refusals of one server so far.
 
     Attributes:
         unknown: keywords of JSON Schema that it does not know: without them it took what it had refused before.
@@ -124,9 +124,9 @@ class Descent:
             form = weaker
 
     def refuse(self, refusal: RefusedError) -> None:
-        """Say that the server refused the last form."""
+        """Record that the server refused the last form."""
         self.refusals.append(refusal)
 
     def take(self, form: Form) -> None:
-        """Say that the server took a form: only now is it certain that the others were the reason for the refusals."""
+        """Record that the server took a form, so that the other forms were the reason for the refusals."""
         self._dialect.learn(self._steps, form.name)

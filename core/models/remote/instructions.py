@@ -1,4 +1,4 @@
-"""What a model is told in words: of the schema of its answer, and of what was wrong with the last one."""
+"""Instructions in words: the schema of an answer, and what was wrong with the last one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .chat_completions import Answer
 
 
 def what_is_wrong(answer: Answer, verdict: Verdict) -> list[Message]:
-    """What the model wrote, and what is wrong with it, as turns of the conversation.
+    """Return turns that show the model its answer and what is wrong with it.
 
-    Calls are told as text: a call that is no JSON, or of a tool that is not there, makes servers and templates fail.
+    Calls are shown as text: a call that is no JSON, or of a tool that is not there, makes servers and templates fail.
     """
     calls = [f"{call.name}({call.arguments})" for call in answer.calls]
     said = "\n".join([answer.text, *calls] if answer.text else calls) or "(nothing)"
@@ -27,7 +27,7 @@ def what_is_wrong(answer: Answer, verdict: Verdict) -> list[Message]:
 
 
 def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The conversation with a text at the end of its first system turn."""
+    """Return the conversation with a text at the end of its first system turn."""
     if not text:
         return tuple(messages)
     if messages and messages[0].role == "system":
@@ -37,7 +37,7 @@ def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 
 
 def schema_text(schema: Any, beside_tools: bool) -> str:
-    """What tells a model of the schema of its answer."""
+    """Return the instruction that gives a model the schema of its answer."""
     start = "When you call no tool, answer" if beside_tools else "Answer"
     if schema is None or schema is True:
         return f"{start} with JSON alone."

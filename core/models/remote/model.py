@@ -51,10 +51,10 @@ _LOG = logger_of("remote")
 #: Seconds of silence after which a request has failed, unless given.
 DEFAULT_TIMEOUT = 120.0
 
-#: The context window that is assumed of a server that does not tell, in tokens.
+#: Context window in tokens of a server that does not say.
 DEFAULT_WINDOW = 8_192
 
-#: How many bytes of text are taken for a token: counts err on the high side for most languages.
+#: Bytes of text per token in estimates, which err on the high side for most languages.
 BYTES_PER_TOKEN = 3
 
 
@@ -84,7 +84,7 @@ _RANGES: Ranges = {
 class RemoteModel(Model):
     """A model behind an OpenAI-compatible API.
 
-    The server is asked for the most that it can be held to; every call and answer is then validated here, mended if
+    The server is asked for the most that it can be held to; every call and answer is then validated here, repaired if
     that makes it valid, or asked for again with what was wrong. What is handed on is valid, and the guarantee is called
     ``validated``, for it was not constrained while it was written. Thread-safe; all requests share their connections.
 
@@ -96,10 +96,10 @@ class RemoteModel(Model):
         headers: more of them, for every request; each value may be ``"env:NAME"``.
         server: what it is: ``"openai"`` (or anything compatible), ``"vllm"``, ``"llama.cpp"``, ``"ollama"``, or
             ``"auto"``: the server is asked when that is first needed.
-        context_window: in tokens; else what the server told (``"auto"``), or 8,192.
+        context_window: in tokens; else what the server says (``"auto"``), or 8,192.
         retries: how often the model is asked again when its answer is not valid.
         max_retries: how often a request is sent again to a server that is busy or has failed.
-        repair: mend calls and JSON where that makes them valid.
+        repair: repair calls and JSON where that makes them valid.
         body: fields for every request, over ours; None leaves one out. ``messages``, ``n``, ``stop`` and ``stream`` are
             refused.
         trust_env: use the proxies and certificates that the environment names.
@@ -182,7 +182,7 @@ class RemoteModel(Model):
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence: as given, as the server told, or 8,192.
+        """Number of tokens that fit in a sequence: as given, as the server says, or 8,192.
 
         Raises:
             ModelError: the server was to be asked (``server="auto"``), and cannot be.
@@ -420,7 +420,7 @@ class RemoteModel(Model):
         yield await self._transport.fetch("chat/completions", body)
 
     def _require_end(self, answer: Answer) -> None:
-        """Refuse an answer that is none, or that the server took back."""
+        """Raise for an answer that broke off, or that the server withheld."""
         shown = self._transport.shown
         if answer.finish is None:
             received = shown(answer.text or json.dumps([vars(call) for call in answer.calls]))
@@ -434,7 +434,7 @@ class RemoteModel(Model):
             )
 
     async def _server(self) -> str:
-        """What the server is; asked once, and only if it was to be asked."""
+        """Return the kind of the server; with ``"auto"`` it is asked once."""
         if self._kind == "auto":
             kind, window = await recognised(self._transport, self._name)
             self._told_window = window

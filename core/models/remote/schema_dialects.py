@@ -15,7 +15,7 @@ from ...regex.printer import with_short_classes
 from ...schema.scalars.dates import of_today
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
-#: What OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
+#: Keywords that OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
 _STRICT = frozenset(
     {
         "type",
@@ -53,10 +53,10 @@ _ONE = frozenset(
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
-# Where a wider schema inside may mean a narrower one as a whole.
+# Keywords under which a wider subschema may mean a narrower whole.
 _INVERTING = frozenset({"not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "oneOf"})
 
-#: What every server that takes schemas knows; all else may be left out of what is sent.
+#: Keywords that every server with schemas knows; all others may be left out of a request.
 _BASIC = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
     | {"$defs", "definitions"}
@@ -172,7 +172,7 @@ def _inner(key: str, value: Any, keep: Keep, place: str, left_out: list[str]) ->
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
-    """What is kept, without keywords that mean more where another one is missing."""
+    """Return the kept keywords, without those that mean more where another one is missing."""
     gone = schema.keys() - found.keys()
     if "patternProperties" in gone:
         found.pop("additionalProperties", None)
@@ -219,7 +219,7 @@ def _is_strict(schema: Any) -> bool:
 
 
 def _refers(value: Any) -> bool:
-    """Whether there is a reference somewhere in a schema."""
+    """Return whether there is a reference somewhere in a schema."""
     if isinstance(value, list):
         return any(map(_refers, value))
     return isinstance(value, Mapping) and (
@@ -228,7 +228,7 @@ def _refers(value: Any) -> bool:
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
-    """Whether every reference leads to a definition that was kept, or to the root."""
+    """Return whether every reference leads to a definition that was kept, or to the root."""
     if isinstance(value, list):
         return all(_resolves(each, root) for each in value)
     if not isinstance(value, dict):

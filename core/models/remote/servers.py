@@ -1,4 +1,4 @@
-"""What each kind of server can be asked for: how an answer's form is demanded, the strongest way first.
+"""Forms of requests for each kind of server, the strongest way to demand an answer's shape first.
 
 Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored by
 now); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.

@@ -1,4 +1,4 @@
-"""HTTP to one server: requests, event streams, and every way in which a server fails, as an error of ours.
+"""HTTP transport to one server: requests, event streams, and every failure as an error of this library.
 
 Nothing is sent anywhere but to the address that the user named: redirects are not followed, and proxies, ``.netrc`` and
 the like of the environment are used only where the user says so. No error, log or repr holds a key.
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("remote")
 
-#: The most that is read of one answer, in bytes.
+#: Maximum size of one answer, in bytes.
 MAX_BODY = 32 * 1024 * 1024
 
-#: The longest that a busy server is waited for before a request is sent again, in seconds.
+#: Maximum number of seconds to wait for a busy server before a request is sent again.
 MAX_WAIT = 30.0
 
-#: How often a request is sent again to a server that is busy or has failed, unless given.
+#: Default number of times that a request is sent again to a server that is busy or has failed.
 MAX_RESENT = 2
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
     r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
 )
-#: What servers say of a request that they do not take, but answer with 500 (llama_cpp.server does so).
+#: Words of servers that answer 500 to a request that they do not take (llama_cpp.server does so).
 _INVALID = re.compile(
     r"validation error|input should be|literal_error|extra_forbidden|response_format|json[_ ]?schema|grammar"
     r"|(not|un)[_ ]?(supported|recogni[sz]ed|permitted)|unknown (field|parameter|type)|invalid request",
@@ -115,7 +115,7 @@ class Transport:
 
     @property
     def is_open(self) -> bool:
-        """Whether this process has connections to close."""
+        """True if this process has connections to close."""
         return self._client is not None and self._process == os.getpid()
 
     async def aclose(self) -> None:
@@ -125,7 +125,7 @@ class Transport:
             await client.aclose()
 
     async def fetch(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The JSON that the server answers: to a POST of ``body``, or to a GET.
+        """Return the JSON of the server's answer to a POST of ``body``, or to a GET.
 
         Args:
             path: below the base address, or ``/PATH`` from the root of the server.
@@ -140,7 +140,7 @@ class Transport:
             return self._json(await self._read(response), response.headers.get("content-type", ""))
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The JSON events of a stream (server-sent events); one event, if the server answers in one piece.
+        """Yield the JSON events of a stream (server-sent events); one event, if the server answers in one piece.
 
         Raises: as `fetch`.
         """
@@ -260,7 +260,7 @@ class Transport:
     # -- errors ------------------------------------------------------------------------------------------------
 
     def shown(self, text: str) -> str:
-        """A text as it may be shown: one line, short, no secret in it."""
+        """Return a text as it may be shown: one line, short, without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         text = " ".join(text.split())
@@ -340,7 +340,7 @@ def _is_invalid(status: int, said: str) -> bool:
 
 
 def _said(data: bytes) -> str:
-    """What an error's body says: its message, or all of it."""
+    """Return the message of an error's body, or all of it."""
     text = data[:100_000].decode("utf-8", "replace")
     try:
         value = json.loads(text)
@@ -353,7 +353,7 @@ def _said(data: bytes) -> str:
 
 
 def _pause(header: str | None, sent: int) -> float:
-    """How long to wait before a request is sent again: what the server asks for, or longer each time (RFC 9110)."""
+    """Return the seconds to wait before sending again: as the server asks (RFC 9110), or longer each time."""
     if header is not None:
         try:
             return max(float(header), 0.0)
@@ -367,7 +367,7 @@ def _pause(header: str | None, sent: int) -> float:
 
 
 async def _event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """The data of server-sent events (HTML standard, 9.2.6), however they were cut.
+    """Yield the data of server-sent events (HTML standard, 9.2.6), however they were cut.
 
     Lines end at CR, LF or CRLF only: other separators of Unicode may stand in JSON as they are.
     """

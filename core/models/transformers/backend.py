@@ -120,7 +120,7 @@ class HFBackend:
 
     @property
     def name(self) -> str:
-        """What the model was loaded by."""
+        """The name or folder that the model was loaded from."""
         return self._name
 
     @property
@@ -130,7 +130,7 @@ class HFBackend:
 
     @property
     def context_window(self) -> int:
-        """How many tokens fit in a sequence."""
+        """Number of tokens that fit in a sequence."""
         return self._window
 
     @property
@@ -244,11 +244,11 @@ class HFBackend:
 
 @dataclass
 class _Traits:
-    """What was found out about a model by trying; None is not tried yet.
+    """Properties of a model, found by trying; None is not tried yet.
 
     Attributes:
         batches: whether rows can share a cache.
-        reads_on: whether several tokens at once are read right behind those that a cache of an unfamiliar kind holds.
+        reads_on: whether several tokens at once are read right after those that a cache of an unfamiliar kind holds.
         opened: the sessions that are open.
     """
 
@@ -290,7 +290,7 @@ class HFSession:
 
     @property
     def length(self) -> int:
-        """How many tokens the sequence has."""
+        """Number of tokens in the sequence."""
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -332,7 +332,7 @@ class HFSession:
         return logits
 
     def _reads_on(self) -> bool:
-        """Whether several tokens at once can be read behind those in the cache.
+        """Return whether several tokens at once can be read after those in the cache.
 
         Some recurrent layers of transformers begin afresh with every pass of more than one token, and do not say so.
         """
@@ -370,7 +370,7 @@ class HFSession:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the cache takes now, room that a crop has left included."""
+        """Size of the cache now in bytes, room that a crop has left included."""
         storages = {}
         for layer in getattr(self._cache, "layers", ()):
             for tensor in _tensors(vars(layer)):
@@ -379,7 +379,7 @@ class HFSession:
         return sum(storages.values())
 
     def keeps(self, length: int) -> bool:
-        """Whether the first ``length`` tokens can be kept without reading them again."""
+        """Return whether the first ``length`` tokens can be kept without reading them again."""
         if not 0 < length <= self._cached or not getattr(self._cache, "layers", None):
             return False
         return length == self._cached or self._can_crop()

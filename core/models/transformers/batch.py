@@ -22,7 +22,7 @@ from ...errors import ContextOverflowError, ModelError
 from ...generation.backend import Session
 from ..prefix_cache import MIN_COMMON
 
-#: The cache is packed when it is so many times as long as its longest row, and so many columns longer.
+#: The cache is packed when it is this many times as long as its longest row, and this many columns longer.
 _SLACK = 1.5
 _SLACK_COLUMNS = 64
 
@@ -30,7 +30,7 @@ _Request = tuple["_Row", list[int]]
 
 
 def can_batch(model: Any, device: str, session: Session) -> bool:
-    """Whether rows of different lengths can share a cache of this model; tried on a few tokens, too.
+    """Return whether rows of different lengths can share a cache of this model; tried on a few tokens, too.
 
     Args:
         model: the model.
@@ -55,14 +55,14 @@ def can_batch(model: Any, device: str, session: Session) -> bool:
 
 
 def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> bool:
-    """Whether logits differ no more than half precision rounds; those of a model that was misused are far off."""
+    """Return whether logits differ by no more than half precision rounds; those of a misused model are far off."""
     finite = np.isfinite(one) & np.isfinite(other)
     difference = np.abs(one - other)[finite].max(initial=0.0)
     return bool(difference <= 0.05 * np.abs(other[finite]).max(initial=1e-6))
 
 
 def _counts_columns(config: Any) -> bool:
-    """Whether some layer looks only at so many columns behind it (GPT-Neo builds that mask by itself)."""
+    """Return whether some layer attends only to a window of columns (GPT-Neo builds that mask by itself)."""
     config = config.get_text_config()
     if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
         return True
@@ -343,6 +343,6 @@ def _change(cache: Any, change: Callable[[Any], Any]) -> None:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences have in common at their beginning."""
+    """Return how many tokens two sequences have in common at their beginning."""
     size = min(len(one), len(other))
     return next((index for index in range(size) if one[index] != other[index]), size)

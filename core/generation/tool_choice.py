@@ -1,0 +1,35 @@
+"""Check of a request's tool choice, and the error for a tool that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import Place, UnknownToolError
+
+#: Words of a tool choice; any other choice is the name of a tool.
+TOOL_CHOICES = ("auto", "required", "none")
+
+#: Maximum number of tools that an error lists.
+_SHOWN = 20
+
+
+def unknown_tool(name: object, names: Sequence[str], message: str | None = None) -> UnknownToolError:
+    """Return the error for a tool that does not exist; its hint lists the tools that do."""
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return UnknownToolError(
+        message or f"there is no tool {name!r}",
+        hint=f"the tools are: {shown}" if names else "the tool set is empty",
+        place=Place(tool=name if isinstance(name, str) else None),
+    )
+
+
+def check_tool_choice(choice: Any, names: Sequence[str]) -> None:
+    """Check that a tool choice is one of the words or names a tool.
+
+    Raises:
+        UnknownToolError: it is neither; lists the tools.
+    """
+    if not isinstance(choice, str) or (choice not in TOOL_CHOICES and choice not in names):
+        words = ", ".join(TOOL_CHOICES)
+        raise unknown_tool(choice, names, f"the tool choice {choice!r} is neither a tool nor one of {words}")
