@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import io
 import linecache
@@ -259,6 +260,15 @@ def test_named_files_exist(page: Path) -> None:
     modules = {path.name for folder in ("core", "tools", "adapters", "tests") for path in (ROOT / folder).rglob("*.py")}
     names = re.findall(r"`(\w+\.py)`", text)
     assert [name for name in names if name not in modules and not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_objects_exist(page: Path) -> None:
+    """Every dotted name of the library that a page has in backquotes can be imported."""
+    for name in re.findall(r"`(toolgrammar\.(?:core|tools|adapters)(?:\.\w+)*)`", page.read_text(encoding="utf-8")):
+        module, _, attribute = name.rpartition(".")
+        assert importlib.util.find_spec(module) is not None, name
+        assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name), name
 
 
 def test_modules_have_docstrings() -> None:
