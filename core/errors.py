@@ -1,41 +1,41 @@
-"""The error tree: one root, data first, message second.
+"""Exceptions: one tree, with the data of an error beside its message.
 
 ::
 
     ToolGrammarError
-    ├── SchemaError                 a schema, tool signature or grammar that we cannot take
+    ├── SchemaError                 a schema or tool signature is refused
     │   ├── InvalidSchemaError          it is malformed                          (ValueError)
     │   ├── UnsupportedSchemaError      it is well-formed, but cannot be enforced exactly
     │   └── UnsatisfiableSchemaError    nothing can ever satisfy it
-    ├── GrammarError                a grammar or pattern that we cannot take
-    │   └── PatternError                a regular expression that is malformed
-    │       └── UnsupportedPatternError     well-formed, but not regular, or beyond what is read
-    ├── VocabularyError             a tokenizer or token list that we cannot use exactly
+    ├── GrammarError                a grammar or pattern is refused
+    │   └── PatternError                a regular expression is malformed
+    │       └── UnsupportedPatternError     it is well-formed, but not regular or not supported
+    ├── VocabularyError             the exact bytes of a tokenizer's tokens are not known
     ├── LimitError                  a stated limit was hit (size, depth, states, time)
-    ├── DecodingError               generation could not go on
+    ├── DecodingError               generation could not continue
     │   ├── BudgetError                 the shortest valid output does not fit in the budget
     │   ├── ContextOverflowError        the prompt does not fit in the model's context window
     │   └── CancelledError              the caller asked to stop
-    │       └── GenerationTimeoutError      the time for one answer is over          (TimeoutError)
-    ├── ModelError                  a model backend failed or was asked for what it lacks
+    │       └── GenerationTimeoutError      the ``timeout`` of the answer is over    (TimeoutError)
+    ├── ModelError                  a model failed, or does not support what was asked for
     │   ├── MissingDependencyError      an optional package is not installed     (ImportError)
     │   └── ServerError                 a model's server refused a request or failed
     │       ├── AuthenticationError         401: the key is missing or wrong
     │       ├── PermissionDeniedError       403: the key does not allow this
     │       ├── NotFoundError               404: no such model or path
     │       ├── RateLimitError              429: too many requests
-    │       ├── ContentFilterError          it withheld the answer
-    │       ├── ServerFailureError          5xx, or an answer that broke off
-    │       ├── ServerConnectionError       it cannot be reached, or hung up         (ConnectionError)
-    │       └── ServerTimeoutError          it did not answer in time                (TimeoutError)
-    └── ToolCallError               a tool call that is not valid
+    │       ├── ContentFilterError          the server withheld the answer
+    │       ├── ServerFailureError          5xx, or an incomplete answer
+    │       ├── ServerConnectionError       no connection, or it was closed          (ConnectionError)
+    │       └── ServerTimeoutError          the server was silent for too long       (TimeoutError)
+    └── ToolCallError               a tool call is not valid
         ├── UnknownToolError            its name is not one of the given tools
         ├── InvalidArgumentsError       its arguments do not match the tool's schema
         ├── ToolTimeoutError            the tool took too long
         └── ParseError                  the text is not in the wire format
 
-Every error carries ``code`` (a stable slug), ``place`` (where in the user's input), ``hint`` (the way out) and
-``retryable`` (whether the same request may succeed later). All can be pickled.
+Every error has a ``code`` (a stable slug), a ``place`` in the user's input, a ``hint`` that says what to do, and
+``retryable``: True if the same request may succeed later. All errors can be pickled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's input an error lies; fields that do not apply are None.
+    """The place of an error in the user's input; fields that do not apply are None.
 
     Attributes:
         pointer: JSON pointer (RFC 6901) into the schema or value, ``""`` for the root.
@@ -83,7 +83,7 @@ class Place:
 
 
 class ToolGrammarError(Exception):
-    """Root of every error that this library raises on purpose.
+    """Base class of every error that this library raises on purpose.
 
     Args:
         message: what is wrong, one sentence.
@@ -104,13 +104,13 @@ class ToolGrammarError(Exception):
 
 
 class SchemaError(ToolGrammarError):
-    """A schema, tool signature or grammar description that we cannot take."""
+    """A schema or tool signature is refused."""
 
     code = "schema"
 
 
 class InvalidSchemaError(SchemaError, ValueError):
-    """The schema is malformed: it says something that JSON Schema does not allow."""
+    """The schema is malformed: JSON Schema does not allow it."""
 
     code = "invalid_schema"
 
@@ -128,25 +128,25 @@ class UnsatisfiableSchemaError(SchemaError):
 
 
 class GrammarError(ToolGrammarError, ValueError):
-    """A grammar that we cannot take."""
+    """A grammar is refused."""
 
     code = "grammar"
 
 
 class PatternError(GrammarError):
-    """A regular expression that is malformed, or is not regular."""
+    """A regular expression is malformed, or is not regular."""
 
     code = "pattern"
 
 
 class UnsupportedPatternError(PatternError):
-    """A regular expression that is well-formed, but not regular, or beyond what is read."""
+    """A regular expression is well-formed, but not regular or not supported."""
 
     code = "unsupported_pattern"
 
 
 class VocabularyError(ToolGrammarError, ValueError):
-    """A tokenizer or token list whose exact bytes are not known."""
+    """The exact bytes of a tokenizer's tokens are not known."""
 
     code = "vocabulary"
 
@@ -158,7 +158,7 @@ class LimitError(ToolGrammarError):
 
 
 class DecodingError(ToolGrammarError):
-    """Generation could not go on."""
+    """Generation could not continue."""
 
     code = "decoding"
 
@@ -182,26 +182,26 @@ class CancelledError(DecodingError):
 
 
 class GenerationTimeoutError(CancelledError, TimeoutError):
-    """The time that was given for one answer (``GenerateParams.timeout``) is over."""
+    """The time for one answer (``GenerateParams.timeout``) is over."""
 
     code = "timeout"
     retryable = True
 
 
 class ModelError(ToolGrammarError):
-    """A model backend failed, or was asked for something it lacks."""
+    """A model failed, or does not support what was asked for."""
 
     code = "model"
 
 
 class MissingDependencyError(ModelError, ImportError):
-    """An optional package is needed and not installed; the hint has the ``pip install`` line."""
+    """An optional package is not installed; the hint has the ``pip install`` command."""
 
     code = "missing_dependency"
 
 
 class ServerError(ModelError):
-    """A model's server refused a request, failed, or sent something that is no answer.
+    """A model's server refused a request, failed, or sent something that is not an answer.
 
     Args:
         message: what went wrong; never holds a key.
@@ -228,13 +228,13 @@ class ServerError(ModelError):
 
 
 class AuthenticationError(ServerError):
-    """The server does not know who asks (401): the key is missing or wrong."""
+    """The server rejected the API key (401): it is missing or wrong."""
 
     code = "authentication"
 
 
 class PermissionDeniedError(ServerError):
-    """The server knows who asks, and does not allow it (403)."""
+    """The API key does not allow the request (403)."""
 
     code = "permission_denied"
 
@@ -246,20 +246,20 @@ class NotFoundError(ServerError):
 
 
 class RateLimitError(ServerError):
-    """The server takes no more requests for now (429), also after waiting as it asked."""
+    """The server accepts no more requests for now (429), even after the waits that it asked for."""
 
     code = "rate_limit"
     retryable = True
 
 
 class ContentFilterError(ServerError):
-    """The server withheld the answer because of what it says."""
+    """The server withheld the answer because of its content."""
 
     code = "content_filter"
 
 
 class ServerFailureError(ServerError):
-    """The server failed: a status of 5xx, or an answer that it did not finish."""
+    """The server failed: a status of 5xx, or an incomplete answer."""
 
     code = "server_failure"
     retryable = True
@@ -280,7 +280,7 @@ class ServerTimeoutError(ServerError, TimeoutError):
 
 
 class ToolCallError(ToolGrammarError):
-    """A tool call that is not valid."""
+    """A tool call is not valid."""
 
     code = "tool_call"
 
@@ -298,7 +298,7 @@ class InvalidArgumentsError(ToolCallError, ValueError):
 
 
 class ToolTimeoutError(ToolCallError, TimeoutError):
-    """The tool did not answer in the time that it was given."""
+    """The tool did not return within its time limit."""
 
     code = "tool_timeout"
     retryable = True

@@ -268,6 +268,10 @@ class Matcher:
         self._written = None
         self._read = 0
 
+    def __repr__(self) -> str:
+        end = b"".join(self._pieces[-8:])[-40:]
+        return f"Matcher(steps={len(self._history)}, ends_with={end!r}, is_finished={self.is_finished})"
+
     @property
     def constraint(self) -> Constraint:
         """What this matcher obeys."""
@@ -524,6 +528,9 @@ class Constraint:
         self._refill = refill
         self._mask_memory = mask_memory
         self._bound = program, _engine(program.store, vocabulary, mask_memory)
+
+    def __repr__(self) -> str:
+        return f"Constraint({self.vocabulary!r}, {self.byte_count():,} bytes)"
 
     @property
     def program(self) -> Program:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Event, Generation, Message, Model, ReasoningDelta, ToolCall, Vocabulary, load_model
+from toolgrammar.core import Generation, Message, Model, ReasoningDelta, ToolCall, Vocabulary, load_model
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools.formats import get_format
 
@@ -22,11 +22,12 @@ def noise() -> Model:
 class Thinking(ScriptedModel):
     """A model that thinks before it says its reply."""
 
-    def _events(self, messages: Any, params: Any, result: list[Generation]) -> Iterator[Event]:
+    def _items(self, request: Any) -> Iterator[Any]:
         yield ReasoningDelta("2 and")
         yield ReasoningDelta(" 2")
-        yield from super()._events(messages, params, result)
-        result[0] = replace(result[0], message=replace(result[0].message, reasoning="2 and 2"))
+        for item in super()._items(request):
+            is_whole = isinstance(item, Generation)
+            yield replace(item, message=replace(item.message, reasoning="2 and 2")) if is_whole else item
 
 
 @pytest.fixture

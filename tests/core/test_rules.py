@@ -388,3 +388,12 @@ def test_representations_are_bounded() -> None:
     assert (
         repr(Grammar.literal("a") + rule) == "Grammar.sequence(Grammar.literal('a'), Grammar.rule('rule', lambda: ...))"
     )
+
+
+def test_representations_of_what_is_bound() -> None:
+    """A constraint shows its vocabulary and size, a matcher how far its text has come."""
+    constraint = Grammar.literal("aab").bind(VOCABULARY)
+    assert repr(VOCABULARY) in repr(constraint)
+    matcher = constraint.matcher()
+    assert matcher.accept(4)
+    assert repr(matcher) == "Matcher(steps=1, ends_with=b'aab', is_finished=True)"
