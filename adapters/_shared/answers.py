@@ -1,4 +1,4 @@
-"""Answers on their way to a framework: calls that must not run, values that are not whole, events joined."""
+"""Checks of answers before a framework gets them: calls that must not run, cut answers, collected streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
 
 def problem(call: ToolCall) -> str | None:
-    """Why a call must not be executed; None for a call that may."""
+    """Return why a call must not be executed; None for a call that may."""
     if call.error is not None:
         return call.error
     if call.cut:
@@ -34,12 +34,12 @@ def problem(call: ToolCall) -> str | None:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The arguments as JSON text."""
+    """Return the arguments as JSON text."""
     return call.raw if call.raw is not None else json.dumps(dict(call.arguments), ensure_ascii=False)
 
 
 def executable_text(call: ToolCall) -> str:
-    """The arguments for a framework that executes what parses: a call that must not run does not parse.
+    """Return the arguments for a framework that executes what parses: a call that must not run does not parse.
 
     A cut call is valid JSON, and frameworks do not look at the finish reason. The reason follows the arguments, so
     that the framework's own handling of malformed arguments reports it to the model instead of running the tool.
@@ -59,7 +59,7 @@ def require_executable(call: ToolCall) -> None:
 
 
 def cut_places(message: Message, cut: Sequence[str]) -> list[str]:
-    """Where an answer was closed by force: pointers into its text, or ``name`` and pointer for calls."""
+    """Return where the budget cut an answer: pointers into its text, or name and pointer for calls."""
     return [*cut, *(call.name + pointer for call in message.tool_calls for pointer in call.cut)]
 
 
@@ -92,13 +92,13 @@ def server_details(end: Finish | Generation) -> dict[str, Any]:
 
 
 def forced_share(usage: Usage) -> float:
-    """How much of the output the grammar wrote: forced tokens by completion tokens."""
+    """Return the share of forced tokens in the output."""
     return round(usage.forced_tokens / usage.completion_tokens, 4) if usage.completion_tokens else 0.0
 
 
 @dataclass
 class Collector:
-    """Joins the events of one stream.
+    """Collector of the events of one stream.
 
     Law: after the last event of ``model.stream(...)``, ``generation`` equals ``model.generate(...)`` (its exact text
     and token ids apart, which no event carries).

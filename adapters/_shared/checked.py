@@ -1,7 +1,7 @@
-"""Answers that must pass the validators of a Pydantic class, which no JSON Schema shows: the model is asked again.
+"""Generation with retries until an answer passes the validators of its Pydantic class.
 
-A grammar holds an answer to the schema of its class. What a validator of the class has against the value is known only
-when it is whole; then the model is told, a bounded number of times, as `Model.generate_json` does.
+The grammar enforces the schema of the class. A validator of the class can only check the complete value. If it rejects
+the value, the model is asked again with the message of the validator, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Validators:
     must_pass: bool = True
 
     def problems(self, generation: Generation) -> list[str]:
-        """Return what the validators have against an answer; empty for other calls, and for what is not whole."""
+        """Return the messages of the validators; empty for other calls, and for cut answers."""
         if generation.cut:
             return []
         if self.tool is None:

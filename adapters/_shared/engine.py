@@ -83,7 +83,7 @@ class Engine:
         return self
 
     def is_for(self, model: str | Model, options: Mapping[str, Any]) -> bool:
-        """Whether this is the engine of that model, so that a copied adapter object need not load it again."""
+        """Return whether this is the engine of that model, so that copies do not load it again."""
         return (model == self.name or model is self._own) and guarded(options) == self.options
 
     def model(self, other: str | Model | None = None) -> Model:
@@ -170,7 +170,7 @@ def _server_of(uri: str) -> tuple[str, str] | None:
 
 
 def guarded(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for loading a model, with keys and header values wrapped; ``env:NAME`` is no secret, and stays."""
+    """Return loading options with keys and header values wrapped; ``env:NAME`` is not a secret, and stays."""
 
     def wrapped(value: Any) -> Any:
         return SecretStr(value) if isinstance(value, str) and not value.startswith("env:") else value
@@ -199,7 +199,7 @@ _MARKS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 
 
 def identity_of(model: str | Model) -> str:
-    """A text that tells this model from every other: its URI, or a mark that a loaded model keeps while it lives.
+    """Return a text that identifies a model: its URI, or a mark that a loaded model keeps while it lives.
 
     Loaded models may share a name; answers of one must not be found in a cache under another's.
     """
@@ -219,7 +219,7 @@ def thinks(model: Model, tool_format: str | None = None) -> bool:
 
 
 def guarantee(model: Model, params: GenerateParams) -> str:
-    """How an answer is held to what was asked for.
+    """Return how strictly an answer follows what was asked for.
 
     ``"constrained"``: every token was chosen under the grammar of the request. ``"validated"``: something was not
     enforced while writing, and checked afterwards.
@@ -231,7 +231,7 @@ def guarantee(model: Model, params: GenerateParams) -> str:
 
 
 def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:
-    """How many tokens a prompt has; frameworks also ask about empty conversations."""
+    """Return the number of tokens of a prompt, which may be empty."""
     if not messages and tools is None:
         return 0
     return model.count_tokens(messages or [Message("system", "")], tools)

@@ -1,4 +1,4 @@
-"""Messages, tools and schemas of the frameworks, as far as several of them write these in the same way."""
+"""Messages, tools and schemas in the forms that several frameworks share."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SILENT_BLOCKS = frozenset(
 
 
 def role_of(name: str) -> Role:
-    """The role that a framework calls ``name``; an unknown one speaks as the user."""
+    """Return the role that a framework calls ``name``; an unknown name is the user."""
     return _ROLES.get(name, "user")
 
 
 def parts_of(content: Any) -> str | tuple[Part, ...]:
-    """The content of a message: None, text, or a list of texts and blocks (OpenAI, Anthropic, LangChain forms).
+    """Return the content of a message: None, text, or a list of texts and blocks (OpenAI, Anthropic, LangChain).
 
     Raises:
         ModelError: a block of a kind that no model here reads (audio, files, ...).
@@ -73,7 +73,7 @@ def _block_parts(block: Any) -> list[Part]:
 
 
 def image(url: str | None) -> ImagePart:
-    """An image by its address; ``data:`` addresses hold the image themselves."""
+    """Return an image by its address; a ``data:`` address holds the image itself."""
     if url and url.startswith("data:"):
         head, _, data = url.partition(",")
         return ImagePart(data=base64.b64decode(data), media_type=head.removeprefix("data:").split(";")[0] or None)
@@ -81,7 +81,7 @@ def image(url: str | None) -> ImagePart:
 
 
 def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
-    """A tool call of an earlier turn; arguments that are not a JSON object are kept as they were written.
+    """Return a tool call of an earlier turn; arguments that are not a JSON object are kept as written.
 
     Those that begin with one, as those of `executable_text` do, are that object and an error.
     """
@@ -99,7 +99,7 @@ def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
 
 
 def from_openai(message: Mapping[str, Any]) -> Message:
-    """A message in OpenAI's chat form."""
+    """Return a message in OpenAI's chat form as ours."""
     calls = message.get("tool_calls") or ()
     return Message(
         role=role_of(message["role"]),
@@ -114,13 +114,13 @@ def from_openai(message: Mapping[str, Any]) -> Message:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Anything that `ToolSet` knows as a tool, as an OpenAI-style dict with its whole schema."""
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict with its whole schema."""
     (made,) = ToolSet.from_any([tool])
     return made.to_openai()
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:
-    """The name of an OpenAI-style tool."""
+    """Return the name of an OpenAI-style tool."""
     return str(tool["function"]["name"])
 
 

@@ -1,4 +1,4 @@
-"""Agent Framework's side of the translation: options, tools and messages in; contents, usage and errors out."""
+"""Translation between Agent Framework's options, tools, messages, contents, usage and errors and ours."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def schema_of(asked: Any) -> Any:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """A tool as an OpenAI-style dict with its whole schema."""
+    """Return a tool as an OpenAI-style dict with its whole schema."""
     if isinstance(tool, FunctionTool):
         tool = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters()}
     return _shared.openai_tool(tool)
 
 
 def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) -> list[Message]:
-    """The framework's messages as ours, after the instructions; each result of a call becomes a message."""
+    """Return the framework's messages as ours, after the instructions; each result of a call becomes a message."""
     said = [instructions] if isinstance(instructions, str) else list(instructions or ())
     result = [Message("system", text) for text in said]
     for message in messages:
@@ -145,7 +145,7 @@ def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) 
 
 
 def _name_of(before: Sequence[Message], result: Content) -> str | None:
-    """The name of the tool whose result this is: the framework gives the id of the call only."""
+    """Return the name of the tool that a result belongs to; the framework gives only the id of the call."""
     calls = (call for message in before for call in message.tool_calls)
     return next((call.name for call in calls if call.id == result.call_id), None)
 
@@ -176,7 +176,7 @@ def _to_message(message: FrameworkMessage) -> Message:
 
 
 def contents_of(generation: Generation) -> list[Content]:
-    """An answer as the contents of one message: thinking, text, calls."""
+    """Return an answer as the contents of one message: reasoning, text, calls."""
     contents: list[Content] = []
     if generation.message.reasoning:
         contents.append(Content.from_text_reasoning(text=generation.message.reasoning))
@@ -188,7 +188,7 @@ def contents_of(generation: Generation) -> list[Content]:
 
 
 def delta_of(event: Event, calls: Mapping[int, CallStart]) -> list[Content]:
-    """An event as contents that the framework joins; of a call, each names the call.
+    """Return an event as contents that the framework joins; every piece of a call names the call.
 
     Law: joined, the contents of a stream are those of `contents_of`.
     """
@@ -206,7 +206,7 @@ def delta_of(event: Event, calls: Mapping[int, CallStart]) -> list[Content]:
 
 
 def _call(call_id: str, name: str, arguments: str, reason: str | None = None) -> Content:
-    """A call, or a piece of one; one that must not run, for a reason, is there for the record."""
+    """Return a call, or a piece of one; with a reason, the framework records it and does not run it."""
     return Content.from_function_call(
         call_id,
         name,
@@ -218,7 +218,7 @@ def _call(call_id: str, name: str, arguments: str, reason: str | None = None) ->
 
 
 def usage_of(usage: Usage) -> UsageDetails:
-    """Token counts under the framework's names."""
+    """Return token counts under the framework's names."""
     return UsageDetails(
         input_token_count=usage.prompt_tokens,
         output_token_count=usage.completion_tokens,

@@ -58,7 +58,7 @@ JsonOutput = Union[bool, "type[BaseModel]", None]
 
 
 class ToolGrammarClientConfig(BaseModel):
-    """A client as data: what ``dump_component`` writes and ``load_component`` reads.
+    """The configuration of a client: ``dump_component`` writes it and ``load_component`` reads it.
 
     Attributes:
         model: the URI of the model.
@@ -257,28 +257,28 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     # -- what AutoGen asks about the client --------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Nothing to close: the model is freed with the last object that holds it."""
+        """Do nothing: the model is freed with the last object that holds it."""
 
     def actual_usage(self) -> RequestUsage:
-        """Tokens of all calls (copies; nothing here is answered from a cache)."""
+        """Return the tokens of all calls; no call is answered from a cache."""
         return replace(self._actual)
 
     def total_usage(self) -> RequestUsage:
-        """Tokens of all calls."""
+        """Return the tokens of all calls."""
         return replace(self._total)
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
-        """How many tokens the prompt has, by the model's own tokenizer and template."""
+        """Return the number of tokens of the prompt, by the model's tokenizer and template."""
         tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
         return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
-        """How many tokens the context window has left; negative when the prompt is too long, so that contexts trim."""
+        """Return the tokens left in the context window; negative if the prompt is too long."""
         return self._engine.model().context_window - self.count_tokens(messages, tools=tools)
 
     @property
     def model_info(self) -> ModelInfo:
-        """What the model can do."""
+        """The capabilities of the model."""
         return ModelInfo(
             vision=self._engine.model().capabilities.images,
             function_calling=True,

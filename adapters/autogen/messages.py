@@ -1,4 +1,4 @@
-"""AutoGen's side of the translation: messages and tools in, calls out, and what its teams ask in prompts.
+"""Translation between AutoGen's messages, tools and calls and ours, and the names that its teams ask for in prompts.
 
 Teams ask for names in plain words: a selector for the next role, Magentic-One's ledger for the next speaker. An answer
 that is none of the names in the prompt makes the team ask again and then give up, so the names are read from there.
@@ -74,7 +74,7 @@ def errors() -> Sequence[_shared.Translation]:
 
 
 def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
-    """A tool or its schema as an OpenAI-style dict; a tool's own argument type is preferred to AutoGen's rendering."""
+    """Return a tool or its schema as an OpenAI-style dict, from the tool's own argument type if possible."""
     if isinstance(tool, Mapping):
         return _shared.openai_tool({key: tool[key] for key in ("name", "description", "parameters") if key in tool})
     if isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema:
@@ -83,7 +83,7 @@ def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
 
 
 def to_messages(messages: Sequence[LLMMessage]) -> list[Message]:
-    """AutoGen's messages as ours; one message of several results becomes one for each."""
+    """Return AutoGen's messages as ours; a message with several results becomes several messages."""
     return [translated for message in messages for translated in _to_messages(message)]
 
 
@@ -113,12 +113,12 @@ def _part(part: str | Image) -> Part:
 
 
 def function_call(call: ToolCall) -> FunctionCall:
-    """A call for AutoGen to run."""
+    """Return a call for AutoGen to run."""
     return FunctionCall(id=call.id, name=call.name, arguments=_shared.executable_text(call))
 
 
 def selection(messages: Sequence[Message], asked: bool | None) -> tuple[str, ...]:
-    """The names of which a selector's prompt wants one; empty where it is no such prompt.
+    """Return the names of which a selector's prompt wants one; empty for any other prompt.
 
     Args:
         messages: the conversation.
@@ -131,7 +131,7 @@ def selection(messages: Sequence[Message], asked: bool | None) -> tuple[str, ...
 
 
 def with_speakers(schema: Any, messages: Sequence[Message]) -> Any:
-    """The schema of Magentic-One's ledger, its next speaker one of those that the prompt names; any other as it is."""
+    """Return the schema of Magentic-One's ledger with the speakers that the prompt names; other schemas unchanged."""
     asked = _NEXT_SPEAKER.search(messages[-1].text) if messages else None
     speaker = schema.get("properties", {}).get("next_speaker") if isinstance(schema, Mapping) else None
     if asked is None or speaker is None:

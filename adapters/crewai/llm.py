@@ -122,11 +122,11 @@ class ToolGrammarLLM(BaseLLM):
     # -- what CrewAI asks about the model ------------------------------------------------------------------------------
 
     def supports_function_calling(self) -> bool:
-        """Whether tools go the native way."""
+        """Return whether tools are called natively, not in text."""
         return self.native_tools
 
     def get_context_window_size(self) -> int:
-        """The part of the context window that a conversation may fill."""
+        """Return the tokens of the context window that a conversation may fill."""
         return int(self._engine.model().context_window * _USABLE)
 
     def get_input_tokens_count(
@@ -246,7 +246,7 @@ class _Turn:
                 raise
 
     def request(self) -> tuple[list[Message], GenerateParams]:
-        """The conversation and the parameters, after CrewAI's hooks have seen the messages."""
+        """Return the conversation and the parameters, after CrewAI's hooks have seen the messages."""
         llm, agent, task = self.llm, self.who["from_agent"], self.who["from_task"]
         self.formatted = llm._format_messages(self.messages)
         llm._invoke_before_llm_call_hooks(self.formatted, agent)
@@ -304,7 +304,7 @@ class _Turn:
             self.llm._emit_stream_chunk_event(event.text, **self.who, tool_call=call, call_type=LLMCallType.TOOL_CALL)
 
     def result(self) -> Any:
-        """What CrewAI gets."""
+        """Return the answer in CrewAI's form."""
         generation = self.collected.generation
         usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
@@ -342,6 +342,6 @@ class _Turn:
         return self.response_model.model_validate_json(generation.text)
 
     def _in_text(self) -> str:
-        """What is written so far, in the form that CrewAI searches for actions."""
+        """Return what is written so far, in the form that CrewAI searches for actions."""
         call = next(iter(self.started.values()), None)
         return spelled("".join(self.collected.text), call.name if call else None, self.collected.arguments.get(0, ""))

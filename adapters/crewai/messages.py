@@ -1,4 +1,4 @@
-"""CrewAI's side of the translation: the tools and the answer that it means, and calls and usage in its form.
+"""Translation between CrewAI's tools, answers, calls, usage and errors and ours.
 
 CrewAI tells a model less than it knows: it closes maps, cuts recursion and demands every optional argument of a tool,
 and it asks for an output class only in a second call. The objects that it got from the user are reachable, and say all.
@@ -33,7 +33,7 @@ _NAMES = re.compile(r"only one name of \[([^\]\n]*)\]")
 
 
 def reachable_tools(agent: Any, task: Any) -> dict[str, Any]:
-    """The tools of an agent and its task, under the names that CrewAI gives them: its executor's first."""
+    """Return the tools of an agent and its task by the names that CrewAI gives them; those of its executor win."""
     executor = getattr(agent, "agent_executor", None)
     sources = (getattr(executor, "original_tools", None), getattr(task, "tools", None), getattr(agent, "tools", None))
     found: dict[str, Any] = {}
@@ -44,10 +44,10 @@ def reachable_tools(agent: Any, task: Any) -> dict[str, Any]:
 
 
 def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) -> list[dict[str, Any]]:
-    """The tools, under the names that CrewAI gave them, with the schemas that their authors gave them.
+    """Return the tools under CrewAI's names, with the schemas of their authors.
 
-    A tool that is not found by the agent or the task, or has other arguments there, keeps the schema it came with.
-    A tool that hands work to coworkers takes the names of those that there are.
+    A tool that neither the agent nor the task has, or that has other arguments there, keeps the schema it came with.
+    A tool that delegates work accepts the names of the existing coworkers only.
     """
     originals = reachable_tools(agent, task) if tools else {}
     result = []
@@ -68,7 +68,7 @@ def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) ->
 
 
 def text_tools(messages: Sequence[Message], agent: Any, task: Any) -> list[dict[str, Any]]:
-    """The tools that a prompt asks to be called in text ("Action Input:"); empty when it does not.
+    """Return the tools that a prompt wants called in text ("Action Input:"); empty for other prompts.
 
     A tool that the prompt names and that is not reachable takes any arguments.
     """
@@ -103,7 +103,7 @@ def _open_tool(name: str) -> dict[str, Any]:
 
 
 def answer_model(agent: Any, task: Any) -> type[BaseModel] | None:
-    """The class that the last text of an agent with tools is to match; None where the text is free.
+    """Return the class that the last text of an agent with tools must match; None if the text is free.
 
     CrewAI would make a further call of the text to get an instance. Steps of a plan are not the last text.
     """
@@ -115,7 +115,7 @@ def answer_model(agent: Any, task: Any) -> type[BaseModel] | None:
 
 
 def is_answered(messages: Sequence[Message]) -> bool:
-    """Whether a tool's result is in the conversation, natively or in text."""
+    """Return whether a tool's result is in the conversation, natively or in text."""
     return any(
         message.role == "tool"
         or (message.role == "assistant" and f"\n{OBSERVATION}" in message.text)
@@ -125,19 +125,19 @@ def is_answered(messages: Sequence[Message]) -> bool:
 
 
 def _properties(schema: Mapping[str, Any]) -> set[str]:
-    """The names of the arguments; the schema of a class that contains itself is a reference to a definition."""
+    """Return the names of the arguments; the schema of a recursive class is a reference to a definition."""
     definition = schema.get("$ref", "").removeprefix("#/$defs/")
     return set(schema.get("$defs", {}).get(definition, schema).get("properties", ()))
 
 
 def openai_call(call: ToolCall) -> dict[str, Any]:
-    """A call for CrewAI to run."""
+    """Return a call for CrewAI to run."""
     function = {"name": call.name, "arguments": _shared.executable_text(call)}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def usage_dict(usage: Usage) -> dict[str, Any]:
-    """Token counts as CrewAI counts them."""
+    """Return token counts under CrewAI's names."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

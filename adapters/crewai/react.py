@@ -1,4 +1,4 @@
-"""The text form in which CrewAI has tools called when it does not call them natively, as a wire format.
+"""CrewAI's text form of tool calls (ReAct) as a wire format, for agents that do not call tools natively.
 
 ::
 
@@ -32,7 +32,7 @@ _CALL = re.compile(rf"(?:^|(?<=\n)){ACTION}([^\n]*){INPUT}")
 
 
 def shielded(arguments: str) -> str:
-    """JSON text in which CrewAI finds no final answer; its value is the same.
+    """Return JSON text with the same value, in which CrewAI finds no final answer.
 
     Law: ``shielded(a)`` begins with ``shielded(b)`` where ``a`` begins with ``b``.
     """
@@ -40,7 +40,7 @@ def shielded(arguments: str) -> str:
 
 
 def spelled(text: str, name: str | None, arguments: str) -> str:
-    """A turn as CrewAI reads it, whole or so far: its text, and its call if it has one.
+    """Return a turn, complete or so far, as CrewAI reads it: its text, and its call if it has one.
 
     Law: a longer turn begins with the spelling of a shorter one.
     """
@@ -61,7 +61,7 @@ class React(WireFormat):
     name = "react"
 
     def grammar(self, turn: TurnSpec) -> Grammar:
-        """A thought, and then exactly one action or the final answer."""
+        """Return the language: a thought, then exactly one action or the final answer."""
         endings = []
         if turn.max_calls != 0:
             endings += [
@@ -90,25 +90,25 @@ class React(WireFormat):
         *,
         whole_text: bool = False,
     ) -> _Parser:
-        """A parser for which all but the action is text: the thought, and the answer with its words before."""
+        """Return a parser for which everything but the action is text."""
         return _Parser(finish, new_id)
 
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
-        """Actions, one below the other; CrewAI reads the first."""
+        """Return actions, one below the other; CrewAI reads the first."""
         return "\n".join(
             f"{ACTION}{call.name}{INPUT}{shielded(call.raw or dump_json(dict(call.arguments)))}" for call in calls
         )
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """Text, and below it the actions."""
+        """Return the text, and the actions below it."""
         return text + ("\n" if text and calls and not text.endswith("\n") else "") + self.render_calls(calls)
 
     def render_result(self, message: Message) -> str:
-        """What the tool said."""
+        """Return the observation that holds a tool's result."""
         return f"{OBSERVATION} {message.text}"
 
     def prompt(self, tools: Sequence[Tool]) -> str:
-        """Empty: CrewAI's own prompt describes the tools and the form."""
+        """Return nothing: CrewAI's own prompt describes the tools and the form."""
         return ""
 
 
@@ -159,7 +159,7 @@ class _Parser:
         return [CallEnd(0, self._finish(ToolCall(call_id, name, arguments, raw=raw)))]
 
     def _certain(self) -> int:
-        """Up to where there can be no action: the line that is being written may become one."""
+        """Return the end of the text that cannot become an action any more."""
         last = self._seen.rfind("\n") + 1
         if self._seen[last:].startswith(INPUT[1:]) or INPUT[1:].startswith(self._seen[last:]):
             before = self._seen.rfind("\n", 0, max(last - 1, 0)) + 1

@@ -20,7 +20,7 @@ _OF_TOOLS = ("tools", "tool_choice", "ls_structured_output_format")
 
 
 class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
-    """What `ChatToolGrammar.bind` returns.
+    """A chat model with bound settings, as `ChatToolGrammar.bind` returns it.
 
     LangChain's own binding hands ``bind_tools`` on to the model, which has never heard of the bound settings: an agent
     over ``model.bind(temperature=0.7)`` would run without them.

@@ -68,7 +68,7 @@ class _Request:
 
     @property
     def answer(self) -> table.Answer:
-        """What is said beside the answer."""
+        """The metadata of the answer."""
         return table.Answer(self.model.name, _shared.guarantee(self.model, self.params))
 
     def asked(self, messages: Sequence[BaseMessage]) -> tuple[Model, list[Message], GenerateParams, Any]:
@@ -179,7 +179,7 @@ class ChatToolGrammar(BaseChatModel):
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        """Everything that changes the output: it is part of the key under which answers are cached."""
+        """Return every setting that changes the output: it is part of the key under which answers are cached."""
         # LangChain writes the stop strings of the call, or None, over an entry named "stop".
         named = {"model": self.model, "own_stop": self.stop}
         return {**named, **{name: getattr(self, name) for name in _IDENTITY}}
@@ -218,7 +218,7 @@ class ChatToolGrammar(BaseChatModel):
         return True
 
     def to_json(self) -> Any:
-        """The object for LangChain's ``dumps``: its arguments, or a note that it cannot be saved.
+        """Return the object for LangChain's ``dumps``: its arguments, or a note that it cannot be saved.
 
         What was made of a loaded model cannot: there is no telling how to load it again.
         """
@@ -470,7 +470,7 @@ def _refuse_less(kwargs: Mapping[str, Any]) -> None:
 
 
 def _seen(request: _Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:
-    """The chunks of an event; the last one only of an answer that may be taken."""
+    """Return the chunks of an event, after a check of the answer before the last one."""
     if isinstance(event, Finish):
         request.check(event)
     return chunks.of(event)

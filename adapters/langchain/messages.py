@@ -69,7 +69,7 @@ PROVIDER = "toolgrammar"
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """A tool in any form that LangChain or `ToolSet` knows, as an OpenAI-style dict with its whole schema."""
+    """Return any tool that LangChain or `ToolSet` reads as an OpenAI-style dict with its whole schema."""
     if isinstance(tool, Tool) and not tool.args_schema:
         return convert_to_openai_tool(tool)  # one string, by LangChain's own convention
     if is_typeddict(tool):
@@ -83,7 +83,7 @@ def openai_tool(tool: Any) -> dict[str, Any]:
 
 
 def openai_tools(tools: Iterable[Any]) -> list[dict[str, Any]]:
-    """Tools in any form; those that are OpenAI-style dicts with a whole function already stay as they are."""
+    """Return tools as OpenAI-style dicts; those that are such dicts already stay as they are."""
     return [tool if _is_openai(tool) else openai_tool(tool) for tool in tools]
 
 
@@ -156,7 +156,7 @@ def _to_message(message: BaseMessage) -> Message:
 
 
 def _reasoning(message: AIMessage) -> str | None:
-    """What the model thought, wherever LangChain keeps it: beside the content, or as blocks of it."""
+    """Return the reasoning of a message, which LangChain keeps beside the content or as blocks of it."""
     if beside := message.additional_kwargs.get("reasoning_content"):
         return str(beside)
     blocks = message.content if isinstance(message.content, list) else []
@@ -169,7 +169,7 @@ def _reasoning(message: AIMessage) -> str | None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What stands beside an answer, whichever way it comes.
+    """The metadata of an answer, streamed or not.
 
     Attributes:
         model_name: who wrote it.
@@ -193,7 +193,7 @@ class Answer:
         return {**metadata, "cut": list(cut)} if cut else metadata
 
     def result(self, generation: Generation) -> ChatResult:
-        """A whole answer."""
+        """Return a whole answer as LangChain's result."""
         message = generation.message
         usage = usage_of(generation.usage)
         problems = [(call, _shared.problem(call)) for call in message.tool_calls]
@@ -219,7 +219,7 @@ class Answer:
 
 
 class Chunks:
-    """Turns events into chunks: text or one piece of a call in each, and all that must come once in the last.
+    """Conversion of events into chunks: text or one piece of a call each, and the metadata in the last.
 
     Law: the chunks of a stream add up to the message of `Answer.result`, but for the form of calls that must not run.
     """
@@ -229,7 +229,7 @@ class Chunks:
         self._cut: list[str] = []
 
     def of(self, event: Event) -> list[ChatGenerationChunk]:
-        """The chunks of one event."""
+        """Return the chunks of one event."""
         if isinstance(event, TextDelta):
             return _chunk(content=event.text)
         if isinstance(event, ReasoningDelta):
@@ -263,7 +263,7 @@ def _call_chunk(**fields: Any) -> list[ChatGenerationChunk]:
 
 
 def usage_of(usage: Usage) -> UsageMetadata:
-    """Token counts as LangChain keeps them."""
+    """Return token counts under LangChain's names."""
     return UsageMetadata(
         input_tokens=usage.prompt_tokens,
         output_tokens=usage.completion_tokens,

@@ -66,7 +66,7 @@ def asking(
 
 
 def parser_of(schema: Any, tool: str | None) -> Runnable[Any, Any]:
-    """Makes the value of a message: an instance of a Pydantic class, or what JSON says.
+    """Return the parser that makes the value of a message: an instance of a Pydantic class, or the JSON value.
 
     Args:
         schema: what was asked for; None is any JSON object.
@@ -83,7 +83,7 @@ def parser_of(schema: Any, tool: str | None) -> Runnable[Any, Any]:
 def answering(
     bound: Runnable[Any, AIMessage], parser: Runnable[Any, Any], *, include_raw: bool, allow_cut: bool
 ) -> Runnable[Any, Any]:
-    """A model and a parser as one link of a chain.
+    """Return a chain of a model and a parser.
 
     Args:
         bound: the model.
@@ -104,7 +104,7 @@ class _UnlessCalled:
     """Parses the text of an answer, and says None where the model called a tool instead."""
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """The value of the text."""
+        """Return the value of the text; None if a tool was called."""
         message = getattr(result[0], "message", None)
         if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
             return None
