@@ -444,7 +444,7 @@ class LazyAutomaton:
         if kind == "dynamic":
             return b""
         local, written, least = rest
-        closing = _free_string()[1][local]
+        closing: bytes = _free_string()[1][local]
         if local > 1:  # in the middle of a character, which will count
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'

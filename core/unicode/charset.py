@@ -198,32 +198,3 @@ class CharSet:
 
 _EMPTY: Final = CharSet()
 _FULL: Final = CharSet([(0, MAX_CODE_POINT)])
-
-
-def partition(sets: Iterable[CharSet]) -> list[CharSet]:
-    """Split the alphabet into the coarsest classes that none of the sets tells apart.
-
-    Args:
-        sets: any sets, repeated or overlapping ones too.
-
-    Returns:
-        The classes (atoms), none of them empty, ordered by their smallest member. What lies in none of the sets is
-        one class too.
-
-    Law: the classes are disjoint, their union is ``CharSet.full()``, and every given set is a union of classes; two
-    characters share a class if and only if they are members of the same given sets.
-    """
-    distinct = list(dict.fromkeys(sets))
-    flips = [(bound, 1 << (index + 1)) for index, member in enumerate(distinct) for bound in member._bounds]
-    # The full set has a bit of its own, so that the gap of the surrogates is told apart from "in none of the sets".
-    flips += [(bound, 1) for bound in _FULL._bounds]
-    flips.sort()
-    classes: dict[int, list[tuple[int, int]]] = {}
-    signature = start = 0
-    for bound, bit in flips:
-        if bound > start:
-            if signature:
-                classes.setdefault(signature, []).append((start, bound - 1))
-            start = bound
-        signature ^= bit
-    return [CharSet(ranges) for ranges in classes.values()]

@@ -28,7 +28,7 @@ _Piece = str | bytes
 _Step = Callable[[_Piece], _Piece]
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
-_HINT = "Build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token."
+_HINT = "build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token"
 # What the table is tried on: words, spaces, lines, JSON, code, letters beyond ASCII, an emoji of several code points.
 _PROBES = (
     "Hello world, this is a test.",
@@ -78,7 +78,7 @@ def read_transformers(tokenizer: Any) -> TokenTable:
         _check(table, lambda text: list(backend.encode(text, add_special_tokens=False).ids), backend.decode)
         return table
     if not hasattr(tokenizer, "convert_ids_to_tokens"):
-        raise VocabularyError(f"{type(tokenizer).__name__} is not a transformers tokenizer.", hint=_HINT)
+        raise VocabularyError(f"{type(tokenizer).__name__} is not a transformers tokenizer", hint=_HINT)
     table = _read_slow(tokenizer)
     _mark_special(table, tokenizer)
     _check(
@@ -108,7 +108,7 @@ def read_mistral(tokenizer: Any) -> TokenTable:
             _add_sentencepiece(table, model, token_id, token_id)
     else:
         raise VocabularyError(
-            f"{type(inner).__name__} is neither a Tekken nor a SentencePiece tokenizer of mistral-common.", hint=_HINT
+            f"{type(inner).__name__} is neither a Tekken nor a SentencePiece tokenizer of mistral-common", hint=_HINT
         )
     table.eos = {inner.eos_id}
     return table
@@ -135,7 +135,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
     model = parts["model"]
     if model.get("end_of_word_suffix"):
         raise VocabularyError(
-            f"Tokens end words with {model['end_of_word_suffix']!r}: whether that is a space, the next token decides.",
+            f"tokens end words with {model['end_of_word_suffix']!r}, which is a space or not as the next token decides",
             hint=_HINT,
         )
     vocab: dict[str, int] = (
@@ -182,8 +182,8 @@ def _steps(parts: Mapping[str, Any]) -> list[_Step]:
             step = _decoder_step(part, False)
             return [step] if step is not None else []
     raise VocabularyError(
-        "The tokenizer has no decoder, so it does not say what stands between two tokens.",
-        hint="Set tokenizer.backend_tokenizer.decoder, or build Vocabulary(tokens, eos=...) yourself.",
+        "the tokenizer has no decoder, so what is written between two tokens is not known",
+        hint="set tokenizer.backend_tokenizer.decoder, or build Vocabulary(tokens, eos=...) yourself",
     )
 
 
@@ -229,8 +229,8 @@ def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
         prefix, cleanup = part["prefix"], part["cleanup"]
         return lambda piece: _from_word_piece(piece, prefix, cleanup)
     raise VocabularyError(
-        f"The tokenizer's decoder has the part {kind!r}{' after joining the tokens' if fused else ''}, "
-        "with which the bytes of a token depend on its neighbours.",
+        f"the tokenizer's decoder has the part {kind!r}{' after joining the tokens' if fused else ''}, "
+        "with which the bytes of a token depend on its neighbours",
         hint=_HINT,
     )
 
@@ -293,8 +293,8 @@ def _read_slow(tokenizer: Any) -> TokenTable:
     if model is None and alphabet is None and not is_bytes:
         raise VocabularyError(
             f"{type(tokenizer).__name__} is a tokenizer written in Python, whose parts do not say which bytes a token "
-            "stands for.",
-            hint="Use the fast version of the tokenizer, or build Vocabulary(tokens, eos=...) yourself.",
+            "stands for",
+            hint="use the fast version of the tokenizer, or build Vocabulary(tokens, eos=...) yourself",
         )
     for token_id in range(len(tokenizer)):
         if token_id in added:
@@ -352,6 +352,6 @@ def _check(table: TokenTable, encode: Callable[[str], list[int]], decode: Callab
         read = b"".join(table.tokens[token_id] for token_id in ids).decode("utf-8", "replace")
         if read.strip(" ") != decode(ids).strip(" "):
             raise VocabularyError(
-                f"The tokenizer decodes its tokens for {probe!r} as {decode(ids)!r}, but its parts say {read!r}.",
+                f"the tokenizer decodes its tokens for {probe!r} as {decode(ids)!r}, but its parts say {read!r}",
                 hint=_HINT,
             )

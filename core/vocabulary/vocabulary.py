@@ -22,7 +22,7 @@ from ..errors import VocabularyError
 from .disk_cache import CacheDir
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
-#: More than any tokenizer has. Each byte may open a bracket, whose end takes states of its own.
+#: Maximum length of a token, more than any tokenizer has: each byte may open a bracket, whose end takes states.
 MAX_TOKEN_BYTES = 4_096
 
 _Derived = TypeVar("_Derived")
@@ -62,20 +62,20 @@ class Vocabulary:
         table: list[bytes | None] = list(tokens)
         if not table:
             raise VocabularyError(
-                "A vocabulary needs at least one token.",
+                "a vocabulary needs at least one token",
                 hint="give the bytes of each token id, in the order of the ids",
             )
         for token_id, token in enumerate(table):
             if token is not None and not isinstance(token, bytes):
-                raise VocabularyError(f"Token {token_id} is {type(token).__name__}, not bytes or None.")
+                raise VocabularyError(f"token {token_id} is of type {type(token).__name__}, not bytes or None")
             if token is not None and len(token) > MAX_TOKEN_BYTES:
                 raise VocabularyError(
-                    f"Token {token_id} has {len(token):,} bytes, at most {MAX_TOKEN_BYTES:,} are taken.",
-                    hint="give None for a token that shall never be written",
+                    f"token {token_id} has {len(token):,} bytes, more than the maximum of {MAX_TOKEN_BYTES:,}",
+                    hint="give None for a token that is never to be written",
                 )
         for name in special:
             if not isinstance(name, str) or not name:
-                raise VocabularyError(f"A special token's name must be a non-empty string, not {name!r}.")
+                raise VocabularyError(f"the name of a special token is {name!r}, not a non-empty string")
         self._eos = frozenset(_checked_id(token_id, len(table), "end-of-text token") for token_id in eos)
         self._special = {
             name: _checked_id(token_id, len(table), f"special token {name!r}") for name, token_id in special.items()
@@ -235,5 +235,5 @@ def _checked_id(value: Any, size: int, what: str) -> int:
     except TypeError:
         token_id = -1
     if isinstance(value, bool) or not 0 <= token_id < size:
-        raise VocabularyError(f"The {what} has the id {value!r}, which is not one of 0..{size - 1}.")
+        raise VocabularyError(f"the {what} has the id {value!r}, which is not one of 0..{size - 1}")
     return token_id

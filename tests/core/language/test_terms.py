@@ -16,7 +16,6 @@ from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.shortest import shortest
 from toolgrammar.core.regex.compile import regex_term
-from toolgrammar.core.unicode.charset import partition
 
 ALPHABET = "ab_ "
 STRINGS = ["".join(chars) for size in range(5) for chars in itertools.product(ALPHABET, repeat=size)]
@@ -270,22 +269,6 @@ def test_what_is_refused_names_its_place(pattern: str) -> None:
 SETS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 8)), max_size=4).map(
     lambda pairs: CharSet(tuple((low, low + size) for low, size in pairs))
 )
-
-
-@given(SETS, SETS)
-def test_charset_algebra(one: CharSet, two: CharSet) -> None:
-    """Union, intersection, difference and complement are those of sets; the ranges are sorted and disjoint."""
-
-    def members(charset: CharSet) -> set[int]:
-        return {code for low, high in charset.ranges for code in range(low, high + 1)}
-
-    assert members(one | two) == members(one) | members(two)
-    assert members(one.intersection(two)) == members(one) & members(two)
-    assert members(one.difference(two)) == members(one) - members(two)
-    assert one.complement().complement() == one and one.isdisjoint(one.complement())
-    assert all(a[1] + 1 < b[0] for a, b in zip(one.ranges, one.ranges[1:]))
-    parts = partition([one, two])
-    assert all(part.issubset(each) or part.isdisjoint(each) for part in parts for each in (one, two))
 
 
 def test_recursive_nodes() -> None:

@@ -53,5 +53,5 @@ def test_long_tokens_take_no_stack() -> None:
 def test_longer_tokens_are_refused() -> None:
     """One byte more is an error that names the token."""
     assert Vocabulary([b"x" * MAX_TOKEN_BYTES], eos=[]).size == 1
-    with pytest.raises(VocabularyError, match=f"Token 1 has {MAX_TOKEN_BYTES + 1:,} bytes"):
+    with pytest.raises(VocabularyError, match=f"token 1 has {MAX_TOKEN_BYTES + 1:,} bytes"):
         Vocabulary([b"x", b"x" * (MAX_TOKEN_BYTES + 1)], eos=[])

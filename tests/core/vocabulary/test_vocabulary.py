@@ -65,8 +65,8 @@ def test_control_tokens_are_never_text() -> None:
     ("tokens", "options", "message"),
     [
         ([], {"eos": []}, "at least one token"),
-        (["a"], {"eos": []}, "Token 0 is str"),
-        ([b"a", bytearray(b"b")], {"eos": []}, "Token 1 is bytearray"),
+        (["a"], {"eos": []}, "token 0 is of type str"),
+        ([b"a", bytearray(b"b")], {"eos": []}, "token 1 is of type bytearray"),
         ([b"a"], {"eos": [1]}, "id 1, which is not one of 0..0"),
         ([b"a"], {"eos": [-1]}, "id -1"),
         ([b"a", b"b"], {"eos": [True]}, "id True"),
