@@ -33,10 +33,10 @@ class CallGrammars:
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """Return the grammar of a key, made on first use, ready to be a part of other grammars (`Grammar.as_part`)."""
         with self._lock:
-            found = self._in_use.get(key)
-            if found is not None:
-                self._keep(key, found)
-                return found
+            cached = self._in_use.get(key)
+            if cached is not None:
+                self._keep(key, cached)
+                return cached
         made = make().as_part()  # without the lock: a schema may take long
         with self._lock:
             made = self._in_use.setdefault(key, made)

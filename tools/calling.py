@@ -251,7 +251,7 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
 async def _awaited(value: Any) -> Any:
     """Return a value, awaited if need be; of an async generator, the list of what it yields."""
     if inspect.isasyncgen(value):
-        return [each async for each in value]
+        return [item async for item in value]
     return await value if inspect.isawaitable(value) else value
 
 

@@ -9,6 +9,7 @@ import marshal
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
@@ -64,34 +65,25 @@ class Tool:
         """
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
-    @property
+    @cached_property
     def identity(self) -> str | None:
-        """A hash of name and parameters as they are, worked out once, for this process; None if the parameters are no
-        plain data."""
-        known: str | None = self.__dict__.get("_identity")
-        if known is None:
-            try:
-                # Version 2 writes equal data equally; the quickest text of plain data there is.
-                data = marshal.dumps((self.name, self.parameters), 2)
-            except ValueError:
-                return None
-            known = hashlib.sha256(data).hexdigest()
-            object.__setattr__(self, "_identity", known)
-        return known
+        """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
+        try:
+            # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
+            data = marshal.dumps((self.name, self.parameters), 2)
+        except ValueError:
+            return None
+        return hashlib.sha256(data).hexdigest()
 
     @property
     def is_bound(self) -> bool:
-        """Whether a call's arguments become values of Python's types: those of a function or a class."""
+        """A call's arguments become values of Python's types: those of a function or a class."""
         return self.binder is not None or self.model is not None
 
-    @property
+    @cached_property
     def names_a_day(self) -> bool:
-        """Whether the parameters hold a date that must be past or still to come; worked out once."""
-        known: bool | None = self.__dict__.get("_names_a_day")
-        if known is None:
-            known = names_a_day(self.parameters)
-            object.__setattr__(self, "_names_a_day", known)
-        return known
+        """The parameters hold a date that must be past or still to come."""
+        return names_a_day(self.parameters)
 
     def of_today(self) -> Tool:
         """Return the same tool with the bounds that such dates have today; itself, if there are none."""
@@ -148,8 +140,8 @@ def not_enforced(error: ToolGrammarError, tool: str) -> ToolGrammarError:
     hint = error.hint
     if isinstance(error, UnsupportedSchemaError):
         later = f"have the arguments checked after generation with ToolSet(..., strictness={{{tool!r}: 'object'}})"
-        known = hint or CHECK_LATER
-        hint = known.replace(CHECK_LATER, later) if CHECK_LATER in known else f"{known}, or {later}"
+        given = hint or CHECK_LATER
+        hint = given.replace(CHECK_LATER, later) if CHECK_LATER in given else f"{given}, or {later}"
     return with_tool(type(error)(error.message, hint=hint, place=error.place), tool)
 
 

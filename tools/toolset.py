@@ -73,13 +73,13 @@ class ToolSet:
     ) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
-            known = self._tools.get(tool.name)
-            self._tools[tool.name] = tool if known is None else _merged(known, tool)
+            before = self._tools.get(tool.name)
+            self._tools[tool.name] = tool if before is None else _merged(before, tool)
         if max_calls is not None and max_calls < 1:
             raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
         self._max_calls = max_calls
-        self._strictness: dict[str, Strictness] = {self[name].name: each for name, each in (strictness or {}).items()}
+        self._strictness: dict[str, Strictness] = {self[name].name: value for name, value in (strictness or {}).items()}
         self._lock = threading.Lock()
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
@@ -183,7 +183,7 @@ class ToolSet:
             (tool for tool in self if tool.name in wanted),
             additional_properties=self._additional_properties,
             max_calls=self._max_calls,
-            strictness={name: each for name, each in self._strictness.items() if name in wanted},
+            strictness={name: value for name, value in self._strictness.items() if name in wanted},
         )
 
     # -- language ----------------------------------------------------------------------------------------------
@@ -240,13 +240,13 @@ class ToolSet:
         day = dates.today() if any(tool.names_a_day for tool in turn.tools) else None
         key += (min_calls, max_calls, distinct, reasoning, day)  # type: ignore[assignment]
         with self._lock:
-            found = self._grammars.get(key)
-        if found is None:
+            made = self._grammars.get(key)
+        if made is None:
             turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
-            found = wire.with_reasoning(wire.grammar(turn), reasoning)
+            made = wire.with_reasoning(wire.grammar(turn), reasoning)
             with self._lock:
-                found = self._grammars.setdefault(key, found)
-        return found
+                made = self._grammars.setdefault(key, made)
+        return made
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._tools.values())
@@ -400,23 +400,23 @@ class ToolSet:
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
     ) -> ToolResult:
         """Do what `call` does, and return every failure as a result that a model can read."""
-        known = ToolCall("", "", {})
+        read = ToolCall("", "", {})
         try:
-            known = as_call(call)
-            return ToolResult(known, self.call(known, allow_cut=allow_cut, timeout=timeout))
+            read = as_call(call)
+            return ToolResult(read, self.call(read, allow_cut=allow_cut, timeout=timeout))
         except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
-            return failure(known, error)
+            return failure(read, error)
 
     async def aexecute(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
     ) -> ToolResult:
         """Do what `acall` does, and return every failure as a result that a model can read."""
-        known = ToolCall("", "", {})
+        read = ToolCall("", "", {})
         try:
-            known = as_call(call)
-            return ToolResult(known, await self.acall(known, allow_cut=allow_cut, timeout=timeout))
+            read = as_call(call)
+            return ToolResult(read, await self.acall(read, allow_cut=allow_cut, timeout=timeout))
         except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
-            return failure(known, error)
+            return failure(read, error)
 
     # -- for models and servers --------------------------------------------------------------------------------
 
@@ -426,12 +426,12 @@ class ToolSet:
         Args:
             closed: write out the closed reading that calls are checked against (see `close_objects`).
         """
-        found = [tool.to_openai() for tool in self]
-        for tool in found if closed else ():
+        listed = [tool.to_openai() for tool in self]
+        for tool in listed if closed else ():
             function = tool["function"]
             if not self._is_open(function["name"]):
                 tool["function"] = {**function, "parameters": close_objects(function["parameters"])}
-        return found
+        return listed
 
     def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
         """Return a call that was written without a grammar, with ``error`` set if it is not valid.
@@ -443,15 +443,15 @@ class ToolSet:
         Law: if ``error`` is None, `validate` takes the call; so does Pydantic, if the tool is a function or a class,
         validators that the user wrote apart.
         """
-        found = self._checked(call)
-        if repair and found.error is not None:
-            found = self._repaired(found)
-        if found.error is not None or not self[found.name].is_bound:
-            return found
+        checked = self._checked(call)
+        if repair and checked.error is not None:
+            checked = self._repaired(checked)
+        if checked.error is not None or not self[checked.name].is_bound:
+            return checked
         try:  # JSON Schema takes 3.0 and 1e25 for integers, and Pydantic does not
-            return replace(found, arguments=self._checker(found.name).read(found.arguments))
+            return replace(checked, arguments=self._checker(checked.name).read(checked.arguments))
         except ToolGrammarError as error:
-            return replace(found, error=str(error))
+            return replace(checked, error=str(error))
 
     def wire_format(
         self, name: str | WireFormat | None = None, template: str = "", special: Collection[str] = ()
@@ -463,19 +463,19 @@ class ToolSet:
         """Return a conversation for a model whose chat template knows no calls: calls as text of the assistant,
         neighbouring results as one text of the user, as the format writes them."""
         wire = get_format(format)
-        found: list[Message] = []
+        rendered: list[Message] = []
         results: list[str] = []
         for message in messages:
             if results and message.role != "tool":
-                found.append(Message("user", "\n".join(results)))
+                rendered.append(Message("user", "\n".join(results)))
                 results = []
             if message.role == "tool":
                 results.append(wire.render_result(message))
             elif message.tool_calls:
-                found.append(replace(message, content=wire.render(message.text, message.tool_calls), tool_calls=()))
+                rendered.append(replace(message, content=wire.render(message.text, message.tool_calls), tool_calls=()))
             else:
-                found.append(message)
-        return (*found, Message("user", "\n".join(results))) if results else tuple(found)
+                rendered.append(message)
+        return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)
 
     def prompt(self, format: str | WireFormat = "hermes") -> str:
         """Return the text that tells a model without its own template about the tools and the format."""
@@ -492,11 +492,11 @@ class ToolSet:
 
     def _repaired(self, call: ToolCall) -> ToolCall:
         """Return the repaired call if the repair makes it valid, else the call itself."""
-        found = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
-        if found.error is not None:
+        repaired = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
+        if repaired.error is not None:
             return call
-        _LOG.info("a call of the tool %r was repaired", found.name)
-        return found
+        _LOG.info("a call of the tool %r was repaired", repaired.name)
+        return repaired
 
     def _checker(self, name: str) -> ArgumentChecker:
         with self._lock:

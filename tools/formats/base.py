@@ -100,11 +100,11 @@ class TurnSpec:
         identity = tool.identity
         if identity is None:
             return make()
-        known = self.__dict__.get("_spelling")
-        if known is None or known[0] is not spelling:  # hashing a format takes longer than all the rest
-            known = self.__dict__["_spelling"] = spelling, CALL_GRAMMARS.number(spelling)
+        numbered = self.__dict__.get("_spelling")
+        if numbered is None or numbered[0] is not spelling:  # hashing a format takes longer than all the rest
+            numbered = self.__dict__["_spelling"] = spelling, CALL_GRAMMARS.number(spelling)
         strictness = self.strictness.get(tool.name)
-        return CALL_GRAMMARS.get((identity, self.whitespace, self.additional_properties, strictness, known[1]), make)
+        return CALL_GRAMMARS.get((identity, self.whitespace, self.additional_properties, strictness, numbered[1]), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """Return the grammar of a tool's arguments as JSON.
@@ -172,14 +172,14 @@ class WireFormat(ABC):
 
         Args:
             turn: what may be written.
-            calls: of each tool, its name as it is written, and what follows it.
+            calls: for each tool its name as it is written, and what follows it.
             head: the text of a call before the name.
             between: the text between calls.
         """
         least = max(turn.min_calls, turn.least_calls)
         if turn.distinct:
-            each = [Grammar.sequence(head, Grammar.literal(name), rest) for name, rest in calls.values()]
-            return Grammar.distinct(each, between, least, turn.max_calls)
+            alternatives = [Grammar.sequence(head, Grammar.literal(name), rest) for name, rest in calls.values()]
+            return Grammar.distinct(alternatives, between, least, turn.max_calls)
         call = head + Grammar.cases(dict(calls.values()))
         if turn.max_calls is not None and turn.max_calls <= 1:
             return call

@@ -113,7 +113,7 @@ def _check(keyword: str, value: Any, tool: str) -> None:
 def _sorted(schema: Any) -> Any:
     """Return the schema with its properties sorted as the chat templates sort them."""
     if isinstance(schema, list):
-        return [_sorted(each) for each in schema]
+        return [_sorted(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     result = {}
@@ -132,7 +132,7 @@ def _sorted(schema: Any) -> Any:
 def _sorted_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sorted_value(value[key]) for key in sorted(value, key=str.lower)}
-    return [_sorted_value(each) for each in value] if isinstance(value, list) else value
+    return [_sorted_value(item) for item in value] if isinstance(value, list) else value
 
 
 class BareCallsParser(TemplateParser):

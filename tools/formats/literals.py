@@ -140,8 +140,8 @@ class _Reader:
             raise ValueError("the arguments are nested too deeply")
         self.space()
         char = self.text[self.at : self.at + 1]
-        found, value = self._string()
-        if found:
+        is_string, value = self._string()
+        if is_string:
             return value
         if char == "{":
             return self._object(depth)
@@ -200,8 +200,8 @@ class _Reader:
 
     def _key(self) -> str:
         self.space()
-        found, key = self._string()
-        if found:
+        is_string, key = self._string()
+        if is_string:
             return key
         bare = _BARE_KEY.match(self.text, self.at) if self._literals.bare_keys else None
         if bare is None:

@@ -36,10 +36,10 @@ def get_format(name: str | WireFormat) -> WireFormat:
     """
     if isinstance(name, WireFormat):
         return name
-    found = _FORMATS.get(_ALIASES.get(name, name))
-    if found is None:
+    wire = _FORMATS.get(_ALIASES.get(name, name))
+    if wire is None:
         raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
-    return found
+    return wire
 
 
 def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | None:
@@ -50,10 +50,10 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
         special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
             among them are written as such, all others as text.
     """
-    for each in _FAMILIES:
-        known = all(sign in template or sign in special for sign in each.signs)
-        if each.signs and known and not any(sign in template for sign in each.signs_against):
-            return each.for_vocabulary(special)
+    for wire in _FAMILIES:
+        shown = all(sign in template or sign in special for sign in wire.signs)
+        if wire.signs and shown and not any(sign in template for sign in wire.signs_against):
+            return wire.for_vocabulary(special)
     return HERMES if "<tool_call>" in template else None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.json_pointer import escape, unescape
-from toolgrammar.core.schema.read.keywords import SCHEMA_MAPS
+from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS, TYPES, keywords
 
 from ..tool import Tool
 from . import jsdoc
@@ -34,23 +34,9 @@ _RESERVED = frozenset(
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/]+)")
 _BASES = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"})
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
-_ALL_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
+_ALL_KINDS = frozenset(TYPES)
 #: Keywords that speak only of objects, and only of arrays: in a list of types they go with the type.
-_ABOUT = {
-    "object": frozenset(
-        {
-            "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-            "maxProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas",
-        }
-    ),
-    "array": frozenset(
-        {
-            "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
-            "unevaluatedItems",
-        }
-    ),
-}  # fmt: skip
-_DATA = ("enum", "const", "default", "examples")
+_ABOUT = {kind: frozenset(keywords(types=(kind,))) for kind in ("object", "array")}
 _STEP = "  "
 _LINE = 100
 
@@ -505,7 +491,7 @@ def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
             for key, value in part.items():
                 if key in SCHEMA_MAPS and isinstance(value, dict):
                     waiting += value.values()
-                elif key not in _DATA:
+                elif key not in DATA:
                     waiting.append(value)
 
 
@@ -540,5 +526,5 @@ def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
         elif key in SCHEMA_MAPS and isinstance(value, dict):
             result[key] = {name: _with_names(sub, names) for name, sub in value.items()}
         else:
-            result[key] = value if key in _DATA else _with_names(value, names)
+            result[key] = value if key in DATA else _with_names(value, names)
     return result

@@ -9,12 +9,13 @@ from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
+from toolgrammar.core.schema.read.keywords import TYPES
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, Mark, Spelling
 
 from ...tool import Tool, not_enforced
 from ..base import TurnSpec
 
-_ANY_KIND = frozenset({"string", "number", "boolean", "null", "array", "object"})
+_ANY_KIND = frozenset(TYPES)
 
 
 def spelled_arguments(
@@ -50,7 +51,7 @@ def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> f
     if arguments is not None:
         marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
         marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
-    return frozenset(text for each in marks for text, control in each if control)
+    return frozenset(text for mark in marks for text, control in mark if control)
 
 
 #: Arguments under any name, where only their kinds are asked for.
@@ -70,10 +71,10 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
             return _ANY_KIND
         options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
         try:
-            found = compile_schema(by_name[tool].parameters, options).member_kinds(name)
+            types = compile_schema(by_name[tool].parameters, options).member_kinds(name)
         except ToolGrammarError:  # the tool is refused where its grammar is made; what was written is read all the same
             return _ANY_KIND
-        return found or frozenset({"string"})
+        return types or frozenset({"string"})
 
     return kinds
 
@@ -82,10 +83,10 @@ def mark(text: str, control: Sequence[str]) -> Mark:
     """Return markup as pieces, each with whether it is a control token."""
     pieces: list[tuple[str, bool]] = []
     while text:
-        found = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
-        if not found:
+        words = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
+        if not words:
             return (*pieces, (text, False))
-        at, _, word = min(found)
+        at, _, word = min(words)
         if at:
             pieces.append((text[:at], False))
         pieces.append((word, True))

@@ -105,17 +105,17 @@ class TemplateFormat(WireFormat):
     def for_vocabulary(self, special: Collection[str]) -> TemplateFormat:
         """Return `with_special`, with the tokens that may end the turn."""
         adapted = self.with_special(special)
-        return replace(adapted, ends=tuple(each for each in self.end_tokens if each in special))
+        return replace(adapted, ends=tuple(token for token in self.end_tokens if token in special))
 
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
-        known = frozenset(special)
+        vocabulary = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
         # A marker that is text in the family's own vocabulary may be a control token in this one.
         written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
-        more = {each for each in known if len(each) > 2 and any(each in text for text in written)}
+        more = {token for token in vocabulary if len(token) > 2 and any(token in text for text in written)}
         markers = tuple(sorted({*self.special, *more}))
-        return replace(self, special=markers, as_text=tuple(each for each in markers if each not in known))
+        return replace(self, special=markers, as_text=tuple(token for token in markers if token not in vocabulary))
 
     # -- grammar -----------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class TemplateFormat(WireFormat):
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
             text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
-            if self.anchored and calls_allowed and any(text.begins(self._beginning(each)) for each in turn.tools):
+            if self.anchored and calls_allowed and any(text.begins(self._beginning(tool)) for tool in turn.tools):
                 raise ToolGrammarError(
                     f"the format {self.name} cannot tell this JSON answer from calls",
                     hint="leave out response_schema or the tools, or choose a format with markers",
@@ -179,12 +179,12 @@ class TemplateFormat(WireFormat):
             text = Grammar.text(excluding=self.markers, min_chars=1)
         else:
             # The first character that is not white space begins no trigger. (A text of white space alone is none.)
-            first = "".join(re.escape(each) for each in sorted({trigger[0] for trigger in self.triggers}))
+            first = "".join(re.escape(char) for char in sorted({trigger[0] for trigger in self.triggers}))
             text = Grammar.from_regex(rf"[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:
-        pieces = [each for each in _HOLE.split(self.call) if each]
+        pieces = [piece for piece in _HOLE.split(self.call) if piece]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
         calls = {tool.name: self._call(tool, turn, pieces[at:]) for tool in turn.tools}
@@ -211,7 +211,7 @@ class TemplateFormat(WireFormat):
         return turn.arguments(tool)
 
     def _check_name(self, name: str) -> None:
-        marked = next((each for each in self.special if "$name" in self.call and each in name), None)
+        marked = next((token for token in self.special if "$name" in self.call and token in name), None)
         if not re.fullmatch(self.names, name) or marked:
             raise ToolGrammarError(
                 f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.names}"
@@ -224,7 +224,7 @@ class TemplateFormat(WireFormat):
             return Grammar.literal(text)
         pieces = re.split("(" + "|".join(map(re.escape, words)) + ")", text)
         return Grammar.sequence(
-            *(Grammar.special(each) if each in words else Grammar.literal(each) for each in pieces if each)
+            *(Grammar.special(piece) if piece in words else Grammar.literal(piece) for piece in pieces if piece)
         )
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class TemplateFormat(WireFormat):
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
-        skips = {each.strip(SPACE) for each in markup} - set(openers) - {""}
+        skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         return Syntax(
             triggers=self.triggers,
             openers=openers,

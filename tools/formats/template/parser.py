@@ -74,14 +74,14 @@ class TemplateParser(StreamParser):
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening
         self._drop_marks = marker_search(self._drops)
-        joined = tuple(syntax.joint + each for each in syntax.triggers) if syntax.joint else ()
+        joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
         self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
         # MarkerSearch that end a broken call: long enough to be no JSON.
-        stops = tuple(each for each in (*syntax.openers, *syntax.skips) if len(each) > 2)
+        stops = tuple(mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2)
         self._stop_marks = marker_search(stops)
         # Those of them that never stand in a head.
-        self._foreign = marker_search(tuple(each for each in stops if re.escape(each) not in syntax.head))
+        self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
         self._reader: ObjectReader | None = None
         self._name = ""
         self._id = ""
@@ -105,10 +105,10 @@ class TemplateParser(StreamParser):
             self._space.clear()
             self._state = self._between
             return True
-        for each in self._drops:
-            if buffer.startswith(each):
+        for mark in self._drops:
+            if buffer.startswith(mark):
                 self._space.clear()
-                return self._drop(each)
+                return self._drop(mark)
         buffer.unread("".join(self._space))
         self._space.clear()
         self._state = self._plain
