@@ -17,9 +17,10 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from toolgrammar.core import Vocabulary
 from toolgrammar.tools import Tool
 from toolgrammar.tools.closed_schema import close_objects
+
+from .vocabularies import BYTES
 
 ROOT = Path(__file__).resolve().parent.parent
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,7 +36,6 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 #: A vocabulary in which each byte is a token.
-BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 
 
 def times(scale: float) -> dict[str, float]:

@@ -27,7 +27,7 @@ from toolgrammar.core.masks.matcher import SharedEngine
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
 
-VOCABULARY = Vocabulary([*(bytes([each]) for each in range(256)), None], eos=[256])
+from ..vocabularies import BYTES as VOCABULARY
 
 
 def schema(number: int) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from toolgrammar.core import (
     ArgumentsDelta,
     CallEnd,
     CallStart,
-    Event,
     Message,
     ParseError,
     TextDelta,
@@ -23,6 +21,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
 
+from .formats.common import counter, events_of
 from .strategies import TRICKY, cuts, texts, tools_and_calls
 
 HERMES = get_format("hermes")
@@ -32,28 +31,6 @@ WEATHER = Tool(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 TOOLS = ToolSet.from_any([WEATHER, Tool("now", "The time.", {}), Tool("get", "", {})])
-
-
-def counter() -> Callable[[], str]:
-    """Ids c0, c1, ..."""
-    numbers = itertools.count()
-    return lambda: f"c{next(numbers)}"
-
-
-def events_of(tools: ToolSet, pieces: Iterable[str], **options: Any) -> list[Event]:
-    """What the parser says, neighbouring deltas of one kind joined."""
-    parser = tools.parser("hermes", new_id=counter(), **options)
-    events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
-    joined: list[Event] = []
-    for event in events:
-        last = joined[-1] if joined else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
-            joined[-1] = TextDelta(last.text + event.text)
-        elif isinstance(event, ArgumentsDelta) and isinstance(last, ArgumentsDelta) and last.index == event.index:
-            joined[-1] = ArgumentsDelta(event.index, last.text + event.text)
-        else:
-            joined.append(event)
-    return joined
 
 
 def block(body: str) -> str:
@@ -116,8 +93,8 @@ def test_any_cut_gives_the_same_events(data: st.DataObject) -> None:
     text = data.draw(texts)
     written = HERMES.render(text, calls_of(pairs))
     toolset = ToolSet(tools)
-    whole = events_of(toolset, [written])
-    assert events_of(toolset, data.draw(cuts(written))) == whole
+    whole = events_of(toolset, "hermes", [written])
+    assert events_of(toolset, "hermes", data.draw(cuts(written))) == whole
     for index, event in enumerate(whole):
         if isinstance(event, CallEnd) and event.call.error is None:
             delta = whole[index - 1]
@@ -138,7 +115,7 @@ def test_any_cut_of_noise_gives_the_same_events(text: str, data: st.DataObject) 
 
     def outcome(pieces: Sequence[str]) -> Any:
         try:
-            return events_of(TOOLS, pieces)
+            return events_of(TOOLS, "hermes", pieces)
         except ParseError:
             return "truncated"
 
@@ -173,7 +150,7 @@ def test_observed_variants(body: str, frame: str) -> None:
 )
 def test_missing_arguments_are_none(body: str) -> None:
     """A call without arguments has none, and its delta says so."""
-    events = events_of(TOOLS, [block(body)])
+    events = events_of(TOOLS, "hermes", [block(body)])
     assert events == [
         CallStart(0, "c0", "now"),
         ArgumentsDelta(0, "{}"),
@@ -315,7 +292,9 @@ def test_json_answer_may_hold_a_marker() -> None:
     assert TOOLS.parse(answer, response_schema=schema) == Message("assistant", answer)
     assert len(TOOLS.parse(block('{"name": "now"}'), response_schema=schema).tool_calls) == 1
     for text in (answer, block('{"name": "now"}')):
-        assert events_of(TOOLS, text, response_schema=schema) == events_of(TOOLS, [text], response_schema=schema)
+        assert events_of(TOOLS, "hermes", text, response_schema=schema) == events_of(
+            TOOLS, "hermes", [text], response_schema=schema
+        )
 
 
 @pytest.mark.parametrize("text", TRICKY)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core import Grammar, ToolCall, ToolGrammarError, UnknownToolError, Vocabulary
+from toolgrammar.core import Grammar, ToolCall, ToolGrammarError, UnknownToolError
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema.compile import CompiledSchema
 from toolgrammar.core.schema.lower.lowering import Lowering
@@ -17,10 +17,11 @@ from toolgrammar.tools import Tool, ToolSet, get_format
 from toolgrammar.tools.formats import WireFormat
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
+from ..vocabularies import BYTES
+
 FORMATS = ("hermes", "qwen3-coder", "pythonic", "mistral-v13", "json", "gemma-4")
 
 #: A vocabulary in which each byte is a token.
-BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 
 
 def plain(name: str) -> WireFormat:

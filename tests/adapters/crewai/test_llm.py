@@ -37,6 +37,8 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
+from .tools import RAN, turn, word_count
+
 # CrewAI's agents read fields that CrewAI itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
 
@@ -59,23 +61,6 @@ class Grow(BaseTool):
 
     def _run(self, value: int, children: Any = ()) -> str:
         return f"grown to {value}"
-
-
-RAN: list[dict[str, Any]] = []
-
-
-@tool("Word Count")
-def word_count(words: dict[str, int], note: str = "none") -> str:
-    """Count words."""
-    RAN.append({"words": words, "note": note})
-    return f"{sum(words.values())} words"
-
-
-@tool("Turn")
-def turn(angle: int, fast: bool) -> str:
-    """Turn."""
-    RAN.append({"angle": angle, "fast": fast})
-    return "turned"
 
 
 @pytest.fixture(autouse=True)

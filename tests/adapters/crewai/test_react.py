@@ -13,7 +13,6 @@ from crewai.events import crewai_event_bus
 from crewai.events.types.llm_events import LLMStreamChunkEvent
 from crewai.lite_agent import LiteAgent
 from crewai.llms.base_llm import call_stop_override
-from crewai.tools import tool
 from pydantic import BaseModel
 
 from toolgrammar.adapters.crewai import ToolGrammarLLM
@@ -32,33 +31,19 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from .tools import RAN, turn, word_count
+
 # CrewAI's light agent is on its way out, and reads fields that CrewAI itself has deprecated.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai"),
     pytest.mark.filterwarnings("ignore:LiteAgent is deprecated:FutureWarning"),
 ]
 
-RAN: list[dict[str, Any]] = []
-
 
 class Count(BaseModel):
     """How many."""
 
     total: int
-
-
-@tool("Word Count")
-def word_count(words: dict[str, int], note: str = "none") -> str:
-    """Count words."""
-    RAN.append({"words": words, "note": note})
-    return f"{sum(words.values())} words"
-
-
-@tool("Turn")
-def turn(angle: int, fast: bool) -> str:
-    """Turn."""
-    RAN.append({"angle": angle, "fast": fast})
-    return "turned"
 
 
 TOOLS = ToolSet.from_any(

@@ -6,7 +6,6 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -41,21 +40,9 @@ from toolgrammar.core import BudgetError, Message, Model, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from .common import Tree, Unit
+
 Call = Callable[..., Message]
-
-
-class Unit(str, Enum):
-    """A unit."""
-
-    celsius = "celsius"
-    fahrenheit = "fahrenheit"
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 TREE = '{"value": 1, "children": [{"value": 2, "children": []}]}'

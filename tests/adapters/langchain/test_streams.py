@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
@@ -18,6 +18,8 @@ from toolgrammar.adapters.langchain import ChatToolGrammar
 from toolgrammar.core import Grammar, Message, Model, ModelError, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names, get_format
+
+from .common import joined
 
 Call = Callable[..., Message]
 
@@ -39,15 +41,6 @@ class Level(BaseModel):
 
     unit: Literal["celsius", "fahrenheit"]
     on: bool
-
-
-def joined(chunks: Sequence[BaseMessage]) -> AIMessageChunk:
-    """A stream as one message."""
-    total: Any = chunks[0]
-    for chunk in chunks[1:]:
-        total = total + chunk
-    assert isinstance(total, AIMessageChunk)
-    return total
 
 
 # -- a stream is the answer, in pieces -----------------------------------------------------------------------------

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Any
 
 import pytest
 from langchain_core import exceptions
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
-    BaseMessage,
     ChatMessage,
     FunctionMessage,
     HumanMessage,
@@ -42,24 +39,12 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from .common import Tree, Unit, joined
+
 Call = Callable[..., Message]
 
 # LangChain's own name for this came in 1.6; before, our errors pass as they are.
 REFUSED = getattr(exceptions, "ModelInvalidRequestError", ToolGrammarError)
-
-
-class Unit(str, Enum):
-    """A unit."""
-
-    celsius = "celsius"
-    fahrenheit = "fahrenheit"
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 class Plan(BaseModel):
@@ -82,15 +67,6 @@ def set_heat(degrees: int, unit: Unit = Unit.celsius, boost: bool = False) -> st
 def scripted(*replies: str | Message, **fields: Any) -> ChatToolGrammar:
     """A chat model that says these replies."""
     return ChatToolGrammar(model=ScriptedModel(replies), **fields)
-
-
-def joined(chunks: Sequence[BaseMessage]) -> AIMessageChunk:
-    """A stream as one message."""
-    total: Any = chunks[0]
-    for chunk in chunks[1:]:
-        total = total + chunk
-    assert isinstance(total, AIMessageChunk)
-    return total
 
 
 # -- requests ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
 from toolgrammar.core.automaton import completion as shortest
 from toolgrammar.core.masks.matcher import MaskEngine
 
+from ...vocabularies import BYTES
+
 ALPHABET = "ab,"
 LONGEST = 5
 TEXTS = ["".join(chars) for size in range(LONGEST + 1) for chars in itertools.product(ALPHABET, repeat=size)]
@@ -25,7 +27,6 @@ TOKENS: list[bytes | None] = [
 ]  # fmt: skip
 EOS = 14
 CONTROL = 15
-BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
 VOCABULARY = Vocabulary(TOKENS, eos=[EOS], special={"<end>": EOS, "<go>": CONTROL})
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from toolgrammar.core import Grammar, LimitError, ToolGrammarError, UnsatisfiableSchemaError, Vocabulary
+from toolgrammar.core import Grammar, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 
-BYTES = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+from ...vocabularies import BYTES
+
 NAMES = ["a", "b", "c", "d"]
 TYPES = [{"type": "integer"}, {"type": "string"}, {"type": ["integer", "string"]}, {}]
 

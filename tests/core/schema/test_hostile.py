@@ -15,13 +15,12 @@ from toolgrammar.core import (
     ToolGrammarError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
-    Vocabulary,
 )
 from toolgrammar.core.schema import check
 
-pytestmark = pytest.mark.timeout(30)
+from ...vocabularies import BYTES
 
-BYTES = Vocabulary([bytes((byte,)) for byte in range(256)] + [None], eos=[256])
+pytestmark = pytest.mark.timeout(30)
 
 
 def chain(depth: int, wrap: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:

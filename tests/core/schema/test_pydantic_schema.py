@@ -35,9 +35,9 @@ from typing_extensions import TypedDict
 
 from toolgrammar.core import Grammar, InvalidArgumentsError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema, json_schema_of
-from toolgrammar.core.vocabulary import Vocabulary
 
-BYTES = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+from ...vocabularies import BYTES, random_text
+
 UTC = dt.timezone.utc
 
 
@@ -179,22 +179,6 @@ TYPES: list[Any] = [
 ]  # fmt: skip
 
 
-def walk(grammar: Grammar, seed: int) -> bytes:
-    """A random text of a grammar: some random steps, mostly printable, and then the shortest way to the end."""
-    draw = random.Random(seed)
-    matcher = grammar.bind(BYTES).matcher()
-    data = b""
-    for _ in range(draw.choice([0, 2, 6, 15, 40, 80])):
-        allowed = [token for token in matcher.allowed_tokens() if token < 256]
-        few = [token for token in allowed if 32 <= token < 127] if draw.random() < 0.9 else allowed
-        if not allowed or (matcher.is_accepting and draw.random() < 0.2):
-            break
-        token = draw.choice(few or allowed)
-        assert matcher.accept(token)
-        data += bytes([token])
-    return data + matcher.shortest_completion()
-
-
 @pytest.mark.parametrize("whitespace", ["single", "compact", "flexible"])
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: str(kind)[:90])
 def test_what_is_written_passes_pydantic(kind: Any, whitespace: Any) -> None:
@@ -203,7 +187,7 @@ def test_what_is_written_passes_pydantic(kind: Any, whitespace: Any) -> None:
     schema = adapter.json_schema(schema_generator=PydanticJsonSchema)
     grammar = Grammar.from_json_schema(schema, whitespace=whitespace, plain_integers=True)
     for seed in range(15 if whitespace == "single" else 8):
-        written = walk(grammar, seed)
+        written = random_text(grammar, seed, (0, 2, 6, 15, 40, 80))
         try:
             adapter.validate_json(written)
         except ValidationError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import random
 from typing import Any
 
 import jsonschema
@@ -15,6 +14,8 @@ from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, PythonSpelling, python_string
 
+from ...vocabularies import random_text
+
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None, None], eos=[256], special={"Q": 257})
 KEYWORDS = Arguments(names=r"[a-z]\w*", separator=((", ", False),), after_name=(("=", False),))
 
@@ -24,23 +25,6 @@ def spelled(schema: Any, **options: Any) -> Grammar:
     options.setdefault("spelling", PythonSpelling())
     compiled = compile_schema(schema, SchemaOptions(**options))
     return Grammar(compiled.build, ("schema", compiled.key))
-
-
-def walk(grammar: Grammar, seed: int, limit: int = 60) -> bytes:
-    """A random text of a grammar: uniform steps at first, then the shortest way to the end."""
-    draw = random.Random(seed)
-    matcher = grammar.bind(BYTES).matcher()
-    data = b""
-    for _ in range(limit):
-        allowed = [each for each in matcher.allowed_tokens() if each < 256]
-        # Mostly printable, so that structure is met, and sometimes anything.
-        few = [each for each in allowed if 32 <= each < 127] if draw.random() < 0.9 else allowed
-        if not allowed or (matcher.is_accepting and draw.random() < 0.2):
-            break
-        token = draw.choice(few or allowed)
-        assert matcher.accept(token)
-        data += bytes([token])
-    return data + matcher.shortest_completion()
 
 
 SCHEMAS: list[Any] = [
@@ -64,7 +48,7 @@ def test_python_reads_what_is_admitted(schema: Any) -> None:
     """Every text of the grammar is a literal of Python, and its value is valid under the schema."""
     grammar = spelled(schema)
     for seed in range(12):
-        text = walk(grammar, seed).decode()
+        text = random_text(grammar, seed, (60,), BYTES).decode()
         assert grammar.matches(text)
         value = ast.literal_eval(text)
         jsonschema.Draft202012Validator(schema).validate(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -98,10 +98,15 @@ def _spelled(wire: WireFormat, value: Any, *, outer: bool) -> bool:
     return True
 
 
-def events_of(tools: ToolSet, wire: WireFormat, pieces: Iterable[str]) -> list[Event]:
-    """What the parser says, neighbouring deltas of one kind joined."""
+def counter() -> Callable[[], str]:
+    """Return a maker of ids: ``c0``, ``c1`` and so on."""
     numbers = itertools.count()
-    parser = tools.parser(wire, new_id=lambda: f"c{next(numbers)}")
+    return lambda: f"c{next(numbers)}"
+
+
+def events_of(tools: ToolSet, wire: WireFormat | str, pieces: Iterable[str], **options: Any) -> list[Event]:
+    """Return the events of the parser, neighbouring deltas of one kind joined."""
+    parser = tools.parser(wire, new_id=counter(), **options)
     events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
     joined: list[Event] = []
     for event in events:

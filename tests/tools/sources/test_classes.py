@@ -15,20 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from toolgrammar.core import InvalidSchemaError, SchemaError
 from toolgrammar.tools import Tool, ToolSet
 
+from .common import only, run
+
 if TYPE_CHECKING:
     from decimal import Decimal as OnlyForTypes
-
-
-def only(source: Any) -> Tool:
-    """The one tool made of a source."""
-    (tool,) = ToolSet.from_any([source])
-    return tool
-
-
-def run(source: Any, **arguments: Any) -> Any:
-    """What a call of the one tool gives."""
-    tool = only(source)
-    return ToolSet([tool]).call({"name": tool.name, "arguments": arguments})
 
 
 class Inner(typing.TypedDict):

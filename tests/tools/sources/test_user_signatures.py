@@ -24,25 +24,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from toolgrammar.core import SchemaError
-from toolgrammar.tools import Tool, ToolSet, tools_from_typescript, tools_to_typescript
+from toolgrammar.tools import ToolSet, tools_from_typescript, tools_to_typescript
 from toolgrammar.tools.mcp import tools_to_mcp
 
 from ..schema_equality import spelled
+from .common import only, run
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "bfcl-dev.jsonl.gz"
 T = TypeVar("T")
-
-
-def only(source: Any) -> Tool:
-    """The one tool made of a source."""
-    (tool,) = ToolSet.from_any([source])
-    return tool
-
-
-def run(source: Any, **arguments: Any) -> Any:
-    """What a call of the one tool gives."""
-    tool = only(source)
-    return ToolSet([tool]).call({"name": tool.name, "arguments": arguments})
 
 
 class Camel(BaseModel):

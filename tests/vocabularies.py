@@ -1,0 +1,32 @@
+"""The vocabulary of single bytes, and random texts written under a grammar."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from toolgrammar.core import Grammar, Vocabulary
+
+#: A token for each byte, and an end of text.
+BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
+
+
+def random_text(grammar: Grammar, seed: int, steps: Sequence[int], vocabulary: Vocabulary = BYTES) -> bytes:
+    """Return a text of a grammar: some random bytes, mostly printable, and then the shortest way to the end.
+
+    Args:
+        steps: how many random bytes come first, at most: one of these numbers.
+        vocabulary: one that begins with all bytes.
+    """
+    rng = random.Random(seed)
+    matcher = grammar.bind(vocabulary).matcher()
+    text = b""
+    for _ in range(rng.choice(steps)):
+        allowed = [token for token in matcher.allowed_tokens() if token < 256]
+        printable = [token for token in allowed if 32 <= token < 127] if rng.random() < 0.9 else allowed
+        if not allowed or (matcher.is_accepting and rng.random() < 0.2):
+            break
+        token = rng.choice(printable or allowed)
+        assert matcher.accept(token)
+        text += bytes([token])
+    return text + matcher.shortest_completion()
