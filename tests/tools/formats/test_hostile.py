@@ -169,11 +169,12 @@ def test_long_names(wire: WireFormat) -> None:
     """Names and keys of any length come back, in small pieces too."""
     name, key = "n" * 256, "k" * 3_000
     tools = ToolSet([Tool(name, "", {"type": "object", "properties": {key: {"type": "integer"}}})])
-    try:
-        text = wire.render("", [ToolCall("c0", name, {key: 5})])
-    except ToolGrammarError as error:
-        assert "cannot spell" in str(error) or "name" in str(error)
+    call = ToolCall("c0", name, {key: 5})
+    if wire.name.startswith("mistral-"):  # its templates take names of 64 characters
+        with pytest.raises(ToolGrammarError, match="cannot spell the tool name"):
+            wire.render("", [call])
         return
+    text = wire.render("", [call])
     ended = [
         event.call
         for event in events_of(tools, wire, [text[at : at + 4] for at in range(0, len(text), 4)])
