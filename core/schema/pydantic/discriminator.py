@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...json_pointer import resolve_local
-
-_DATA = frozenset({"enum", "const", "default", "examples"})
+from ..read.keywords import DATA
 
 
 def require_tags(schema: Any) -> Any:
@@ -37,7 +36,7 @@ def _required(schema: Any, root: Any) -> Any:
         return [_required(each, root) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    result = {key: value if key in _DATA else _required(value, root) for key, value in schema.items()}
+    result = {key: value if key in DATA else _required(value, root) for key, value in schema.items()}
     discriminator = schema.get("discriminator")
     name = discriminator.get("propertyName") if isinstance(discriminator, Mapping) else None
     for keyword in ("oneOf", "anyOf"):
