@@ -31,7 +31,7 @@ from .grammar import Grammar
 from .json_pointer import to_pointer
 from .language.terms import Terms
 from .regex.compile import regex_term
-from .schema.lower.values import canonical
+from .schema.lower.value_key import value_key
 from .schema.scalars import dates
 from .schema.scalars.numbers import NumberRange, exact
 
@@ -155,8 +155,8 @@ class Validator:
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         known = self._enums.get(id(values))
         if known is None:
-            known = self._enums[id(values)] = values, frozenset(map(canonical, values))  # kept, so the id stays its own
-        if canonical(instance) not in known[1]:
+            known = self._enums[id(values)] = values, frozenset(map(value_key, values))  # kept, so the id stays its own
+        if value_key(instance) not in known[1]:
             more = len(values) - _NAMED_VALUES
             named = repr(values) if more <= 0 else f"{values[:_NAMED_VALUES]!r} and {more:,} more"
             yield ValidationError(f"{instance!r} is not one of {named}")
@@ -230,7 +230,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
         return
     places: dict[str, int] = {}
     for index, item in enumerate(instance):
-        first = places.setdefault(canonical(item), index)
+        first = places.setdefault(value_key(item), index)
         if first != index:
             yield ValidationError(f"the items must differ, and those at {first} and {index} are equal")
             return

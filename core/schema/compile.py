@@ -88,7 +88,7 @@ class CompiledSchema:
     def member_kinds(self) -> Callable[[str], frozenset[str]]:
         """For ``options.arguments``: which kinds of values (``"string"``, ``"number"``, ``"boolean"``, ``"null"``,
         ``"array"``, ``"object"``) a member of the outermost object may have, by its name."""
-        return self._lowering(Nodes()).outermost().kinds
+        return self._lowering(Nodes()).arguments_object().kinds
 
     @cached_property
     def key(self) -> Hashable:

@@ -8,15 +8,14 @@ a bound, and what is found is kept for when a text gets there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import LimitError, Place, SchemaError
 from ...json_pointer import resolve_local
+from ..lower.array_items import item_goals
+from ..lower.lowering import Lowering
 from ..normal.conjunction import Arrays, Conjunction, Goal, Literal, Objects
 from ..read.keywords import KEYWORDS
-
-if TYPE_CHECKING:
-    from ..lower.lowering import Lowering
 
 #: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000
@@ -130,15 +129,17 @@ def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
 
 
 def _members(lowering: Lowering, objects: Objects) -> Iterator[Goal]:
-    shape = lowering.objects.shape(objects)
-    for each in (*shape.members, *shape.others):
-        yield each.goal
-        if each.meets:
-            yield from ((*each.goal, *asked) for _, asked in lowering.objects.meeting(each.goal, each.meets, -1))
+    shape = lowering.merged.of(objects)
+    places = [(member.goal, member.meets) for member in shape.members]
+    places += [(region.goal, region.meets) for region in shape.others]
+    for goal, meets in places:
+        yield goal
+        if meets:
+            yield from ((*goal, *asked) for _, asked in lowering.merged.meeting(goal, meets, -1))
 
 
 def _items(lowering: Lowering, arrays: Arrays) -> Iterator[Goal]:
     if arrays.most is not None and arrays.least > arrays.most:
         return
     lowering.arrays.node(arrays)
-    yield from lowering.arrays.goals(arrays)
+    yield from item_goals(arrays)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
 from ...regex.compile import regex_term
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..scalars.value_syntax import mark_node, without
-from .merged_objects import Region
+from .context import Context
+from .merged_objects import MergedObjects, Region
 from .objects import ObjectLowering
-
-if TYPE_CHECKING:
-    from .lowering import Lowering
 
 #: What a raw text is read as that may be something other than a string, by the kind of value.
 READINGS = {
@@ -26,19 +24,19 @@ READINGS = {
 }
 
 
-class Outermost:
+class ArgumentsObject:
     """Lowers the document's root as `Arguments` says.
 
     Where strings stand as they are, a text that is read as another kind of value which the member may have (`READINGS`)
     is never written for a string, unless the marks around it say what it is.
     """
 
-    def __init__(self, lowering: Lowering, goal: Goal) -> None:
+    def __init__(self, lowering: Context, merged: MergedObjects, goal: Goal) -> None:
         assert lowering.options.arguments is not None
         self.style = lowering.options.arguments
         self._lowering = lowering
         self._nodes = nodes = lowering.nodes
-        self.objects = ObjectLowering(lowering, self)
+        self.objects = ObjectLowering(lowering, merged, self)
         self._branches = [each for each in lowering.branches(goal) if "object" in each.types]
         self._kinds: dict[str, frozenset[str]] = {}
         self.separator = mark_node(nodes, self.style.separator)
@@ -127,7 +125,7 @@ class Outermost:
             raise _refused("members that the schema does not name", "", "additionalProperties")
 
     def _constant(self, value: dict[str, Any]) -> Objects:
-        constant = self._lowering.normaliser.constant
+        constant = self._lowering.constant
         part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
         return Objects(parts=(part,), required=tuple(value))
 

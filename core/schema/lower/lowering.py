@@ -44,10 +44,14 @@ from ..read.options import SchemaOptions
 from ..read.resolve import Located
 from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
 from ..scalars.whitespace import spaces
-from .arguments_object import Outermost
+from .arguments_object import ArgumentsObject
+from .array_items import item_goal
 from .arrays import ArrayLowering
+from .context import Supply
+from .merged_objects import MergedObjects
 from .objects import ObjectLowering, spelled_name
-from .values import Values, canonical, decoded
+from .value_key import value_key, value_of_key
+from .values import Values
 
 _ANYTHING = Located({}, "")
 
@@ -91,11 +95,12 @@ class Lowering:
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
         self.colon = loose if self.flexible else nodes.literal(self.fixed_colon)
         self.spelling = options.spelling
-        self.objects = ObjectLowering(self)
+        self.merged = MergedObjects(self)
+        self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)
-        self.values = Values(self)
+        self._values = Values(self, self.merged)
         self._strings: dict[Goal, int] = {}
-        #: How a value of a goal is written, by its canonical text (see `_written_as`).
+        #: How a value of a goal is written, by its key (see `_written_as`).
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}
         self._known: dict[Goal, int] = {}
         self._sure: dict[Located, bool] = {}
@@ -113,20 +118,20 @@ class Lowering:
 
     def release(self) -> None:
         """Let go of what knows this object; it is of no use after that."""
-        del self.objects, self.arrays, self.values
+        del self.objects, self.arrays, self._values, self.merged
 
     def root(self) -> int:
         """The node of the whole document."""
         if self._root is None:
             if self.options.arguments is not None:
-                self._root = self.outermost().node()
+                self._root = self.arguments_object().node()
             else:
                 self._root = self.value((Literal(self.normaliser.document.root),))
         return self._root
 
-    def outermost(self) -> Outermost:
+    def arguments_object(self) -> ArgumentsObject:
         """The root, written as ``options.arguments`` says."""
-        return Outermost(self, (Literal(self.normaliser.document.root),))
+        return ArgumentsObject(self, self.merged, (Literal(self.normaliser.document.root),))
 
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
@@ -282,6 +287,18 @@ class Lowering:
                 return [] if own is None else [own]
         return self.normaliser.branches(goal)
 
+    def supply(self, goal: Goal, most: int) -> Supply:
+        """Return the values of a goal, if they are fewer than ``most``."""
+        return self._values.of(goal, most)
+
+    def meaning(self, formula: Formula) -> object:
+        """Return the same for formulas that are known to mean the same."""
+        return self.normaliser.contradictions.meaning(formula)
+
+    def constant(self, value: Any) -> Formula:
+        """Return the formula of one value."""
+        return self.normaliser.constant(value)
+
     def allowed(self, branch: Conjunction) -> list[Any]:
         """Return the values that an alternative lists and that satisfy the rest of it."""
         found = self._lists.get(branch)
@@ -344,7 +361,7 @@ class Lowering:
 
         Args:
             goal: what the values must satisfy.
-            excluded: the others, each as its canonical text (see `values.canonical`).
+            excluded: the others, each as its key (see `value_key`).
         """
         if not excluded:
             return self.value(goal)
@@ -356,11 +373,11 @@ class Lowering:
             kind: frozenset(text for text in excluded if text[0] == opening)
             for kind, opening in (("array", "["), ("object", "{"))
         }
-        scalars = tuple(decoded(text) for text in sorted(excluded) if text[0] not in "[{")
+        scalars = tuple(value_of_key(text) for text in sorted(excluded) if text[0] not in "[{")
         parts = []
         for branch in self.branches(goal):
             if branch.values is not None:
-                new = [value for value in self.allowed(branch) if canonical(value) not in excluded]
+                new = [value for value in self.allowed(branch) if value_key(value) not in excluded]
                 parts.append(self.listed(new, integers=branch.numbers.integer))
                 continue
             if "object" in branch.types:
@@ -374,14 +391,14 @@ class Lowering:
         return self.nodes.alt(parts)
 
     def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
-        """Return those of some values (canonical texts) for which a goal holds, each followed by its own node."""
+        """Return those of some values (value keys) for which a goal holds, each followed by its own node."""
         nodes = self.nodes
         words: dict[bytes, int] = {}
         parts = []
         for text, after in choices:
             key = goal, text
             if key not in self._chosen:
-                self._chosen[key] = self._written_as(goal, decoded(text))
+                self._chosen[key] = self._written_as(goal, value_of_key(text))
             written = self._chosen[key]
             if isinstance(written, bytes):
                 words[written] = after
@@ -410,7 +427,7 @@ class Lowering:
             if branch.values is not None:
                 return next(each for each in branch.values if same_value(value, each))
             if isinstance(value, list):
-                return [self._ordered(self.arrays.goal(branch.arrays, at), item) for at, item in enumerate(value)]
+                return [self._ordered(item_goal(branch.arrays, at), item) for at, item in enumerate(value)]
             goals = self.objects.goals(branch.objects, value)
             return {name: self._ordered(goal, value[name]) for name, goal in goals.items()}
         return value
@@ -455,7 +472,7 @@ class Lowering:
     def _loose(self, value: Any) -> int:
         """Every spelling of a listed value that the options allow."""
         nodes = self.nodes
-        constant = self.normaliser.constant
+        constant = self.constant
         if isinstance(value, str):
             return self.string(nodes.terms.literal(value))
         if isinstance(value, dict) and (self.objects.any_order or self.spelling is not None):

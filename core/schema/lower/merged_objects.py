@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...errors import LimitError
 from ...language.queries import is_roomy, listing
 from ...regex.compile import regex_term
-from ..normal.conjunction import FALSE, Any_, Exists, Formula, Goal, ObjectPart, Objects, Some
-
-if TYPE_CHECKING:
-    from .lowering import Lowering
+from ..normal.conjunction import FALSE, Any_, Exists, Formula, Goal, ObjectPart, Objects, Some, is_deniable, negated
+from .context import Context
 
 #: How many regions the patterns of one object may make.
 MAX_REGIONS = 256
@@ -19,6 +17,10 @@ MAX_REGIONS = 256
 #: Of how many alternatives that must fail (see `Some`) an object remembers which failed already, by whether its members
 #: may come in any order.
 MAX_DEMANDS = {False: 64, True: 9}
+
+#: From how many different things on that demands ask of one member it is found out which of them a value may satisfy
+#: together; and how many there may be.
+MAX_SUBSETS, MAX_DIFFERENT = 3, 12
 
 #: Languages of names of at most so many words are written as members, each at most once.
 MAX_NAMES = 64
@@ -64,13 +66,15 @@ class ObjectShape(NamedTuple):
     most: int | None
 
 
-class Shapes:
+class MergedObjects:
     """Merges what is said of objects, for one document."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Context) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._known: dict[Objects, ObjectShape] = {}
+        #: See `_together`.
+        self._sets: dict[tuple[Goal, Meets], list[tuple[tuple[int, Formula], ...]]] = {}
         self._besides: dict[frozenset[str], int] = {}
 
     def of(self, objects: Objects) -> ObjectShape:
@@ -79,6 +83,56 @@ class Shapes:
         if found is None:
             found = self._known[objects] = self._merge(objects)
         return found
+
+    def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
+        """The sets of open demands, as bits, that a member may be taken to meet, and what each asks of its value.
+
+        Any value may be taken to meet all that it meets, as nothing is lost by that. So of many demands only such sets
+        count as are all that some value meets.
+
+        Args:
+            goal: what is asked of the value anyway.
+            meets: the demands that the member may meet.
+            open: the demands that are open.
+
+        Raises:
+            LimitError: the demands ask too many different things of the member.
+        """
+        key = goal, meets
+        sets = self._sets.get(key)
+        if sets is None:
+            sets = self._sets[key] = self._together(goal, meets)
+        found: dict[tuple[int, Goal], None] = {}
+        for way in sets:
+            asked = tuple(formula for bits, formula in way if bits & open)
+            found[sum(bits for bits, _ in way) & open, asked] = None
+        return list(found)
+
+    def _together(self, goal: Goal, meets: Meets) -> list[tuple[tuple[int, Formula], ...]]:
+        """The sets of demands that a value may meet: pairs of demands that ask the same, as bits, and what they ask."""
+        meaning = self.lowering.meaning
+        groups: dict[object, tuple[int, Formula]] = {}
+        for index, formula in meets:
+            bits, first = groups.get(meaning(formula), (0, formula))
+            groups[meaning(formula)] = bits | 1 << index, first
+        if len(groups) > MAX_DIFFERENT:
+            raise LimitError(
+                f"more than {MAX_DIFFERENT} alternatives that must fail differ in what they ask of one member",
+                hint="give each alternative of oneOf a property with its own const, or use anyOf",
+            )
+        exact = len(groups) > MAX_SUBSETS
+        ways: list[tuple[tuple[tuple[int, Formula], ...], Goal]] = [((), goal)]  # and all that is known
+        for group in groups.values():
+            _, formula = group
+            denied = negated(formula) if exact and is_deniable(formula) else None
+            more = []
+            for met, known in ways:
+                if not exact or self.lowering.branches((*known, formula)):
+                    more.append(((*met, group), (*known, formula)))
+                if denied is None or self.lowering.branches((*known, denied)):
+                    more.append((met, known if denied is None else (*known, denied)))
+            ways = more
+        return [met for met, _ in ways]
 
     def _merge(self, objects: Objects) -> ObjectShape:
         parts = objects.parts
@@ -103,7 +157,7 @@ class Shapes:
             names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
             names.update(dict.fromkeys(sorted(some.absent)))
         demands = _demands(objects)
-        most = MAX_DEMANDS[self.lowering.objects.any_order]
+        most = MAX_DEMANDS[self.lowering.options.property_order == "any"]
         if len(objects.some) > most:
             raise LimitError(
                 f"more than {most} alternatives that may hold at once must fail for one object",

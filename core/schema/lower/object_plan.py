@@ -13,7 +13,7 @@ from .merged_objects import Meets, ObjectShape, Region
 UNKNOWN = -1
 
 
-class Layout:
+class ObjectPlan:
     """An object's members in order, and what was built of each: nothing, until a text comes to where it may stand.
 
     Attributes:
@@ -94,8 +94,8 @@ class Layout:
         self._undeclared: Goal = ()
 
     @classmethod
-    def of_shape(cls, shape: ObjectShape) -> Layout:
-        """The layout of what several schemas say."""
+    def of_shape(cls, shape: ObjectShape) -> ObjectPlan:
+        """The plan of what several schemas say."""
         found = cls([member.name for member in shape.members], {each.name for each in shape.members if each.required})
         found._goals = [member.goal for member in shape.members]
         found._meets = [member.meets for member in shape.members]
@@ -115,8 +115,8 @@ class Layout:
     @classmethod
     def of_schema(
         cls, located: Located, required: Collection[str], additional: Formula | None, others: tuple[Region, ...]
-    ) -> Layout:
-        """The layout of one schema that says nothing of objects but ``properties``, ``required`` and
+    ) -> ObjectPlan:
+        """The plan of one schema that says nothing of objects but ``properties``, ``required`` and
         ``additionalProperties``."""
         properties: Mapping[str, Any] = located.schema.get("properties", {})
         names = list(properties)
@@ -126,7 +126,7 @@ class Layout:
         found._undeclared = () if additional is None else (additional,)
         return found._with(others)
 
-    def _with(self, others: tuple[Region, ...]) -> Layout:
+    def _with(self, others: tuple[Region, ...]) -> ObjectPlan:
         self.others = others
         self.values = [UNKNOWN] * (len(self.names) + len(others))
         self.sure = [UNKNOWN] * len(self.values)

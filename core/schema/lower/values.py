@@ -1,4 +1,4 @@
-"""Sets of JSON values: their canonical texts, and all values of a goal where they are few.
+"""Sets of JSON values: all values of a goal where they are few.
 
 Items that must not repeat can run out. Whether an array can be finished then depends on how many different values its
 items may have: values, not texts (``1.0`` and ``1`` are one value).
@@ -10,17 +10,15 @@ import json
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...language.queries import listing
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
-
-if TYPE_CHECKING:
-    from .lowering import Lowering
-    from .merged_objects import Meets
+from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
+from .context import Context, Supply
+from .merged_objects import Meets, MergedObjects
+from .value_key import value_key
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
@@ -33,41 +31,6 @@ MAX_DECIMALS = 2_000
 _COARSE, _FINE = 12, 15
 
 
-@lru_cache(maxsize=4_096)
-def decoded(text: str) -> Any:
-    """Return the value of a canonical text."""
-    return json.loads(text)
-
-
-def canonical(value: Any) -> str:
-    """Return the same text for equal values, and only for them: 1 and 1.0 are equal, and members have no order."""
-    if type(value) is str:
-        return encode_basestring_ascii(value)
-    return json.dumps(_plain(value), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-class Supply(NamedTuple):
-    """The values of a goal, as canonical texts, if they are few.
-
-    Attributes:
-        values: all of them, if ``is_complete``.
-        is_complete: they were all found, and are fewer than was asked about.
-        is_ample: there are at least as many as was asked about. With neither, it was too hard to tell.
-    """
-
-    values: tuple[str, ...]
-    is_complete: bool
-    is_ample: bool
-
-
 _AMPLE, _UNKNOWN = Supply((), False, True), Supply((), False, False)
 _NONE = Supply((), True, False)
 
@@ -75,8 +38,9 @@ _NONE = Supply((), True, False)
 class Values:
     """Counts the values of one document's goals."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Context, merged: MergedObjects) -> None:
         self._lowering = lowering
+        self._merged = merged
         self._known: dict[tuple[Goal, int], Supply] = {}
         # Of one search: what this round found, what the round before found, what is in progress, and whether anything
         # leaned on that.
@@ -129,7 +93,7 @@ class Values:
     def _branch(self, branch: Conjunction, most: int) -> Supply:
         """Return the values of one alternative."""
         if branch.values is not None:
-            return _supply({canonical(value) for value in self._lowering.allowed(branch)}, most)
+            return _supply({value_key(value) for value in self._lowering.allowed(branch)}, most)
         return _union((self._of_type(branch, kind, most) for kind in sorted(branch.types, key=_COST.index)), most)
 
     def _of_type(self, branch: Conjunction, kind: str, most: int) -> Supply:
@@ -143,10 +107,10 @@ class Values:
             terms = self._lowering.nodes.terms
             term = self._lowering.scalar_term(branch, kind)
             strings = None if terms.is_cofinite(term) else listing(terms, term, most - 1)
-            return _AMPLE if strings is None else _supply({canonical(text) for text in strings}, most)
+            return _AMPLE if strings is None else _supply({value_key(text) for text in strings}, most)
         values = (True, False) if kind == "boolean" else (None,)
         kept = [value for value in values if not any(same_value(value, other) for other in branch.not_values)]
-        return _supply({canonical(value) for value in kept}, most)
+        return _supply({value_key(value) for value in kept}, most)
 
     # -- numbers -----------------------------------------------------------------------------------------------
 
@@ -182,7 +146,7 @@ class Values:
             if "." in text:
                 text = text.rstrip("0").rstrip(".")
             if terms.matches(term, text):
-                found.add(canonical(json.loads(text)))
+                found.add(value_key(json.loads(text)))
                 if len(found) >= most:
                     return _AMPLE
         return _supply(found, most) if last - first <= MAX_DECIMALS + 2 * most else _UNKNOWN
@@ -192,17 +156,16 @@ class Values:
     def _arrays(self, arrays: Arrays, most: int) -> Supply:
         """Enumerate arrays, shortest first where that is possible; an item of which there are enough stands for all
         of them."""
-        lowering = self._lowering.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return _NONE
-        inner = max(most, lowering.bound(arrays)) if arrays.unique else most
+        inner = max(most, ample_count(arrays)) if arrays.unique else most
         found: set[str] = set()
         steps = 0
         # How many items, how many of each `Contains`, the items (None: one of enough), whether one is so.
         stack: list[tuple[int, tuple[int, ...], tuple[str | None, ...], bool]] = [
             (0, (0,) * len(arrays.contains), (), False)
         ]
-        longest = arrays.least + sum(each.least for each in arrays.contains) + fixed(arrays) + most
+        longest = arrays.least + sum(each.least for each in arrays.contains) + fixed_positions(arrays) + most
         is_known = True
         while stack:
             count, counted, items, is_ample = stack.pop()
@@ -219,8 +182,8 @@ class Values:
                     return _AMPLE
             if count > longest or (arrays.most is not None and count >= arrays.most):
                 continue
-            goal = lowering.goal(arrays, count)
-            ways = list(lowering.counted(arrays, count, counted))
+            goal = item_goal(arrays, count)
+            ways = list(ways_to_count(arrays, count, counted))
             for asked, after in reversed(ways):
                 supply = self._look_up((*goal, *asked), inner)
                 if supply.is_ample:
@@ -238,7 +201,7 @@ class Values:
 
     def _objects(self, objects: Objects, most: int) -> Supply:
         """Enumerate objects, as `_arrays` does arrays."""
-        shape = self._lowering.objects.shape(objects)
+        shape = self._merged.of(objects)
         terms = self._lowering.nodes.terms
         members = [(each.name, each.goal, each.required, each.meets) for each in shape.members]
         endless: list[tuple[Goal, Meets]] = []
@@ -270,7 +233,7 @@ class Values:
                     stack.append((at + 1, written, count, left, is_ample))
                 if count >= limit:
                     continue
-                for met, asked in self._lowering.objects.meeting(goal, meets, open_demands):
+                for met, asked in self._merged.meeting(goal, meets, open_demands):
                     after = open_demands & ~met
                     supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
@@ -289,7 +252,7 @@ class Values:
             if count >= limit:
                 continue
             for goal, meets in endless:
-                for met, asked in self._lowering.objects.meeting(goal, meets, open_demands):
+                for met, asked in self._merged.meeting(goal, meets, open_demands):
                     supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     if supply.values or supply.is_ample:
@@ -317,11 +280,3 @@ def _union(parts: Iterator[Supply], most: int) -> Supply:
         if len(values) >= most:
             return _AMPLE
     return Supply(tuple(sorted(values)), is_complete, False)
-
-
-def fixed(arrays: Arrays) -> int:
-    """Return how many positions there are of whose items something is asked that is not asked of all."""
-    sizes = [len(part.prefix) for part in arrays.parts]
-    sizes += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
-    sizes += [each.first if each.end is None else each.end for each in arrays.contains]
-    return max(sizes, default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import LimitError, Place
 from ..read.keywords import REFERENCES, TYPES
@@ -34,15 +34,13 @@ from .conjunction import (
     negated,
     type_of,
 )
-
-if TYPE_CHECKING:
-    from .normalise import Normaliser
+from .context import Context
 
 #: How many arrays and objects of one ``enum`` a value may have to differ from.
 MAX_DIFFERENT = 500
 
 
-def negation(norm: Normaliser, located: Located) -> Formula:
+def negation(norm: Context, located: Located) -> Formula:
     """The negation of a schema: one of its keywords does not hold."""
     options: list[Formula] = []
     if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
@@ -58,7 +56,7 @@ def negation(norm: Normaliser, located: Located) -> Formula:
     return either(options)
 
 
-def _not_type(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_type(norm: Context, located: Located) -> Iterator[Formula]:
     types, integer = types_of(located.schema)
     others = frozenset(TYPES) - types
     if others:
@@ -67,7 +65,7 @@ def _not_type(norm: Normaliser, located: Located) -> Iterator[Formula]:
         yield fact("number", numbers=NumberRange(fractional=True))
 
 
-def _not_values(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_values(norm: Context, located: Located) -> Iterator[Formula]:
     values = norm.values(located) or ()
     scalars = tuple(value for value in values if type_of(value) not in ("array", "object"))
     others = [value for value in values if type_of(value) in ("array", "object")]
@@ -80,7 +78,7 @@ def _not_values(norm: Normaliser, located: Located) -> Iterator[Formula]:
     yield All((Conjunction(not_values=scalars), *(_differs(norm, value) for value in others)))
 
 
-def _differs(norm: Normaliser, value: Any) -> Formula:
+def _differs(norm: Context, value: Any) -> Formula:
     """Every value but an array or object."""
     kind = type_of(value)
     if kind == "array":
@@ -96,72 +94,72 @@ def _differs(norm: Normaliser, value: Any) -> Formula:
     return either(other)
 
 
-def _not_bounds(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_bounds(norm: Context, located: Located) -> Iterator[Formula]:
     for least, value, strict in bounds_of(located.schema):
         beyond = NumberRange()
         yield fact("number", numbers=beyond.at_most(value, not strict) if least else beyond.at_least(value, not strict))
 
 
-def _not_multiple(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_multiple(norm: Context, located: Located) -> Iterator[Formula]:
     yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
 
 
-def _not_min_length(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_min_length(norm: Context, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minLength"])
     if least > 0:
         yield fact("string", strings=Strings(most=least - 1))
 
 
-def _not_max_length(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_max_length(norm: Context, located: Located) -> Iterator[Formula]:
     yield fact("string", strings=Strings(least=int(located.schema["maxLength"]) + 1))
 
 
-def _not_pattern(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_pattern(norm: Context, located: Located) -> Iterator[Formula]:
     yield fact("string", strings=Strings(not_patterns=(located.schema["pattern"],)))
 
 
-def _not_format(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_format(norm: Context, located: Located) -> Iterator[Formula]:
     if norm.asserts_format(located):
         yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
 
 
-def _not_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_properties(norm: Context, located: Located) -> Iterator[Formula]:
     for name, formula in norm.object_part(located).properties.items():
         yield _exists(Exists(negated(formula), name=name))
 
 
-def _not_patterns(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_patterns(norm: Context, located: Located) -> Iterator[Formula]:
     for pattern, formula in norm.object_part(located).patterns.items():
         yield _exists(Exists(negated(formula), pattern=pattern))
 
 
-def _not_additional(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_additional(norm: Context, located: Located) -> Iterator[Formula]:
     part = norm.object_part(located)
     if part.additional is not None and part.additional != TRUE:
         yield _exists(Exists(negated(part.additional), beside=(part,)))
 
 
-def _not_names(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_names(norm: Context, located: Located) -> Iterator[Formula]:
     yield _exists(Exists(TRUE, failing=Literal(located.child("propertyNames"))))
 
 
-def _not_required(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_required(norm: Context, located: Located) -> Iterator[Formula]:
     required = located.schema["required"]
     for name in required if isinstance(required, (list, tuple)) else ():
         yield fact("object", objects=Objects(absent=frozenset((name,))))
 
 
-def _not_min_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_min_properties(norm: Context, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minProperties"])
     if least > 0:
         yield fact("object", objects=Objects(most=least - 1))
 
 
-def _not_max_properties(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_max_properties(norm: Context, located: Located) -> Iterator[Formula]:
     yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
 
 
-def _not_dependencies(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_dependencies(norm: Context, located: Located) -> Iterator[Formula]:
     for name, needed in norm.dependencies(located):
         if isinstance(needed, Conjunction):
             for other in needed.objects.required:
@@ -170,7 +168,7 @@ def _not_dependencies(norm: Normaliser, located: Located) -> Iterator[Formula]:
             yield All((has(name), negated(needed)))
 
 
-def _not_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_items(norm: Context, located: Located) -> Iterator[Formula]:
     part = norm.array_part(located)
     for index, formula in enumerate(part.prefix):
         yield _found(Contains(negated(formula), index, index + 1))
@@ -178,17 +176,17 @@ def _not_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
         yield _found(Contains(negated(part.items), len(part.prefix)))
 
 
-def _not_min_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_min_items(norm: Context, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minItems"])
     if least > 0:
         yield fact("array", arrays=Arrays(most=least - 1))
 
 
-def _not_max_items(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_max_items(norm: Context, located: Located) -> Iterator[Formula]:
     yield fact("array", arrays=Arrays(least=int(located.schema["maxItems"]) + 1))
 
 
-def _not_contains(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_contains(norm: Context, located: Located) -> Iterator[Formula]:
     for each in norm.contains(located):
         if each.least > 0:
             yield _found(replace(each, least=0, most=each.least - 1))
@@ -196,17 +194,17 @@ def _not_contains(norm: Normaliser, located: Located) -> Iterator[Formula]:
             yield _found(replace(each, least=each.most + 1, most=None))
 
 
-def _not_all_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_all_of(norm: Context, located: Located) -> Iterator[Formula]:
     for index in range(len(located.schema["allOf"])):
         yield Literal(located.child("allOf", index), False)
 
 
-def _not_any_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_any_of(norm: Context, located: Located) -> Iterator[Formula]:
     options = [Literal(located.child("anyOf", index)) for index in range(len(located.schema["anyOf"]))]
     yield All(tuple(norm.denied(options)))
 
 
-def _not_one_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_one_of(norm: Context, located: Located) -> Iterator[Formula]:
     if norm.rough:
         yield TRUE
         return
@@ -219,11 +217,11 @@ def _not_one_of(norm: Normaliser, located: Located) -> Iterator[Formula]:
                 yield All((options[one], options[two]))
 
 
-def _not_not(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_not(norm: Context, located: Located) -> Iterator[Formula]:
     yield Literal(located.child("not"))
 
 
-def _not_if(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_if(norm: Context, located: Located) -> Iterator[Formula]:
     condition = Literal(located.child("if"))
     if "then" in located.schema:
         yield All((condition, Literal(located.child("then"), False)))
@@ -231,13 +229,13 @@ def _not_if(norm: Normaliser, located: Located) -> Iterator[Formula]:
         yield All((negated(condition), Literal(located.child("else"), False)))
 
 
-def _not_unique(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_unique(norm: Context, located: Located) -> Iterator[Formula]:
     if located.schema["uniqueItems"] is True:
         raise unsupported(located, "uniqueItems", "under a negation")
     yield from ()
 
 
-def _not_evaluated(norm: Normaliser, located: Located) -> Iterator[Formula]:
+def _not_evaluated(norm: Context, located: Located) -> Iterator[Formula]:
     for keyword in ("unevaluatedProperties", "unevaluatedItems"):
         if norm.asserts(located, keyword):
             yield But(located, keyword)
@@ -380,7 +378,7 @@ def _length_is_not(kind: str, length: int) -> list[Formula]:
     return found
 
 
-_NEGATIONS: dict[str, Callable[[Normaliser, Located], Iterator[Formula]]] = {
+_NEGATIONS: dict[str, Callable[[Context, Located], Iterator[Formula]]] = {
     "type": _not_type,
     "minLength": _not_min_length,
     "maxLength": _not_max_length,

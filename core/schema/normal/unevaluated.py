@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..read.resolve import Located
-from .assertions import ARRAY_PART, unsupported
+from .assertions import ARRAY_PART, Assertions, unsupported
 from .conjunction import (
     All,
     Any_,
@@ -26,9 +26,6 @@ from .conjunction import (
     Rest,
     negated,
 )
-
-if TYPE_CHECKING:
-    from .assertions import Assertions
 
 #: Every subset of an ``anyOf`` is an alternative of its own: that many options it may have.
 MAX_SUBSETS = 10

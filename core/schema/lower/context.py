@@ -1,0 +1,134 @@
+"""What the lowering of objects, arrays and counts needs of the lowering of a whole document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+from ...language.nodes import Nodes
+from ..normal.conjunction import Conjunction, Formula, Goal
+from ..read.options import SchemaOptions
+from ..read.resolve import Located
+from ..scalars.value_syntax import Spelling
+
+
+class Supply(NamedTuple):
+    """The values of a goal, as keys (see `value_key`), if they are few.
+
+    Attributes:
+        values: all of them, if ``is_complete``.
+        is_complete: they were all found, and are fewer than was asked about.
+        is_ample: there are at least as many as was asked about. With neither, it was too hard to tell.
+    """
+
+    values: tuple[str, ...]
+    is_complete: bool
+    is_ample: bool
+
+
+class Context(Protocol):
+    """The lowering of one document: how JSON is written, and the nodes and the truth of goals.
+
+    Attributes:
+        nodes: the store that the document is lowered into.
+        options: how the schema is read and written.
+        number: part of the name of every rule: several documents may be lowered into one store.
+        flexible: whitespace between tokens is left open.
+        space: the whitespace between two tokens, if that is left open; else nothing.
+        comma: the text between two items or members.
+        fixed_colon: the text between a name and its value, where whitespace is not left open.
+        spelling: the syntax of values; None: JSON.
+    """
+
+    nodes: Nodes
+    options: SchemaOptions
+    number: int
+    flexible: bool
+    space: int
+    comma: bytes
+    fixed_colon: bytes
+    spelling: Spelling | None
+
+    # -- goals ------------------------------------------------------------------------------------------------
+
+    def is_false(self, goal: Iterable[Formula]) -> bool:
+        """Return whether a goal holds of nothing, at first sight."""
+
+    def is_sure(self, goal: Goal) -> bool:
+        """Return whether a goal holds of something that can be written, at first sight."""
+
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """Return the alternatives of a goal."""
+
+    def allowed(self, branch: Conjunction) -> list[Any]:
+        """Return the values that an alternative lists and that satisfy the rest of it."""
+
+    def holds(self, branch: Conjunction, value: Any) -> bool:
+        """Return whether a decoded value satisfies a conjunction, its list of values aside."""
+
+    def goal_holds(self, goal: Goal, value: Any) -> bool:
+        """Return whether a decoded value satisfies a goal."""
+
+    def supply(self, goal: Goal, most: int) -> Supply:
+        """Return the values of a goal, if they are fewer than ``most``."""
+
+    def meaning(self, formula: Formula) -> object:
+        """Return the same for formulas that are known to mean the same."""
+
+    def constant(self, value: Any) -> Formula:
+        """Return the formula of one value."""
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def value(self, goal: Goal) -> int:
+        """Return the texts of a goal."""
+
+    def subschema(self, located: Located, sure: bool | None = None) -> int:
+        """Return the texts of a subschema."""
+
+    def branch(self, branch: Conjunction) -> int:
+        """Return the texts of one alternative."""
+
+    def without(self, goal: Goal, excluded: frozenset[str]) -> int:
+        """Return the texts of a goal, but for some values (by their keys)."""
+
+    def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
+        """Return the texts of those of some values (by their keys) for which a goal holds, each with what follows."""
+
+    def listed(self, values: list[Any], *, integers: bool = False) -> int:
+        """Return the texts of some values."""
+
+    def keys(self, name: str) -> tuple[bytes, ...]:
+        """Return the ways to write a property name, without its colon."""
+
+    # -- terms ------------------------------------------------------------------------------------------------
+
+    def strings(self, goal: Goal) -> int:
+        """Return the strings (decoded) of a goal."""
+
+    def string_term(self, branch: Conjunction) -> int:
+        """Return the strings (decoded) of an alternative."""
+
+    def scalar_term(self, branch: Conjunction, kind: str) -> int:
+        """Return the strings (decoded) or the numbers of an alternative."""
+
+
+class MemberSyntax(Protocol):
+    """How the members of an object are written, where that is not JSON's way.
+
+    Attributes:
+        separator: what stands between two members.
+        before_name: what stands before a name.
+    """
+
+    separator: int
+    before_name: int
+
+    def keys(self, name: str) -> tuple[bytes, ...]:
+        """Return the ways to write a name; none if it cannot be written."""
+
+    def name(self, names: int) -> int:
+        """Return the texts of the names of a term."""
+
+    def value(self, name: str | None, goal: Goal) -> int:
+        """Return what follows a name: a value between its marks."""

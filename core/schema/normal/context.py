@@ -1,0 +1,69 @@
+"""What negation and the proofs of disjointness need of the normaliser."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Protocol
+
+from ...language.terms import Terms
+from ..read.resolve import Document, Located
+from .conjunction import ArrayPart, Conjunction, Contains, Formula, Goal, Literal, ObjectPart
+from .prune import Contradictions
+
+
+class Context(Protocol):
+    """The normaliser of one document: its assertions, and the alternatives of goals.
+
+    Attributes:
+        document: where the subschemas are.
+        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
+        rough: above zero while ``oneOf`` is taken for a plain union.
+        contradictions: finds contradictions between facts.
+        excluded: pairs of goals for one member, by the depth of the search, and whether they exclude each other.
+    """
+
+    document: Document
+    unenforced: Collection[tuple[object, str]]
+    rough: int
+    contradictions: Contradictions
+    excluded: dict[tuple[Goal, Goal, int], bool]
+
+    @property
+    def terms(self) -> Terms:
+        """Return the store of the terms that patterns and names are compared in."""
+
+    def asserts(self, located: Located, keyword: str) -> bool:
+        """Return whether a subschema has a keyword that its dialect knows and that is not left out."""
+
+    def asserts_format(self, located: Located) -> bool:
+        """Return whether a subschema's ``format`` is more than an annotation."""
+
+    def values(self, located: Located) -> tuple[Any, ...] | None:
+        """Return the values that a schema lists; None: it lists none."""
+
+    def contains(self, located: Located) -> list[Contains]:
+        """Return what some items must be, and how many."""
+
+    def object_part(self, located: Located) -> ObjectPart:
+        """Return what a schema says of members by their names."""
+
+    def array_part(self, located: Located) -> ArrayPart:
+        """Return what a schema says of items by their positions."""
+
+    def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
+        """Yield names, and what is asked of an object that has them."""
+
+    def constant(self, value: Any) -> Formula:
+        """Return the formula of one value."""
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Return whether a pattern matches some part of a name."""
+
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """Return the alternatives of a goal."""
+
+    def denied(self, options: Sequence[Literal]) -> list[Formula]:
+        """Return that none of some schemas holds: formulas that must all hold."""
+
+    def overlaps(self, located: Located) -> list[frozenset[int]]:
+        """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""
