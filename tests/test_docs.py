@@ -38,10 +38,10 @@ class Block:
     """A fenced block of a page.
 
     Attributes:
-        line: where its content begins.
-        language: what stands behind the fence.
+        line: number of its first line.
+        language: the word after the fence.
         content: its text.
-        output: the content of a ``text`` block that follows at once, or None.
+        output: the content of a ``text`` block that follows immediately, or None.
     """
 
     line: int
@@ -51,11 +51,11 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page; a python block followed by a text block prints it."""
+    """Return the fenced blocks of a page; a python block followed by a text block prints that text."""
     text = page.read_text(encoding="utf-8")
-    found = list(FENCE.finditer(text))
+    fences = list(FENCE.finditer(text))
     result = []
-    for match, after in zip(found, [*found[1:], None], strict=False):
+    for match, after in zip(fences, [*fences[1:], None], strict=False):
         follows = after is not None and after[1] == "text" and not text[match.end() : after.start()].strip()
         line = text.count("\n", 0, match.start()) + 2
         result.append(Block(line, match[1], match[2], after[2] if after is not None and follows else None))
@@ -63,7 +63,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
-    """Run a block in a namespace; return what it printed. Tracebacks and `inspect` see the page's own lines."""
+    """Run a block in a namespace and return its output. Tracebacks and `inspect` see the page's own lines."""
     source = "\n" * (block.line - 1) + block.content
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     code = compile(source, name, "exec")
@@ -77,7 +77,7 @@ def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")  # CrewAI reads its own deprecated fields
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The python blocks of a page run in order, as one program, and print what the text blocks below them say."""
+    """The python blocks of a page run in order, as one program, and print the text blocks after them."""
     module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # Pydantic looks annotations up there
     for block in blocks(page):
@@ -128,7 +128,7 @@ def test_readme_commands_are_the_ones_that_ci_runs() -> None:
 
 
 def test_changelog_knows_this_version() -> None:
-    """The newest entry of the changelog is about the version that is installed."""
+    """The newest entry of the changelog is about the installed version."""
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert newest is not None
     assert newest[1] == version("toolgrammar")
@@ -213,7 +213,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
     ],
 )
 def test_limits_are_the_constants_of_the_library(module: str, name: str) -> None:
-    """``docs/limits.md`` gives each limit its value, in the row of the module that has it."""
+    """``docs/limits.md`` shows the value of each limit, in a row of its module."""
     page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if f"`{module.replace('.', '/')}.py`" in line]
     value = getattr(importlib.import_module(f"toolgrammar.{module}"), name)
@@ -243,7 +243,7 @@ def test_tables_of_results_are_those_of_the_benchmarks(name: str) -> None:
 
 
 def test_architecture_names_every_package() -> None:
-    """``docs/architecture.md`` speaks of every package of core."""
+    """``docs/architecture.md`` describes every package of core."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     packages = [path.parent.name for path in (ROOT / "core").glob("*/__init__.py")]
     assert [name for name in packages if f"core/{name}/" not in page] == []
@@ -272,7 +272,7 @@ def test_named_objects_exist(page: Path) -> None:
 
 
 def test_modules_have_docstrings() -> None:
-    """Every module of the library says in its docstring what it is about."""
+    """Every module of the library has a docstring."""
     silent = [
         str(path.relative_to(ROOT))
         for folder in ("core", "tools", "adapters")
