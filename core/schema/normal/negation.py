@@ -6,8 +6,9 @@ other. What negation there is of other schemas stands before them alone, as a si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from ...errors import LimitError, Place
@@ -35,6 +36,10 @@ from .conjunction import (
     type_of,
 )
 from .context import Context
+
+#: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in which
+#: objects fail become demands of one alternative.
+MAX_PRODUCT = 64
 
 #: How many arrays and objects of one ``enum`` a value may have to differ from.
 MAX_DIFFERENT = 500
@@ -75,23 +80,29 @@ def _not_values(norm: Context, located: Located) -> Iterator[Formula]:
             hint="leave out not (or oneOf), or list fewer values",
             place=Place(pointer=located.pointer, keyword="enum"),
         )
-    yield All((Conjunction(not_values=scalars), *(_differs(norm, value) for value in others)))
+    ways = [_ways_to_differ(norm, value) for value in others]
+    join: Callable[[list[Conjunction]], Formula] = either
+    if prod(map(len, ways)) > MAX_PRODUCT:
+        norm.document.demanding.add(id(located.schema))
+        join = together
+    yield All((Conjunction(not_values=scalars), *map(join, ways)))
 
 
-def _differs(norm: Context, value: Any) -> Formula:
-    """Every value but an array or object."""
+def _ways_to_differ(norm: Context, value: Any) -> list[Conjunction]:
+    """Return the alternatives of "another value than this array or object"."""
     kind = type_of(value)
     if kind == "array":
-        other: list[Formula] = [fact(set(TYPES) - {"array"}), *_length_is_not("array", len(value))]
+        ways = [fact(set(TYPES) - {"array"}), *_length_is_not("array", len(value))]
         for index, item in enumerate(value):
-            found = Contains(negated(norm.constant(item)), index, index + 1)
-            other.append(fact("array", arrays=Arrays(contains=(found,))))
-        return Any_(tuple(other))
-    other = [fact(set(TYPES) - {"object"}), *_length_is_not("object", len(value))]
+            other = Contains(negated(norm.constant(item)), index, index + 1)
+            ways.append(fact("array", arrays=Arrays(contains=(other,))))
+        return ways
+    # An object with fewer members lacks one of these.
+    ways = [fact(set(TYPES) - {"object"}), fact("object", objects=Objects(least=len(value) + 1))]
     for name, item in value.items():
-        other.append(fact("object", objects=Objects(absent=frozenset((name,)))))
-        other.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
-    return either(other)
+        ways.append(fact("object", objects=Objects(absent=frozenset((name,)))))
+        ways.append(fact("object", objects=Objects(exists=(Exists(negated(norm.constant(item)), name),))))
+    return ways
 
 
 def _not_bounds(norm: Context, located: Located) -> Iterator[Formula]:
@@ -241,7 +252,7 @@ def _not_evaluated(norm: Context, located: Located) -> Iterator[Formula]:
             yield But(located, keyword)
 
 
-def either(options: list[Formula]) -> Formula:
+def either(options: Sequence[Formula]) -> Formula:
     """One of the formulas, with as few alternatives as are easily had.
 
     "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
@@ -368,11 +379,11 @@ def _found(contains: Contains) -> Formula:
     return fact("array", arrays=Arrays(contains=(contains,)))
 
 
-def _length_is_not(kind: str, length: int) -> list[Formula]:
+def _length_is_not(kind: str, length: int) -> list[Conjunction]:
     """Arrays or objects of another length."""
     made: Callable[..., Any] = Arrays if kind == "array" else Objects
     name = "arrays" if kind == "array" else "objects"
-    found: list[Formula] = [fact(kind, **{name: made(least=length + 1)})]
+    found = [fact(kind, **{name: made(least=length + 1)})]
     if length > 0:
         found.append(fact(kind, **{name: made(most=length - 1)}))
     return found

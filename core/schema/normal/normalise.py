@@ -34,7 +34,7 @@ from .conjunction import (
 )
 from .direct import asserted
 from .disjoint import common, suspects
-from .negation import has, negation, together
+from .negation import MAX_PRODUCT, has, negation, together
 from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
@@ -49,10 +49,6 @@ MAX_STEPS = 40_000
 
 #: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
 MAX_TOTAL = 80_000
-
-#: How many combinations of the ways in which several schemas can fail are told apart; of more, the ways in which
-#: objects fail are demands of one alternative.
-MAX_PRODUCT = 64
 
 #: How many references in a row are followed to see what the negation of a schema is.
 _MAX_LINKS = 8
