@@ -37,8 +37,8 @@ from .conjunction import (
 )
 from .context import Context
 
-#: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in which
-#: objects fail become demands of one alternative.
+#: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in
+#: which objects fail become demands of one alternative.
 MAX_PRODUCT = 64
 
 #: How many arrays and objects of one ``enum`` a value may have to differ from.
