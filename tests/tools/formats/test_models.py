@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Message, ToolCall, Vocabulary, load_model
+from toolgrammar.core import GenerateParams, Message, ToolCall, Vocabulary, load_model
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format
@@ -114,6 +114,12 @@ def test_models_write_the_format_that_their_tokenizer_shows(
     assert "".join(tokens).startswith(wire.render("", generation.tool_calls)[:8])
 
 
+def prompt_of(model: Any, **options: Any) -> list[int]:
+    """Return the prompt that a history with calls becomes."""
+    params = GenerateParams(tools=TOOLS, **options)
+    return list(model._encode_prompt(HISTORY, params, model._wire(params)))
+
+
 def test_a_format_that_was_asked_for_wins(load: Any) -> None:
     """At loading or in a request, the name of a format is stronger than the template; the prompt then tells of it."""
     _, template, special, _ = FAMILIES[0]
@@ -122,7 +128,7 @@ def test_a_format_that_was_asked_for_wins(load: Any) -> None:
     assert model.generate("x", **options).raw == '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
     assert model.generate("x", tool_format="pythonic", **options).raw == "[now()]"
     assert load(template, special, tool_format="llama-json").generate("x", **options).raw.startswith('{"name": "now"')
-    prompt = model._encode_prompt(HISTORY, TOOLS, "pythonic")
+    prompt = prompt_of(model, tool_format="pythonic")
     shown = b"".join(model.vocabulary.tokens[each] or b"" for each in prompt).decode()
     assert '[edit(on=True, text="y z"), now()]' in shown
     assert "<tool_call>" not in shown
@@ -133,7 +139,7 @@ def test_a_template_without_calls_is_given_text(load: Any) -> None:
     """Where the chat template knows no calls, calls and results are written into the conversation as text."""
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
     model = load(template, ())
-    prompt = model._encode_prompt(HISTORY, TOOLS)
+    prompt = prompt_of(model)
     shown = model.vocabulary.decode(prompt).decode()
     assert shown.startswith("system: # Tools")
     assert '<tool_call>\n{"name": "edit", "arguments": {"on": true, "text": "y z"}}\n</tool_call>' in shown
