@@ -170,6 +170,17 @@ def test_imports_point_down() -> None:
     assert up == []
 
 
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Imports form no cycle, those inside functions and those for type checkers counted."""
+    imported: dict[str, set[str]] = {module_name(path): set() for path in sources()}
+    for arrow in ALL:
+        if arrow.source != arrow.target:
+            imported[arrow.source].add(arrow.target)
+    while leaves := {module for module, targets in imported.items() if not targets & imported.keys()}:
+        imported = {module: targets for module, targets in imported.items() if module not in leaves}
+    assert sorted(imported) == []
+
+
 def test_front_door_is_for_users() -> None:
     """Modules of core import each other where they live, not through the package's front door."""
     through = [

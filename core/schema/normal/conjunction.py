@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar, Union
 
 from ..read.keywords import TYPES
@@ -160,6 +161,21 @@ class Strings:
     not_formats: tuple[str, ...] = ()
 
 
+@dataclass
+class Findings:
+    """Findings about the members of some objects, kept for the next comparison of alternatives.
+
+    Attributes:
+        said: by name, what is known of a member's value (`prune.Said`).
+        is_void: whether a needed member has no value; None: not looked for yet.
+        excluded: by name and depth, whether no value satisfies what is asked of a member.
+    """
+
+    said: dict[str, Any] = field(default_factory=dict)
+    is_void: bool | None = None
+    excluded: dict[tuple[str, int], bool] = field(default_factory=dict)
+
+
 @hashed_once
 @dataclass(frozen=True)
 class Objects:
@@ -174,6 +190,29 @@ class Objects:
     least: int = 0
     most: int | None = None
     some: tuple[Some, ...] = ()
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Names of members that must be there."""
+        return frozenset(self.required).union(exists.name for exists in self.exists if exists.name is not None)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Names of members of which something is asked."""
+        names = {exists.name for exists in self.exists if exists.name is not None}
+        return frozenset(names.union(*(part.properties for part in self.parts)))
+
+    @cached_property
+    def only_named(self) -> frozenset[str] | None:
+        """Names of members of which the parts ask; None if they also ask by pattern or of additional members."""
+        if any(part.patterns or part.additional is not None for part in self.parts):
+            return None
+        return frozenset().union(*(part.properties for part in self.parts))
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What has been found out about the members so far."""
+        return Findings()
 
 
 @hashed_once

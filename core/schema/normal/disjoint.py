@@ -107,7 +107,7 @@ def _objects(normaliser: Context, left: Conjunction, right: Conjunction, depth: 
         return True
     if depth == 0:
         return False
-    ours, theirs = _spoken(one), _spoken(two)
+    ours, theirs = one.only_named, two.only_named
     for name in required:
         here, there = ours is None or name in ours, theirs is None or name in theirs
         if here and there:
@@ -137,20 +137,10 @@ def _exclude(normaliser: Context, lefts: Goal, rights: Goal, depth: int) -> bool
 def _is_void(normaliser: Context, objects: Objects, name: str, depth: int) -> bool:
     """Whether no value satisfies what is asked of one member, of which another alternative says nothing; found out
     once, as it is the same beside every such alternative."""
-    known: dict[tuple[str, int], bool] = objects.__dict__.setdefault("_voids", {})
+    known = objects.findings.excluded
     found = known.get((name, depth))
     if found is None:
         found = known[name, depth] = _exclude(normaliser, _member(normaliser, objects, name), (), depth)
-    return found
-
-
-def _spoken(objects: Objects) -> frozenset[str] | None:
-    """The members of which these objects say something; None: it is not by their names alone. Put together once."""
-    known = objects.__dict__
-    if "_spoken" not in known:
-        named = all(not part.patterns and part.additional is None for part in objects.parts)
-        known["_spoken"] = frozenset().union(*(part.properties for part in objects.parts)) if named else None
-    found: frozenset[str] | None = known["_spoken"]
     return found
 
 

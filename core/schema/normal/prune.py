@@ -92,10 +92,10 @@ class Contradictions:
         """Whether no object satisfies both, seen from what is said of a required member (False: perhaps not)."""
         if left is EVERY.objects or right is EVERY.objects:
             return False
-        ours, theirs = _needed(left), _needed(right)
+        ours, theirs = left.needed, right.needed
         if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours) or self._is_void(right):
             return True
-        here, there = _names(left), _names(right)  # of what only one side speaks, the other takes everything
+        here, there = left.named, right.named  # of what only one side speaks, the other takes everything
         if theirs.isdisjoint(here) and ours.isdisjoint(there):
             return False
         for name in here & there:
@@ -105,11 +105,10 @@ class Contradictions:
 
     def _is_void(self, objects: Objects) -> bool:
         """Whether a required member has no value, seen from what these objects say alone; found out once."""
-        known = objects.__dict__
-        found: bool | None = known.get("_void")
-        if found is None:
-            found = known["_void"] = any(self._of(objects, name).is_false for name in _needed(objects))
-        return found
+        findings = objects.findings
+        if findings.is_void is None:
+            findings.is_void = any(self._of(objects, name).is_false for name in objects.needed)
+        return findings.is_void
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
         """The members that must be there in every alternative of some objects, and list their values: all of these
@@ -118,17 +117,17 @@ class Contradictions:
         for branch in branches:
             if branch.types != _OBJECT:
                 return {}
-            listed = {name: self._of(branch.objects, name).allowed for name in _needed(branch.objects)}
+            listed = {name: self._of(branch.objects, name).allowed for name in branch.objects.needed}
             here = {name: values for name, values in listed.items() if values is not None}
             found = here if found is None else {name: found[name] | here[name] for name in found if name in here}
         return found or {}
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
         """What is known of members so far is known where more must hold."""
-        known: dict[str, Said] | None = left.__dict__.get("_said")
+        known: dict[str, Said] = left.findings.said
         if known and both is not left and both is not right:
-            known = both.__dict__["_said"] = dict(known)
-            for name in _names(right):
+            known = both.findings.said = dict(known)
+            for name in right.named:
                 if name in known:
                     known[name] = known[name].meet(self._of(right, name))
 
@@ -146,7 +145,7 @@ class Contradictions:
         have, asked = known.objects, formula.objects
         if asked is EVERY.objects or "object" not in known.types:
             return True
-        if not have.absent >= asked.absent or have.least < asked.least or not _needed(have) >= _needed(asked):
+        if not have.absent >= asked.absent or have.least < asked.least or not have.needed >= asked.needed:
             return False
         if asked.others or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
@@ -191,7 +190,7 @@ class Contradictions:
         """What is known of a member's value; found out once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
-        known: dict[str, Said] = objects.__dict__.setdefault("_said", {})
+        known: dict[str, Said] = objects.findings.said
         found = known.get(name)
         if found is None:
             found = _NOTHING
@@ -269,26 +268,6 @@ class Contradictions:
         plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
         values = assertions.values(located) if positive or plain else None
         return values if values and all(type_of(value) not in _COMPOUND for value in values) else None
-
-
-def _needed(objects: Objects) -> frozenset[str]:
-    """Names of members that must be there; put together once."""
-    known = objects.__dict__
-    found: frozenset[str] | None = known.get("_needed")
-    if found is None:
-        names = {exists.name for exists in objects.exists if exists.name is not None}
-        found = known["_needed"] = frozenset(objects.required) | names
-    return found
-
-
-def _names(objects: Objects) -> frozenset[str]:
-    """Names of members of which something is said; put together once."""
-    known = objects.__dict__
-    found: frozenset[str] | None = known.get("_names")
-    if found is None:
-        names = {exists.name for exists in objects.exists if exists.name is not None}
-        found = known["_names"] = frozenset(names.union(*(part.properties for part in objects.parts)))
-    return found
 
 
 def _formulas(objects: Objects, name: str) -> list[Formula]:

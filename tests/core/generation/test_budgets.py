@@ -55,7 +55,7 @@ def test_every_budget(noise: Model, name: str) -> None:
             if call.cut:
                 cut += 1
                 assert generation.finish_reason == "length"
-                with pytest.raises(InvalidArgumentsError, match="not whole"):
+                with pytest.raises(InvalidArgumentsError, match="truncated"):
                     tools.call(call)
                 assert tools.execute(call).error is not None
                 tools.call(call, allow_cut=True)
