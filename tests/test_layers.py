@@ -106,9 +106,9 @@ def rank(module: str) -> int:
     for length in range(len(parts), 0, -1):
         if (prefix := ".".join(parts[:length])) in RANKS:
             if prefix == "core" and length < len(parts):
-                raise AssertionError(f"{module} has no layer: add it to RANKS")
+                raise AssertionError(f"{module} has no layer: add it to PIPELINE")
             return RANKS[prefix]
-    raise AssertionError(f"{module} has no layer: add it to RANKS")
+    raise AssertionError(f"{module} has no layer: add it to PIPELINE")
 
 
 def is_module(name: str) -> bool:

@@ -1,8 +1,7 @@
-"""Automata and masks: which tokens may come next.
+"""Masks: which tokens may come next.
 
-`Program` derives a grammar's automaton lazily; `Constraint` binds it to a vocabulary; `Matcher` follows one text.
-The hot part (from ``trie.py`` to ``masks.py``) is compiled by Cython where a compiler was there at install time
-(`COMPILED` says so).
+`Constraint` is a grammar bound to a vocabulary; `Matcher` follows one text. The hot part is compiled by Cython where a
+compiler was there at install time (`COMPILED` says so).
 
 Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schemas or tools.
 """

@@ -10,6 +10,9 @@ from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_whole
 from .model import LocalModel, Model
 
+#: Schemes of the addresses of models on servers.
+SERVER_SCHEMES = ("openai", "vllm", "llama.cpp", "ollama")
+
 
 def load_model(uri: str, **options: Any) -> Model:
     """Load a model.
@@ -19,8 +22,8 @@ def load_model(uri: str, **options: Any) -> Model:
             ``"gguf:PATH"`` (a GGUF file, run by llama.cpp), or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a
             server with an OpenAI-compatible API; ``vllm:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for both;
-            ``context_window`` and ``prefix_cache`` for all of these; those of `RemoteModel` for servers.
+            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for ``hf:`` and
+            ``gguf:``; ``context_window`` and ``prefix_cache`` for all of these; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -45,7 +48,7 @@ def load_model(uri: str, **options: Any) -> Model:
         from .llama_cpp.backend import GGUFBackend
 
         return LocalModel(_make(GGUFBackend, (rest,), options, uri))
-    if scheme in ("openai", "vllm", "llama.cpp", "ollama") and separator:
+    if scheme in SERVER_SCHEMES and separator:
         from .remote import RemoteModel
 
         model: Model = _make(RemoteModel, (rest,), {"server": scheme, **options}, uri)

@@ -1,4 +1,4 @@
-"""Tools and schemas as TypeScript declarations, for prompts; `typescript` reads them back.
+"""Tools and schemas as TypeScript declarations, for prompts; `reader` reads them back.
 
 A schema is printed as the type that says most of it; what the type cannot say stands in the JSDoc comment before it, as
 tags, or as ``@schema {...}`` where there is no tag. So nothing is lost: reading the text back gives schemas with the

@@ -42,7 +42,7 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     ),
     "items": ({"items": {"type": "integer"}}, "items", "the list form of older drafts, with `additionalItems`, too"),
     "prefixItems": ({"prefixItems": [{"type": "integer"}]}, "prefixItems", ""),
-    "minItems": ({"minItems": 2}, "minItems", "at most 100,000"),
+    "minItems": ({"minItems": 2}, "minItems", "at most 10,000"),
     "maxItems": ({"maxItems": 2}, "maxItems", ""),
     "contains": ({"contains": {"type": "string"}}, "contains", ""),
     "minContains": ({"contains": {"type": "string"}, "minContains": 2}, "minContains", ""),

@@ -63,7 +63,7 @@ class TemplateFormat(WireFormat):
         counted_ids: ids number the calls from 0.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
         thinking: the model's reasoning markers, if it has any.
-        result: a result; ``$content``, ``$name`` and ``$id`` are filled in.
+        result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` stands for the tools.
         signs: strings that a chat template of the family contains, all of them.
         signs_against: strings that it does not contain.

@@ -1,0 +1,43 @@
+"""Every keyword of the table that constrains values does so: alone, beside its type, and negated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Role
+
+from .support_table import KEYWORDS as EXAMPLES
+from .universe import accepted, valid
+
+CONSTRAINING = {Role.ASSERTION, Role.PARTS, Role.SAME_VALUE, Role.REMAINDER, Role.FORMAT}
+#: Judged with another keyword, which has a row in the table of examples.
+BESIDE = {"then", "else", "additionalItems", "nullable"}
+NAMES = sorted(name for name, row in KEYWORDS.items() if row.role in CONSTRAINING and name not in BESIDE)
+
+
+def example(name: str) -> dict[str, Any]:
+    """Return a schema that uses a keyword, in a dialect that has it, and that tells values of the universe apart."""
+    if name == "propertyNames":
+        return {"propertyNames": {"maxLength": 1}}
+    schema: dict[str, Any] = EXAMPLES[name][0]
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema} if name == "dependencies" else schema
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keyword_constrains(name: str) -> None:
+    """A row without a reader would be ignored in silence, so each must change what is accepted, as ``jsonschema`` says."""
+    schema, kind = example(name), KEYWORDS[name].type
+    assert accepted(schema) == valid(schema) != valid({})
+    if kind is not None and "type" not in schema:
+        typed = {"type": kind, **schema}
+        assert accepted(typed) == valid(typed) != valid({"type": kind})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if KEYWORDS[name].negatable])
+def test_negated_keyword_constrains(name: str) -> None:
+    """A row without a negation would refuse every value under ``not``."""
+    dialect = {key: value for key, value in example(name).items() if key == "$schema"}
+    negated = {**dialect, "not": {key: value for key, value in example(name).items() if key != "$schema"}}
+    assert accepted(negated) == valid(negated) != []
