@@ -33,9 +33,9 @@ def explore(lowering: Lowering) -> None:
     """
     normaliser = lowering.normaliser
     document = normaliser.document
-    risks = _Risks(document.root.schema, document.demanding)
-    if not risks.any:
+    if not document.demanding and not _may_fail(document.root.schema):
         return
+    risks = _Risks(document.root.schema, document.demanding)
     steps = normaliser.steps
     root: Goal = (Literal(document.root),)
     seen: set[Goal] = {root}
@@ -60,11 +60,30 @@ def explore(lowering: Lowering) -> None:
         normaliser.steps = steps  # a text that gets there takes none again
 
 
+def _may_fail(schema: Any) -> bool:
+    """Return whether a document has a keyword of `_HAZARDS`, or a reference that is no pointer into it.
+
+    Most documents have neither, and are spared the graph of `_Risks`.
+    """
+    stack = [schema]
+    seen: set[int] = set()  # schemas may hold themselves
+    while stack:
+        part = stack.pop()
+        if not isinstance(part, (dict, list, tuple)) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if not isinstance(part, dict):
+            stack.extend(part)
+            continue
+        reference = part.get("$ref")
+        if not _HAZARDS.isdisjoint(part) or (isinstance(reference, str) and reference[:2] not in ("#", "#/")):
+            return True
+        stack.extend(part.values())
+    return False
+
+
 class _Risks:
     """The parts of a document from which a keyword of `_HAZARDS` can be reached, references included.
-
-    Attributes:
-        any: there is one.
 
     Args:
         schema: the document.
@@ -98,7 +117,6 @@ class _Risks:
                     use(id(part), resolve_local(schema, reference))
                 except LookupError:  # an anchor, or another document
                     risky.append(id(part))
-        self.any = bool(risky)
         self._parts = users.keys()
         self._risky: set[int] = set()
         while risky:

@@ -92,7 +92,9 @@ def _ways_to_differ(norm: Context, value: Any) -> list[Conjunction]:
     """Return the alternatives of "another value than this array or object"."""
     kind = type_of(value)
     if kind == "array":
-        ways = [fact(set(TYPES) - {"array"}), *_length_is_not("array", len(value))]
+        ways = [fact(set(TYPES) - {"array"}), fact("array", arrays=Arrays(least=len(value) + 1))]
+        if value:
+            ways.append(fact("array", arrays=Arrays(most=len(value) - 1)))
         for index, item in enumerate(value):
             other = Contains(negated(norm.constant(item)), index, index + 1)
             ways.append(fact("array", arrays=Arrays(contains=(other,))))
@@ -377,16 +379,6 @@ def _exists(exists: Exists) -> Formula:
 
 def _found(contains: Contains) -> Formula:
     return fact("array", arrays=Arrays(contains=(contains,)))
-
-
-def _length_is_not(kind: str, length: int) -> list[Conjunction]:
-    """Arrays or objects of another length."""
-    made: Callable[..., Any] = Arrays if kind == "array" else Objects
-    name = "arrays" if kind == "array" else "objects"
-    found = [fact(kind, **{name: made(least=length + 1)})]
-    if length > 0:
-        found.append(fact(kind, **{name: made(most=length - 1)}))
-    return found
 
 
 _NEGATIONS: dict[str, Callable[[Context, Located], Iterator[Formula]]] = {
