@@ -1,7 +1,7 @@
 """Protocols by which the parts of the type evaluator know each other.
 
 `types.TypeReader` evaluates types, with one helper for each concern: objects, intersections, relations, inference,
-values and utility types. Each helper needs the evaluator and some of the others. It sees them through `Context`, so
+values and utility types. Each helper needs the evaluator and some of the others. It sees them through `Evaluator`, so
 that no module imports the one that puts them together.
 """
 
@@ -123,7 +123,7 @@ class UtilityRules(Protocol):
         ...
 
 
-class Context(Protocol):
+class Evaluator(Protocol):
     """The evaluator and its parts, as a part sees them; see `types.TypeReader` for the meaning of each method."""
 
     program: Program

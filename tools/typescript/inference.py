@@ -6,7 +6,7 @@ from typing import Any
 
 from toolgrammar.core.errors import SchemaError
 
-from .context import Context
+from .context import Evaluator
 from .model import (
     NULL,
     AllOf,
@@ -35,7 +35,7 @@ class Inference:
         reader: what evaluates them.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
 
     def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:

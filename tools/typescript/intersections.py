@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolgrammar.core.errors import LimitError
 
-from .context import Context
+from .context import Evaluator
 from .model import (
     ANY,
     NEVER,
@@ -49,7 +49,7 @@ class Intersections:
         reader: what evaluates these types.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
 
     def evaluated(self, both: Both) -> Type:

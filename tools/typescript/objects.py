@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import jsdoc
-from .context import Context
+from .context import Evaluator
 from .model import (
     ANY,
     NEVER,
@@ -57,7 +57,7 @@ class ObjectTypes:
         reader: what evaluates the types inside them.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
 
     # -- what is written ---------------------------------------------------------------------------------------

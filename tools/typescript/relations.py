@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolgrammar.core.errors import SchemaError
 
-from .context import Context
+from .context import Evaluator
 from .model import (
     ANY,
     BOOLEAN,
@@ -78,7 +78,7 @@ class Relations:
         reader: what evaluates them.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
         self._assumed: set[tuple[Type, Type]] = set()
         self._at: At | None = None

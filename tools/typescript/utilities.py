@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .context import Context
+from .context import Evaluator
 from .model import (
     ANY,
     NEVER,
@@ -56,7 +56,7 @@ class Utilities:
         reader: what evaluates the arguments.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
 
     def apply(self, name: str, given: list[Node], node: Node, scope: Scope) -> Type:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import SchemaError
 
-from .context import Context
+from .context import Evaluator
 from .model import (
     ANY,
     BOOLEAN,
@@ -56,7 +56,7 @@ class Values:
         reader: what evaluates the types among them.
     """
 
-    def __init__(self, reader: Context) -> None:
+    def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
         self._enums: dict[Declaration, dict[str, Any]] = {}
         self._open: set[Declaration] = set()

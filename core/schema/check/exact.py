@@ -23,7 +23,7 @@ from ...errors import (
 from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ..normal.assertions import CHECK_LATER, unsupported
-from ..normal.conjunction import Literal
+from ..normal.conjunction import SignedSchema
 from ..normal.normalise import Normaliser
 from ..read.keywords import CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Shape, keywords
 from ..read.options import SchemaOptions
@@ -154,7 +154,7 @@ def problems(document: Document, options: SchemaOptions) -> Iterator[tuple[Locat
         stack.extend(reversed(children))
     for located in forks if clean else ():
         try:
-            normaliser.branches((Literal(located),))
+            normaliser.branches((SignedSchema(located),))
         except (SchemaError, LimitError) as error:
             yield located, error.with_traceback(None)  # whose frames hold all that was found on the way
 

@@ -14,7 +14,7 @@ from ...errors import LimitError, Place, SchemaError
 from ...json_pointer import resolve_local
 from ..lower.array_items import item_goals
 from ..lower.lowering import Lowering
-from ..normal.conjunction import Arrays, Conjunction, Goal, Literal, Objects
+from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, SignedSchema
 from ..read.keywords import KEYWORDS
 
 #: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
@@ -37,13 +37,13 @@ def explore(lowering: Lowering) -> None:
         return
     risks = _Risks(document.root.schema, document.demanding)
     steps = normaliser.steps
-    root: Goal = (Literal(document.root),)
+    root: Goal = (SignedSchema(document.root),)
     seen: set[Goal] = {root}
     stack: list[tuple[Goal, str]] = [(root, "")]
     try:
         while stack and len(seen) <= MAX_GOALS and normaliser.steps - steps <= MAX_STEPS:
             goal, pointer = stack.pop()
-            pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), pointer)
+            pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), pointer)
             try:
                 for branch in lowering.branches(goal):
                     for inner in _inner(lowering, branch):
@@ -126,7 +126,7 @@ class _Risks:
 
     def reach(self, goal: Goal) -> bool:
         """Return whether lowering a goal, or what is inside of it, may fail."""
-        if len(goal) != 1 or not isinstance(goal[0], Literal) or not goal[0].positive:
+        if len(goal) != 1 or not isinstance(goal[0], SignedSchema) or not goal[0].positive:
             return True
         part = id(goal[0].located.schema)
         return part in self._risky or part not in self._parts

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import inf
 
 from ...errors import SchemaError, ToolGrammarError
-from ..normal.conjunction import Literal
+from ..normal.conjunction import SignedSchema
 from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.options import SchemaOptions
@@ -356,7 +356,7 @@ class _Pass:
         for schema in self.forks:
             count = self._counted(schema, 0)
             if count is None or count[1] > MAX_BRANCHES or count[0] + count[1] > MAX_STEPS:
-                self._normaliser().branches((Literal(Located(schema)),))
+                self._normaliser().branches((SignedSchema(Located(schema)),))
             else:
                 self.steps += count[0] + count[1]
         return self.steps + (0 if self.normaliser is None else self.normaliser.steps) <= MAX_TOTAL

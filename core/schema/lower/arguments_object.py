@@ -10,7 +10,7 @@ from ...errors import Place, UnsupportedSchemaError
 from ...regex.compile import regex_term
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..scalars.value_syntax import mark_node, without
-from .context import Context
+from .context import GoalNodes
 from .merged_objects import MergedObjects, Region
 from .objects import ObjectLowering
 
@@ -31,7 +31,7 @@ class ArgumentsObject:
     is never written for a string, unless the marks around it say what it is.
     """
 
-    def __init__(self, lowering: Context, merged: MergedObjects, goal: Goal) -> None:
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects, goal: Goal) -> None:
         assert lowering.options.arguments is not None
         self.style = lowering.options.arguments
         self._lowering = lowering

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ..normal.conjunction import Any_, Arrays, Formula, Goal, negated
+from ..normal.conjunction import AnyOf, Arrays, Formula, Goal, negated
 
 
 def fixed_positions(arrays: Arrays) -> int:
     """Return how many positions there are of whose items something is asked that is not asked of all."""
     sizes = [len(part.prefix) for part in arrays.parts]
-    sizes += [len(part.prefix) for rest in arrays.rests for part in rest.parts]
+    sizes += [len(part.prefix) for rest in arrays.unevaluated for part in rest.parts]
     sizes += [each.first if each.end is None else each.end for each in arrays.contains]
     return max(sizes, default=0)
 
@@ -24,9 +24,9 @@ def item_goal(arrays: Arrays, index: int) -> Goal:
             goal.append(part.prefix[index])
         elif part.items is not None:
             goal.append(part.items)
-    for rest in arrays.rests:
+    for rest in arrays.unevaluated:
         if all(index >= len(part.prefix) for part in rest.parts):
-            goal.append(Any_((rest.formula, *rest.found)) if rest.found else rest.formula)
+            goal.append(AnyOf((rest.formula, *rest.found)) if rest.found else rest.formula)
     return tuple(goal)
 
 

@@ -13,7 +13,7 @@ from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ..normal.conjunction import Arrays, Contains, Goal, same_value
 from .array_items import ample_count, fixed_positions, item_goal, item_goals, ways_to_count
-from .context import Context, Supply
+from .context import GoalNodes, Supply
 from .value_key import value_key, value_of_key
 
 #: Maximum number of values that are followed one by one, because items of which there are few may be any of them.
@@ -93,7 +93,7 @@ class ArrayLowering:
     apart; so the places stay few.
     """
 
-    def __init__(self, lowering: Context) -> None:
+    def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._plans: dict[Arrays, _ArrayPlan] = {}

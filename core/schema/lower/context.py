@@ -26,7 +26,7 @@ class Supply(NamedTuple):
     is_ample: bool
 
 
-class Context(Protocol):
+class GoalNodes(Protocol):
     """The lowering of one document: how JSON is written, and the nodes and the truth of goals.
 
     Attributes:

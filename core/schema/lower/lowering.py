@@ -15,9 +15,9 @@ from ..normal.conjunction import (
     Conjunction,
     Formula,
     Goal,
-    Literal,
     ObjectPart,
     Objects,
+    SignedSchema,
     flat,
     same_value,
     type_of,
@@ -126,16 +126,16 @@ class Lowering:
             if self.options.arguments is not None:
                 self._root = self.arguments_object().node()
             else:
-                self._root = self.value((Literal(self.normaliser.document.root),))
+                self._root = self.value((SignedSchema(self.normaliser.document.root),))
         return self._root
 
     def arguments_object(self) -> ArgumentsObject:
         """The root, written as ``options.arguments`` says."""
-        return ArgumentsObject(self, self.merged, (Literal(self.normaliser.document.root),))
+        return ArgumentsObject(self, self.merged, (SignedSchema(self.normaliser.document.root),))
 
     def value(self, goal: Goal) -> int:
         """The JSON texts for which all formulas of a goal hold."""
-        if len(goal) == 1 and type(goal[0]) is Literal and goal[0].positive:
+        if len(goal) == 1 and type(goal[0]) is SignedSchema and goal[0].positive:
             return self.subschema(goal[0].located)
         found = self._known.get(goal)
         if found is None:
@@ -225,7 +225,7 @@ class Lowering:
                 return self.nodes.EMPTY if own is None else self.branch(own)
             else:
                 break
-        return self._value((Literal(located),))
+        return self._value((SignedSchema(located),))
 
     def _plain(self, located: Located) -> int:
         """What a schema stands for that speaks of each type by itself."""
@@ -263,7 +263,7 @@ class Lowering:
         if len(goal) != 1:
             return not goal
         part = goal[0]
-        if not isinstance(part, Literal) or not part.positive:
+        if not isinstance(part, SignedSchema) or not part.positive:
             return False
         sure = self._sure.get(part.located)
         if sure is None:
@@ -280,7 +280,7 @@ class Lowering:
     def _alternatives(self, goal: Goal) -> list[Conjunction]:
         """The alternatives of a goal, made anew."""
         part = goal[0] if len(goal) == 1 else None
-        if self._direct and isinstance(part, Literal) and part.positive:
+        if self._direct and isinstance(part, SignedSchema) and part.positive:
             located = self.normaliser.document.enter(part.located)
             if asserted(located.schema).isdisjoint(APPLICATORS):
                 own = self.normaliser.assertions(located)
@@ -309,7 +309,7 @@ class Lowering:
     def is_false(self, goal: Iterable[Formula]) -> bool:
         """Whether a goal holds of nothing, at first sight."""
         for part in goal:
-            if isinstance(part, Literal):
+            if isinstance(part, SignedSchema):
                 if part.located.schema is (not part.positive):
                     return True
             elif part == FALSE:

@@ -8,14 +8,25 @@ from typing import NamedTuple
 from ...errors import LimitError
 from ...language.queries import is_roomy, listing
 from ...regex.compile import regex_term
-from ..normal.conjunction import FALSE, Any_, Exists, Formula, Goal, ObjectPart, Objects, Some, is_deniable, negated
-from .context import Context
+from ..normal.conjunction import (
+    FALSE,
+    AnyExists,
+    AnyOf,
+    Exists,
+    Formula,
+    Goal,
+    ObjectPart,
+    Objects,
+    is_deniable,
+    negated,
+)
+from .context import GoalNodes
 
 #: How many regions the patterns of one object may make.
 MAX_REGIONS = 256
 
-#: Of how many alternatives that must fail (see `Some`) an object remembers which failed already, by whether its members
-#: may come in any order.
+#: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
+#: whether its members may come in any order.
 MAX_DEMANDS = {False: 64, True: 9}
 
 #: From how many different things on that demands ask of one member it is found out which of them a value may satisfy
@@ -69,7 +80,7 @@ class ObjectShape(NamedTuple):
 class MergedObjects:
     """Merges what is said of objects, for one document."""
 
-    def __init__(self, lowering: Context) -> None:
+    def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._known: dict[Objects, ObjectShape] = {}
@@ -140,9 +151,9 @@ class MergedObjects:
             not self.lowering.options.additional_properties
             and any(part.names_properties or part.patterns for part in parts)
             and all(part.additional is None for part in parts)
-            and not objects.others
+            and not objects.unevaluated
         )
-        silent = [part for rule in objects.others for part in rule.parts]
+        silent = [part for rule in objects.unevaluated for part in rule.parts]
         silent += [part for exists in _every(objects) for part in exists.beside or ()]
         named_demands = [exists.name for exists in objects.exists if exists.name is not None]
         names: dict[str, None] = {}
@@ -153,12 +164,12 @@ class MergedObjects:
         for part in silent:
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(sorted(objects.absent)))
-        for some in objects.some:
+        for some in objects.any_exists:
             names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
             names.update(dict.fromkeys(sorted(some.absent)))
         demands = _demands(objects)
         most = MAX_DEMANDS[self.lowering.options.property_order == "any"]
-        if len(objects.some) > most:
+        if len(objects.any_exists) > most:
             raise LimitError(
                 f"more than {most} alternatives that may hold at once must fail for one object",
                 hint="close objects (additionalProperties: false), give each alternative a property with its own "
@@ -177,7 +188,7 @@ class MergedObjects:
         for name in names:
             if patterns:
                 matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
-            if matched or objects.others:
+            if matched or objects.unevaluated:
                 goal, declared = self._goal(objects, matched, name)
             else:
                 goal = said[name]
@@ -203,7 +214,7 @@ class MergedObjects:
         absent = tuple(some.absent for some in demands)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
-    def _met(self, demands: list[Some], matched: frozenset[str], name: str) -> Meets:
+    def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
         """Which demands a member of this name, which matches these patterns, may meet."""
 
         def fails(formula: Formula) -> bool:
@@ -231,7 +242,7 @@ class MergedObjects:
     @staticmethod
     def _patterns(objects: Objects) -> dict[str, None]:
         """Every pattern that an object's names may match or not."""
-        silent = [part for rule in objects.others for part in rule.parts]
+        silent = [part for rule in objects.unevaluated for part in rule.parts]
         silent += [part for exists in _every(objects) for part in exists.beside or ()]
         found: dict[str, None] = {}
         for part in (*objects.parts, *silent):
@@ -253,7 +264,7 @@ class MergedObjects:
             if not named and part.additional is not None:
                 named = [part.additional]
             goal += named
-        for rule in objects.others:
+        for rule in objects.unevaluated:
             if not _speaks(rule.parts, matched, name):
                 goal.append(rule.formula)
         return goal, declared
@@ -330,16 +341,18 @@ class MergedObjects:
 def _every(objects: Objects) -> Iterator[Exists]:
     """Everything that some member may have to be, alone or as one of several."""
     yield from objects.exists
-    for some in objects.some:
+    for some in objects.any_exists:
         yield from some.options
 
 
-def _demands(objects: Objects) -> list[Some]:
+def _demands(objects: Objects) -> list[AnyExists]:
     """What must be so of some member that is not known by its name."""
-    return [*(Some((exists,)) for exists in objects.exists if exists.name is None), *objects.some]
+    return [*(AnyExists((exists,)) for exists in objects.exists if exists.name is None), *objects.any_exists]
 
 
-def _asked(some: Some, matched: frozenset[str], name: str | None, fails: Callable[[Formula], bool]) -> Formula | None:
+def _asked(
+    some: AnyExists, matched: frozenset[str], name: str | None, fails: Callable[[Formula], bool]
+) -> Formula | None:
     """What the value of a member must satisfy to meet a demand; None: it cannot.
 
     Args:
@@ -356,7 +369,7 @@ def _asked(some: Some, matched: frozenset[str], name: str | None, fails: Callabl
         or (exists.beside is not None and not _speaks(exists.beside, matched, name))
         or (exists.failing is not None and fails(exists.failing))
     ]
-    return None if not found else found[0] if len(found) == 1 else Any_(tuple(found))
+    return None if not found else found[0] if len(found) == 1 else AnyOf(tuple(found))
 
 
 def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..normal.conjunction import Formula, Goal, Literal
+from ..normal.conjunction import Formula, Goal, SignedSchema
 from ..read.resolve import Located
 from .merged_objects import Meets, ObjectShape, Region
 
@@ -140,7 +140,7 @@ class ObjectPlan:
         found = self._goals[number]
         if found is None:
             assert self._located is not None
-            found = self._undeclared if self.schema(number) is None else (Literal(self.subschema(number)),)
+            found = self._undeclared if self.schema(number) is None else (SignedSchema(self.subschema(number)),)
             self._goals[number] = found
         return found
 

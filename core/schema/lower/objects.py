@@ -10,10 +10,10 @@ from typing import Any
 from ...language.json_text import escaped
 from ...language.lookback import Written
 from ...language.node_kinds import AFTER_NAME, BEYOND
-from ..normal.conjunction import FALSE, Formula, Goal, Literal, Objects
+from ..normal.conjunction import FALSE, Formula, Goal, Objects, SignedSchema
 from ..normal.inhabited import is_surely_satisfiable
 from ..read.resolve import Located
-from .context import Context, MemberSyntax
+from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
 from .value_key import value_key, value_of_key
@@ -89,7 +89,7 @@ class _Named:
 class ObjectLowering:
     """Lowers the objects of one document, or (``outermost``) the one that is written in a way of its own."""
 
-    def __init__(self, lowering: Context, merged: MergedObjects, members: MemberSyntax | None = None) -> None:
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None = None) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._members = members
@@ -132,7 +132,7 @@ class ObjectLowering:
         required = schema.get("required", ())
         required = required if isinstance(required, (list, tuple)) else ()
         additional: Formula | None = (
-            Literal(located.child("additionalProperties")) if "additionalProperties" in schema else None
+            SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None
         )
         if additional is None and "properties" in schema and not self.lowering.options.additional_properties:
             additional = FALSE

@@ -16,7 +16,7 @@ from math import ceil, floor
 from ...language.queries import listing
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
 from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
-from .context import Context, Supply
+from .context import GoalNodes, Supply
 from .merged_objects import Meets, MergedObjects
 from .value_key import value_key
 
@@ -38,7 +38,7 @@ _NONE = Supply((), True, False)
 class Values:
     """Counts the values of one document's goals."""
 
-    def __init__(self, lowering: Context, merged: MergedObjects) -> None:
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects) -> None:
         self._lowering = lowering
         self._merged = merged
         self._known: dict[tuple[Goal, int], Supply] = {}

@@ -21,9 +21,9 @@ from .conjunction import (
     Conjunction,
     Contains,
     Formula,
-    Literal,
     ObjectPart,
     Objects,
+    SignedSchema,
     Strings,
     fact,
     same_value,
@@ -134,7 +134,7 @@ class Assertions:
         most = schema.get("maxProperties") if self.asserts(located, "maxProperties") else None
         return Objects(
             parts=(self.object_part(located),) if schema.keys() & _OBJECT_PART else (),
-            names=(Literal(located.child("propertyNames")),) if self.asserts(located, "propertyNames") else (),
+            names=(SignedSchema(located.child("propertyNames")),) if self.asserts(located, "propertyNames") else (),
             required=tuple(required if isinstance(required, (list, tuple)) else ()),
             least=int(schema.get("minProperties", 0)) if self.asserts(located, "minProperties") else 0,
             most=None if most is None else int(most),
@@ -162,7 +162,7 @@ class Assertions:
         most = int(schema["maxContains"]) if self.asserts(located, "maxContains") else None
         if least == 0 and most is None:
             return []
-        return [Contains(Literal(located.child("contains")), 0, None, least, most)]
+        return [Contains(SignedSchema(located.child("contains")), 0, None, least, most)]
 
     def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
         schema = located.schema
@@ -185,9 +185,9 @@ class Assertions:
             schema = located.schema
             patterns = schema.get("patternProperties", {}) if self.asserts(located, "patternProperties") else {}
             found = self._objects[located] = ObjectPart(
-                {name: Literal(located.child("properties", name)) for name in schema.get("properties", {})},
-                {pattern: Literal(located.child("patternProperties", pattern)) for pattern in patterns},
-                Literal(located.child("additionalProperties")) if "additionalProperties" in schema else None,
+                {name: SignedSchema(located.child("properties", name)) for name in schema.get("properties", {})},
+                {pattern: SignedSchema(located.child("patternProperties", pattern)) for pattern in patterns},
+                SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None,
                 "properties" in schema,
             )
         return found
@@ -200,16 +200,16 @@ class Assertions:
             prefix: tuple[Formula, ...] = ()
             items: Formula | None = None
             if isinstance(schema.get("items"), (list, tuple)):
-                prefix = tuple(Literal(located.child("items", index)) for index in range(len(schema["items"])))
+                prefix = tuple(SignedSchema(located.child("items", index)) for index in range(len(schema["items"])))
                 if "additionalItems" in schema:
-                    items = Literal(located.child("additionalItems"))
+                    items = SignedSchema(located.child("additionalItems"))
             else:
                 if self.asserts(located, "prefixItems"):
                     prefix = tuple(
-                        Literal(located.child("prefixItems", index)) for index in range(len(schema["prefixItems"]))
+                        SignedSchema(located.child("prefixItems", index)) for index in range(len(schema["prefixItems"]))
                     )
                 if "items" in schema:
-                    items = Literal(located.child("items"))
+                    items = SignedSchema(located.child("items"))
             found = self._arrays[located] = ArrayPart(prefix, items)
         return found
 
@@ -225,13 +225,13 @@ class Assertions:
                 elif isinstance(needed, str):  # draft 3, and still seen
                     yield name, fact("object", objects=Objects(required=(needed,)))
                 else:
-                    yield name, Literal(located.child(keyword, name))
+                    yield name, SignedSchema(located.child(keyword, name))
 
     def constant(self, value: Any) -> Formula:
         """The formula of one value."""
         found = self._constants.get(id(value))
         if found is None:  # the value is kept, so that its id stays its own
-            found = self._constants[id(value)] = (value, Literal(Located({"const": value}, "")))
+            found = self._constants[id(value)] = (value, SignedSchema(Located({"const": value}, "")))
         return found[1]
 
 

@@ -38,7 +38,7 @@ def hashed_once(kind: type[Value]) -> type[Value]:
 
 
 @dataclass(frozen=True)
-class Literal:
+class SignedSchema:
     """A subschema that must hold, or must not."""
 
     located: Located
@@ -47,7 +47,7 @@ class Literal:
 
 @hashed_once
 @dataclass(frozen=True)
-class Any_:
+class AnyOf:
     """At least one of the formulas holds; of none: never true."""
 
     parts: tuple[Formula, ...]
@@ -55,7 +55,7 @@ class Any_:
 
 @hashed_once
 @dataclass(frozen=True)
-class All:
+class AllOf:
     """All formulas hold; of none: always true."""
 
     parts: tuple[Formula, ...]
@@ -63,7 +63,7 @@ class All:
 
 @hashed_once
 @dataclass(frozen=True)
-class Choice:
+class IfThenElse:
     """One formula where a condition holds, another where it does not."""
 
     condition: Formula
@@ -86,7 +86,7 @@ class ObjectPart:
 
 @hashed_once
 @dataclass(frozen=True)
-class Others:
+class UnevaluatedProperties:
     """Every member that none of the parts speaks of satisfies the formula (``unevaluatedProperties``)."""
 
     parts: tuple[ObjectPart, ...]
@@ -111,7 +111,7 @@ class Exists:
 
 @hashed_once
 @dataclass(frozen=True)
-class Some:
+class AnyExists:
     """One of several things is so: there is such a member, or no member of one of the names ``absent``."""
 
     options: tuple[Exists, ...]
@@ -140,7 +140,7 @@ class Contains:
 
 @hashed_once
 @dataclass(frozen=True)
-class Rest:
+class UnevaluatedItems:
     """Every item that is at no position of the parts and matches none of ``found`` satisfies the formula
     (``unevaluatedItems``)."""
 
@@ -182,14 +182,14 @@ class Objects:
     """What is asked of objects."""
 
     parts: tuple[ObjectPart, ...] = ()
-    others: tuple[Others, ...] = ()
+    unevaluated: tuple[UnevaluatedProperties, ...] = ()
     exists: tuple[Exists, ...] = ()
     names: tuple[Formula, ...] = ()
     required: tuple[str, ...] = ()
     absent: frozenset[str] = frozenset()
     least: int = 0
     most: int | None = None
-    some: tuple[Some, ...] = ()
+    any_exists: tuple[AnyExists, ...] = ()
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -221,7 +221,7 @@ class Arrays:
     """What is asked of arrays."""
 
     parts: tuple[ArrayPart, ...] = ()
-    rests: tuple[Rest, ...] = ()
+    unevaluated: tuple[UnevaluatedItems, ...] = ()
     contains: tuple[Contains, ...] = ()
     least: int = 0
     most: int | None = None
@@ -245,7 +245,7 @@ class Conjunction:
 
 
 @dataclass(frozen=True)
-class But:
+class OnlyKeywordFails:
     """A subschema holds, except for one of its keywords (``unevaluatedProperties`` or ``unevaluatedItems``), which does
     not."""
 
@@ -254,13 +254,13 @@ class But:
 
 
 #: A signed subschema, formulas joined, or a fact in normal form.
-Formula = Union[Literal, Any_, All, Choice, But, Conjunction]
+Formula = Union[SignedSchema, AnyOf, AllOf, IfThenElse, OnlyKeywordFails, Conjunction]
 
 #: Formulas that must all hold.
 Goal = tuple[Formula, ...]
 
-TRUE = All(())
-FALSE = Any_(())
+TRUE = AllOf(())
+FALSE = AnyOf(())
 
 #: What says nothing.
 EVERY = Conjunction()
@@ -268,20 +268,20 @@ EVERY = Conjunction()
 
 def negated(formula: Formula) -> Formula:
     """The formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
-    if isinstance(formula, Literal):
-        return Literal(formula.located, not formula.positive)
-    if isinstance(formula, Any_):
-        return All(tuple(negated(part) for part in formula.parts))
-    if isinstance(formula, All):
-        return Any_(tuple(negated(part) for part in formula.parts))
+    if isinstance(formula, SignedSchema):
+        return SignedSchema(formula.located, not formula.positive)
+    if isinstance(formula, AnyOf):
+        return AllOf(tuple(negated(part) for part in formula.parts))
+    if isinstance(formula, AllOf):
+        return AnyOf(tuple(negated(part) for part in formula.parts))
     raise TypeError("a fact has no negation")
 
 
 def is_deniable(formula: Formula) -> bool:
     """Return whether `negated` takes a formula."""
-    if isinstance(formula, (Any_, All)):
+    if isinstance(formula, (AnyOf, AllOf)):
         return all(map(is_deniable, formula.parts))
-    return isinstance(formula, Literal)
+    return isinstance(formula, SignedSchema)
 
 
 def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
@@ -362,7 +362,7 @@ def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
         return right
     return Arrays(
         _union(left.parts, right.parts),
-        _union(left.rests, right.rests),
+        _union(left.unevaluated, right.unevaluated),
         _union(left.contains, right.contains),
         max(left.least, right.least),
         _lower(left.most, right.most),
@@ -377,14 +377,14 @@ def _meet_objects(left: Objects, right: Objects) -> Objects:
         return right
     return Objects(
         _union(left.parts, right.parts),
-        _union(left.others, right.others),
+        _union(left.unevaluated, right.unevaluated),
         _union(left.exists, right.exists),
         _union(left.names, right.names),
         _union(left.required, right.required),
         left.absent | right.absent,
         max(left.least, right.least),
         _lower(left.most, right.most),
-        _union(left.some, right.some),
+        _union(left.any_exists, right.any_exists),
     )
 
 
@@ -448,9 +448,9 @@ def flat(goal: Iterable[Formula]) -> Goal:
     """Return a goal without what is always true, and each formula once."""
     found: dict[Formula, None] = {}
     for formula in goal:
-        if isinstance(formula, All):
+        if isinstance(formula, AllOf):
             found.update(dict.fromkeys(flat(formula.parts)))
-        elif not isinstance(formula, Literal) or formula.located.schema not in (
+        elif not isinstance(formula, SignedSchema) or formula.located.schema not in (
             (True, {}) if formula.positive else (False,)
         ):
             found[formula] = None

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from ...language.terms import Terms
 from ..read.resolve import Document, Located
-from .conjunction import ArrayPart, Conjunction, Contains, Formula, Goal, Literal, ObjectPart
+from .conjunction import ArrayPart, Conjunction, Contains, Formula, Goal, ObjectPart, SignedSchema
 from .prune import Contradictions
 
 
-class Context(Protocol):
+class NormalForms(Protocol):
     """The normaliser of one document: its assertions, and the alternatives of goals.
 
     Attributes:
@@ -62,7 +62,7 @@ class Context(Protocol):
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal."""
 
-    def denied(self, options: Sequence[Literal]) -> list[Formula]:
+    def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
         """Return that none of some schemas holds: formulas that must all hold."""
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:

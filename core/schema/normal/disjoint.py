@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ...regex.compile import regex_term
-from .conjunction import Conjunction, Formula, Goal, Literal, Objects, Strings, in_both, type_of
-from .context import Context
+from .conjunction import Conjunction, Formula, Goal, Objects, SignedSchema, Strings, in_both, type_of
+from .context import NormalForms
 from .strings import string_term
 
 #: How many required members deep it is looked for what excludes.
 _DEPTH = 3
 
 
-def common(normaliser: Context, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
+def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
     """The types of values that may satisfy an alternative of each, seen from types, listed values, bounds, lengths,
     names that one requires and the other forbids, and the values of a required property. Of a type that is left out,
     no value does."""
@@ -54,7 +54,7 @@ def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tupl
 
 
 def _common(
-    normaliser: Context, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
+    normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
 ) -> set[str]:
     """The same for two alternatives; not of types that are known already."""
     types = left.types & right.types
@@ -70,22 +70,22 @@ def _common(
     return {kind for kind in types if kind not in known and not _KINDS[kind](normaliser, left, right, depth)}
 
 
-def _may_be(normaliser: Context, branch: Conjunction, value: object) -> bool:
+def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
     """Whether a value that a branch lists, if it lists any, may satisfy it (True: or not known)."""
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
 
 
-def _same(normaliser: Context, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _same(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
     return False
 
 
-def _numbers(normaliser: Context, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _numbers(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
     return left.numbers.meet(right.numbers).is_empty
 
 
-def _strings(normaliser: Context, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
     one, two = left.strings, right.strings
     if one == Strings() or two == Strings():
         return False
@@ -93,12 +93,12 @@ def _strings(normaliser: Context, left: Conjunction, right: Conjunction, depth: 
     return terms.is_empty(terms.and_([string_term(terms, one), string_term(terms, two)]))
 
 
-def _arrays(normaliser: Context, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
     one, two = left.arrays, right.arrays
     return (one.most is not None and one.most < two.least) or (two.most is not None and two.most < one.least)
 
 
-def _objects(normaliser: Context, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
     one, two = left.objects, right.objects
     if normaliser.contradictions.between(one, two):
         return True
@@ -121,7 +121,7 @@ def _objects(normaliser: Context, left: Conjunction, right: Conjunction, depth: 
     return terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)]))
 
 
-def _exclude(normaliser: Context, lefts: Goal, rights: Goal, depth: int) -> bool:
+def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:
     """Whether no value satisfies what is asked of one member here and there; found out once."""
     if not lefts and not rights:
         return False
@@ -134,7 +134,7 @@ def _exclude(normaliser: Context, lefts: Goal, rights: Goal, depth: int) -> bool
     return found
 
 
-def _is_void(normaliser: Context, objects: Objects, name: str, depth: int) -> bool:
+def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -> bool:
     """Whether no value satisfies what is asked of one member, of which another alternative says nothing; found out
     once, as it is the same beside every such alternative."""
     known = objects.findings.excluded
@@ -144,7 +144,7 @@ def _is_void(normaliser: Context, objects: Objects, name: str, depth: int) -> bo
     return found
 
 
-def _member(normaliser: Context, objects: Objects, name: str) -> Goal:
+def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
     """What is known to be asked of a member."""
     found: list[Formula] = []
     for part in objects.parts:
@@ -156,13 +156,13 @@ def _member(normaliser: Context, objects: Objects, name: str) -> Goal:
     return tuple(found)
 
 
-def _names(normaliser: Context, objects: Objects) -> int:
+def _names(normaliser: NormalForms, objects: Objects) -> int:
     """Names that members may have, as a term of the normaliser's store: none outside of this."""
     terms = normaliser.terms
     found = [terms.ALL]
     for part in objects.parts:
         additional = part.additional
-        if isinstance(additional, Literal) and additional.located.schema is False:
+        if isinstance(additional, SignedSchema) and additional.located.schema is False:
             words = [terms.words(part.properties)] if part.properties else []
             patterns = [regex_term(terms, pattern, whole=False) for pattern in part.patterns]
             found.append(terms.alt([*words, *patterns]))

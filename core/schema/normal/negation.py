@@ -18,24 +18,24 @@ from ..scalars.numbers import NumberRange, exact
 from .assertions import bounds_of, types_of, unsupported
 from .conjunction import (
     TRUE,
-    All,
-    Any_,
+    AllOf,
+    AnyExists,
+    AnyOf,
     Arrays,
-    But,
     Conjunction,
     Contains,
     Exists,
     Formula,
-    Literal,
     ObjectPart,
     Objects,
-    Some,
+    OnlyKeywordFails,
+    SignedSchema,
     Strings,
     fact,
     negated,
     type_of,
 )
-from .context import Context
+from .context import NormalForms
 
 #: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in
 #: which objects fail become demands of one alternative.
@@ -45,14 +45,14 @@ MAX_PRODUCT = 64
 MAX_DIFFERENT = 500
 
 
-def negation(norm: Context, located: Located) -> Formula:
+def negation(norm: NormalForms, located: Located) -> Formula:
     """The negation of a schema: one of its keywords does not hold."""
     options: list[Formula] = []
     if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
         return TRUE  # what is left out might not hold
     for keyword in REFERENCES:
         if norm.asserts(located, keyword):
-            options.append(Literal(norm.document.resolve(located, keyword), False))
+            options.append(SignedSchema(norm.document.resolve(located, keyword), False))
             if keyword == "$ref" and norm.document.ref_hides_siblings:
                 return options[0]
     for keyword, denied in _NEGATIONS.items():
@@ -61,7 +61,7 @@ def negation(norm: Context, located: Located) -> Formula:
     return either(options)
 
 
-def _not_type(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_type(norm: NormalForms, located: Located) -> Iterator[Formula]:
     types, integer = types_of(located.schema)
     others = frozenset(TYPES) - types
     if others:
@@ -70,7 +70,7 @@ def _not_type(norm: Context, located: Located) -> Iterator[Formula]:
         yield fact("number", numbers=NumberRange(fractional=True))
 
 
-def _not_values(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_values(norm: NormalForms, located: Located) -> Iterator[Formula]:
     values = norm.values(located) or ()
     scalars = tuple(value for value in values if type_of(value) not in ("array", "object"))
     others = [value for value in values if type_of(value) in ("array", "object")]
@@ -85,10 +85,10 @@ def _not_values(norm: Context, located: Located) -> Iterator[Formula]:
     if prod(map(len, ways)) > MAX_PRODUCT:
         norm.document.demanding.add(id(located.schema))
         join = together
-    yield All((Conjunction(not_values=scalars), *map(join, ways)))
+    yield AllOf((Conjunction(not_values=scalars), *map(join, ways)))
 
 
-def _ways_to_differ(norm: Context, value: Any) -> list[Conjunction]:
+def _ways_to_differ(norm: NormalForms, value: Any) -> list[Conjunction]:
     """Return the alternatives of "another value than this array or object"."""
     kind = type_of(value)
     if kind == "array":
@@ -107,81 +107,81 @@ def _ways_to_differ(norm: Context, value: Any) -> list[Conjunction]:
     return ways
 
 
-def _not_bounds(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_bounds(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for least, value, strict in bounds_of(located.schema):
         beyond = NumberRange()
         yield fact("number", numbers=beyond.at_most(value, not strict) if least else beyond.at_least(value, not strict))
 
 
-def _not_multiple(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_multiple(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
 
 
-def _not_min_length(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_min_length(norm: NormalForms, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minLength"])
     if least > 0:
         yield fact("string", strings=Strings(most=least - 1))
 
 
-def _not_max_length(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_max_length(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("string", strings=Strings(least=int(located.schema["maxLength"]) + 1))
 
 
-def _not_pattern(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_pattern(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("string", strings=Strings(not_patterns=(located.schema["pattern"],)))
 
 
-def _not_format(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_format(norm: NormalForms, located: Located) -> Iterator[Formula]:
     if norm.asserts_format(located):
         yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
 
 
-def _not_properties(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_properties(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for name, formula in norm.object_part(located).properties.items():
         yield _exists(Exists(negated(formula), name=name))
 
 
-def _not_patterns(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_patterns(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for pattern, formula in norm.object_part(located).patterns.items():
         yield _exists(Exists(negated(formula), pattern=pattern))
 
 
-def _not_additional(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_additional(norm: NormalForms, located: Located) -> Iterator[Formula]:
     part = norm.object_part(located)
     if part.additional is not None and part.additional != TRUE:
         yield _exists(Exists(negated(part.additional), beside=(part,)))
 
 
-def _not_names(norm: Context, located: Located) -> Iterator[Formula]:
-    yield _exists(Exists(TRUE, failing=Literal(located.child("propertyNames"))))
+def _not_names(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    yield _exists(Exists(TRUE, failing=SignedSchema(located.child("propertyNames"))))
 
 
-def _not_required(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_required(norm: NormalForms, located: Located) -> Iterator[Formula]:
     required = located.schema["required"]
     for name in required if isinstance(required, (list, tuple)) else ():
         yield fact("object", objects=Objects(absent=frozenset((name,))))
 
 
-def _not_min_properties(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_min_properties(norm: NormalForms, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minProperties"])
     if least > 0:
         yield fact("object", objects=Objects(most=least - 1))
 
 
-def _not_max_properties(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_max_properties(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
 
 
-def _not_dependencies(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_dependencies(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for name, needed in norm.dependencies(located):
         if isinstance(needed, Conjunction):
             for other in needed.objects.required:
-                yield All((has(name), fact("object", objects=Objects(absent=frozenset((other,))))))
+                yield AllOf((has(name), fact("object", objects=Objects(absent=frozenset((other,))))))
         else:
-            yield All((has(name), negated(needed)))
+            yield AllOf((has(name), negated(needed)))
 
 
-def _not_items(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_items(norm: NormalForms, located: Located) -> Iterator[Formula]:
     part = norm.array_part(located)
     for index, formula in enumerate(part.prefix):
         yield _found(Contains(negated(formula), index, index + 1))
@@ -189,17 +189,17 @@ def _not_items(norm: Context, located: Located) -> Iterator[Formula]:
         yield _found(Contains(negated(part.items), len(part.prefix)))
 
 
-def _not_min_items(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_min_items(norm: NormalForms, located: Located) -> Iterator[Formula]:
     least = int(located.schema["minItems"])
     if least > 0:
         yield fact("array", arrays=Arrays(most=least - 1))
 
 
-def _not_max_items(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_max_items(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("array", arrays=Arrays(least=int(located.schema["maxItems"]) + 1))
 
 
-def _not_contains(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_contains(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for each in norm.contains(located):
         if each.least > 0:
             yield _found(replace(each, least=0, most=each.least - 1))
@@ -207,51 +207,51 @@ def _not_contains(norm: Context, located: Located) -> Iterator[Formula]:
             yield _found(replace(each, least=each.most + 1, most=None))
 
 
-def _not_all_of(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_all_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for index in range(len(located.schema["allOf"])):
-        yield Literal(located.child("allOf", index), False)
+        yield SignedSchema(located.child("allOf", index), False)
 
 
-def _not_any_of(norm: Context, located: Located) -> Iterator[Formula]:
-    options = [Literal(located.child("anyOf", index)) for index in range(len(located.schema["anyOf"]))]
-    yield All(tuple(norm.denied(options)))
+def _not_any_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    options = [SignedSchema(located.child("anyOf", index)) for index in range(len(located.schema["anyOf"]))]
+    yield AllOf(tuple(norm.denied(options)))
 
 
-def _not_one_of(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_one_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
     if norm.rough:
         yield TRUE
         return
     overlaps = norm.overlaps(located)
-    options = [Literal(located.child("oneOf", index)) for index in range(len(overlaps))]
-    yield All(tuple(norm.denied(options)))
+    options = [SignedSchema(located.child("oneOf", index)) for index in range(len(overlaps))]
+    yield AllOf(tuple(norm.denied(options)))
     for one, others in enumerate(overlaps):
         for two in sorted(others):
             if one < two:
-                yield All((options[one], options[two]))
+                yield AllOf((options[one], options[two]))
 
 
-def _not_not(norm: Context, located: Located) -> Iterator[Formula]:
-    yield Literal(located.child("not"))
+def _not_not(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    yield SignedSchema(located.child("not"))
 
 
-def _not_if(norm: Context, located: Located) -> Iterator[Formula]:
-    condition = Literal(located.child("if"))
+def _not_if(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    condition = SignedSchema(located.child("if"))
     if "then" in located.schema:
-        yield All((condition, Literal(located.child("then"), False)))
+        yield AllOf((condition, SignedSchema(located.child("then"), False)))
     if "else" in located.schema:
-        yield All((negated(condition), Literal(located.child("else"), False)))
+        yield AllOf((negated(condition), SignedSchema(located.child("else"), False)))
 
 
-def _not_unique(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_unique(norm: NormalForms, located: Located) -> Iterator[Formula]:
     if located.schema["uniqueItems"] is True:
         raise unsupported(located, "uniqueItems", "under a negation")
     yield from ()
 
 
-def _not_evaluated(norm: Context, located: Located) -> Iterator[Formula]:
+def _not_evaluated(norm: NormalForms, located: Located) -> Iterator[Formula]:
     for keyword in ("unevaluatedProperties", "unevaluatedItems"):
         if norm.asserts(located, keyword):
-            yield But(located, keyword)
+            yield OnlyKeywordFails(located, keyword)
 
 
 def either(options: Sequence[Formula]) -> Formula:
@@ -273,7 +273,7 @@ def either(options: Sequence[Formula]) -> Formula:
         else:
             others.append(option)
     for name, formulas in members.items():
-        formula = formulas[0] if len(formulas) == 1 else Any_(tuple(formulas))
+        formula = formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
         if absent.pop(name, None) is not None:
             others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
         else:
@@ -287,7 +287,7 @@ def either(options: Sequence[Formula]) -> Formula:
                 break
         else:
             merged.append(option)
-    return merged[0] if len(merged) == 1 else Any_(tuple(merged))
+    return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
@@ -310,8 +310,8 @@ def together(failures: Iterable[Conjunction]) -> Formula:
         if others:
             options.append(replace(failure, types=others, objects=Objects()))
     if members or absent:
-        some = Some(tuple(members), frozenset(absent))
-        options.insert(0, fact("object", objects=Objects(some=(some,))))
+        some = AnyExists(tuple(members), frozenset(absent))
+        options.insert(0, fact("object", objects=Objects(any_exists=(some,))))
     return either(options)
 
 
@@ -381,7 +381,7 @@ def _found(contains: Contains) -> Formula:
     return fact("array", arrays=Arrays(contains=(contains,)))
 
 
-_NEGATIONS: dict[str, Callable[[Context, Located], Iterator[Formula]]] = {
+_NEGATIONS: dict[str, Callable[[NormalForms, Located], Iterator[Formula]]] = {
     "type": _not_type,
     "minLength": _not_min_length,
     "maxLength": _not_max_length,

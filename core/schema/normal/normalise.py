@@ -20,15 +20,15 @@ from .assertions import Assertions, types_of
 from .conjunction import (
     EVERY,
     TRUE,
-    All,
-    Any_,
-    But,
-    Choice,
+    AllOf,
+    AnyOf,
     Conjunction,
     Formula,
     Goal,
-    Literal,
+    IfThenElse,
     Objects,
+    OnlyKeywordFails,
+    SignedSchema,
     meet,
     negated,
 )
@@ -147,10 +147,10 @@ class Normaliser(Assertions):
                     if merged is None:
                         break
                     conjunction = merged
-                elif isinstance(formula, All):
+                elif isinstance(formula, AllOf):
                     for part in reversed(formula.parts):
                         steps = (_Step(part, above, scopes), steps)
-                elif isinstance(formula, Any_):
+                elif isinstance(formula, AnyOf):
                     if sees and any(holds(conjunction, part) for part in formula.parts):
                         continue
                     for part in reversed(formula.parts):
@@ -163,10 +163,10 @@ class Normaliser(Assertions):
                         else:
                             todo.append((conjunction, (_Step(part, above, scopes), steps), seen))
                     break
-                elif isinstance(formula, Choice):
+                elif isinstance(formula, IfThenElse):
                     known = self._decided(conjunction, formula.condition) if sees else None
                     if known is None:
-                        denied = All((_not(formula.condition), formula.otherwise))
+                        denied = AllOf((_not(formula.condition), formula.otherwise))
                         todo.append((conjunction, (_Step(denied, above, scopes), steps), seen))
                         steps = (_Step(formula.condition, above, scopes), (_Step(formula.then, above, scopes), steps))
                     else:
@@ -197,11 +197,11 @@ class Normaliser(Assertions):
         """How it goes on where a subschema must hold, or must not; None if that contradicts what is known."""
         conjunction, rest, seen = way
         formula, above, scopes = step
-        if isinstance(formula, But):
+        if isinstance(formula, OnlyKeywordFails):
             scope = Scope(len(seen.opened), formula.located, formula.keyword)
             seen = seen._replace(opened=(*seen.opened, scope))
             return self._held(conjunction, rest, seen, formula.located, above, (scope,))
-        assert isinstance(formula, Literal)
+        assert isinstance(formula, SignedSchema)
         located = formula.located
         schema = located.schema
         if isinstance(schema, bool):
@@ -230,7 +230,7 @@ class Normaliser(Assertions):
         """Whether no value of an alternative satisfies a schema, since that requires a member which objects that take
         only declared members do not have."""
         parts = known.objects.parts
-        closed = any(part.names_properties for part in parts) and not known.objects.others
+        closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
         if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
             return False
         required = located.schema["required"] if self.asserts(located, "required") else ()
@@ -256,7 +256,7 @@ class Normaliser(Assertions):
 
         What is decided need not be asked once more.
         """
-        if isinstance(condition, Literal):
+        if isinstance(condition, SignedSchema):
             located = self.document.enter(condition.located)
             schema = located.schema
             if isinstance(schema, bool) or not condition.positive or not asserted(schema).isdisjoint(APPLICATORS):
@@ -298,7 +298,7 @@ class Normaliser(Assertions):
         return found
 
     def _too_many(self, goal: Goal) -> LimitError:
-        pointer = next((part.located.pointer for part in goal if isinstance(part, Literal)), "")
+        pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), "")
         return LimitError(
             f"more than {MAX_BRANCHES:,} alternatives at one place, or {MAX_COMPOUNDS:,} of arrays and objects",
             hint="simplify nested anyOf, oneOf and not; give each alternative a property with its own const; or close "
@@ -323,24 +323,24 @@ class Normaliser(Assertions):
         found: list[Formula] = []
         for keyword in REFERENCES:
             if self.asserts(located, keyword):
-                found.append(Literal(self.document.resolve(located, keyword)))
+                found.append(SignedSchema(self.document.resolve(located, keyword)))
                 if keyword == "$ref" and self.document.ref_hides_siblings:
                     return found
         if self.asserts(located, "allOf"):
-            found += [Literal(located.child("allOf", index)) for index in range(len(schema["allOf"]))]
+            found += [SignedSchema(located.child("allOf", index)) for index in range(len(schema["allOf"]))]
         if self.asserts(located, "not"):
-            found.append(Literal(located.child("not"), False))
+            found.append(SignedSchema(located.child("not"), False))
         if self.asserts(located, "if") and (scopes or schema.keys() & {"then", "else"}):
-            then = Literal(located.child("then")) if "then" in schema else TRUE
-            otherwise = Literal(located.child("else")) if "else" in schema else TRUE
-            found.append(Choice(Literal(located.child("if")), then, otherwise))
-        found += [Choice(has(name), needed, TRUE) for name, needed in self.dependencies(located)]
+            then = SignedSchema(located.child("then")) if "then" in schema else TRUE
+            otherwise = SignedSchema(located.child("else")) if "else" in schema else TRUE
+            found.append(IfThenElse(SignedSchema(located.child("if")), then, otherwise))
+        found += [IfThenElse(has(name), needed, TRUE) for name, needed in self.dependencies(located)]
         if self.asserts(located, "oneOf"):
             found.append(self._one_of(located))
         if self.asserts(located, "anyOf"):
-            options = tuple(Literal(located.child("anyOf", index)) for index in range(len(schema["anyOf"])))
+            options = tuple(SignedSchema(located.child("anyOf", index)) for index in range(len(schema["anyOf"])))
             broken = any(scope.broken for scope in scopes)
-            found.append(subsets(options, located, broken) if scopes else Any_(options))
+            found.append(subsets(options, located, broken) if scopes else AnyOf(options))
         return found
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
@@ -352,7 +352,7 @@ class Normaliser(Assertions):
         and the types of those that may: among values of the types that the schema itself asks for."""
         found = self._overlaps.get(located)
         if found is None:
-            options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+            options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
             found = [{} for _ in options]
             if len(options) == 1:
                 return found
@@ -373,9 +373,9 @@ class Normaliser(Assertions):
         return found
 
     def _one_of(self, located: Located) -> Formula:
-        options = [Literal(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+        options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
         if self.rough:
-            return Any_(tuple(options))
+            return AnyOf(tuple(options))
         overlapping = self._overlapping(located)
         every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
         denied = self._all_denied(options) if every else None
@@ -387,12 +387,12 @@ class Normaliser(Assertions):
                 if denied is not None and len(those) == len(options) - 1:
                     rest = denied[index]
                     if rest is not None:
-                        parts.append(All((*both, rest)))
+                        parts.append(AllOf((*both, rest)))
                 else:
-                    parts.append(All((*both, *self.denied([options[other] for other in those]))))
-        return Any_(tuple(parts))
+                    parts.append(AllOf((*both, *self.denied([options[other] for other in those]))))
+        return AnyOf(tuple(parts))
 
-    def denied(self, options: Sequence[Literal]) -> list[Formula]:
+    def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
         """That none of some schemas holds: formulas that must all hold.
 
         Each schema may fail in several ways. Where these would multiply, they are joined to demands.
@@ -422,10 +422,10 @@ class Normaliser(Assertions):
         key = located, self.rough > 0
         if key not in self._failures:
             self._failures[key] = None
-            self._failures[key] = self.branches((Literal(located, False),))
+            self._failures[key] = self.branches((SignedSchema(located, False),))
         return self._failures[key]
 
-    def _all_denied(self, options: list[Literal]) -> list[Conjunction | None] | None:
+    def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:
         """For each option, that none of the others holds, as one fact (None: there is no such value); None: not all of
         the negations are facts.
 
@@ -451,7 +451,7 @@ class Normaliser(Assertions):
             if isinstance(located.schema, bool):
                 return None
             formula = self._negation(located)
-            if not isinstance(formula, Literal) or formula.positive:
+            if not isinstance(formula, SignedSchema) or formula.positive:
                 return formula if isinstance(formula, Conjunction) else None
             located = formula.located
         return None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..read.keywords import Role, keywords
 from ..read.resolve import Located
 from .assertions import Assertions
-from .conjunction import EVERY, All, Conjunction, Formula, Literal, ObjectPart, Objects, type_of
+from .conjunction import EVERY, AllOf, Conjunction, Formula, ObjectPart, Objects, SignedSchema, type_of
 from .direct import asserted, lists_strings
 
 _CONST = frozenset({"const"})
@@ -135,7 +135,7 @@ class Contradictions:
         """Whether every value of an alternative satisfies a formula, seen from facts that both state (False:
         perhaps), where objects take members that nothing declares."""
         if not isinstance(formula, Conjunction):
-            return isinstance(formula, All) and all(self.holds(known, part) for part in formula.parts)
+            return isinstance(formula, AllOf) and all(self.holds(known, part) for part in formula.parts)
         if not known.types <= formula.types or formula.values is not None or formula.not_values:
             return False
         if formula.numbers is not EVERY.numbers or formula.strings is not EVERY.strings:
@@ -147,9 +147,9 @@ class Contradictions:
             return True
         if not have.absent >= asked.absent or have.least < asked.least or not have.needed >= asked.needed:
             return False
-        if asked.others or (asked.most is not None and (have.most is None or have.most > asked.most)):
+        if asked.unevaluated or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
-        if not set(asked.some) <= set(have.some):
+        if not set(asked.any_exists) <= set(have.any_exists):
             return False
         for part in asked.parts:
             if part not in have.parts and not self._says(have, part):
@@ -168,9 +168,9 @@ class Contradictions:
 
     def _implied(self, objects: Objects, name: str, formula: Formula) -> bool:
         """Whether a member's value satisfies a formula, if it is there."""
-        if isinstance(formula, All):
+        if isinstance(formula, AllOf):
             return all(self._implied(objects, name, part) for part in formula.parts)
-        if not isinstance(formula, Literal):
+        if not isinstance(formula, SignedSchema):
             return formula in _formulas(objects, name)
         said = self._of(objects, name)
         if said is _NOTHING:
@@ -208,12 +208,12 @@ class Contradictions:
         return found
 
     def _read_fact(self, formula: Formula) -> Said:
-        if isinstance(formula, All):
+        if isinstance(formula, AllOf):
             found = _NOTHING
             for part in formula.parts:
                 found = found.meet(self._fact(part))
             return found
-        if not isinstance(formula, Literal):
+        if not isinstance(formula, SignedSchema):
             return _NOTHING
         meaning, listed = frozenset((self._meaning(formula.located),)), self._listed(formula.located, formula.positive)
         if formula.positive:
@@ -222,7 +222,7 @@ class Contradictions:
 
     def meaning(self, formula: Formula) -> object:
         """The same for formulas that are known to mean the same."""
-        if isinstance(formula, Literal):
+        if isinstance(formula, SignedSchema):
             return formula.positive, self._meaning(formula.located)
         return formula
 

@@ -13,17 +13,17 @@ from typing import NamedTuple
 from ..read.resolve import Located
 from .assertions import ARRAY_PART, Assertions, unsupported
 from .conjunction import (
-    All,
-    Any_,
+    AllOf,
+    AnyOf,
     ArrayPart,
     Conjunction,
     Contains,
     Exists,
     Formula,
-    Literal,
     ObjectPart,
-    Others,
-    Rest,
+    SignedSchema,
+    UnevaluatedItems,
+    UnevaluatedProperties,
     negated,
 )
 
@@ -72,7 +72,7 @@ def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope
         if norm.asserts(located, "unevaluatedItems") and scope.located is not located:
             every_array |= {scope.number}
         if norm.asserts(located, "contains") and norm.document.contains_evaluates:
-            contains = (*contains, (scope.number, Literal(located.child("contains"))))
+            contains = (*contains, (scope.number, SignedSchema(located.child("contains"))))
     return seen._replace(
         objects=objects, arrays=arrays, contains=contains, all_objects=every_object, all_arrays=every_array
     )
@@ -85,23 +85,23 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
     for number, located, broken in seen.opened:
         if norm.asserts(located, "unevaluatedProperties"):
             parts = tuple(part for scope, part in seen.objects if scope == number)
-            formula: Formula = Literal(located.child("unevaluatedProperties"))
+            formula: Formula = SignedSchema(located.child("unevaluatedProperties"))
             if broken == "unevaluatedProperties":
                 types &= frozenset() if number in seen.all_objects else frozenset({"object"})
                 objects = replace(objects, exists=(*objects.exists, Exists(negated(formula), beside=parts)))
             elif broken is None and number not in seen.all_objects:
-                objects = replace(objects, others=(*objects.others, Others(parts, formula)))
+                objects = replace(objects, unevaluated=(*objects.unevaluated, UnevaluatedProperties(parts, formula)))
         if norm.asserts(located, "unevaluatedItems"):
             places = tuple(part for scope, part in seen.arrays if scope == number)
             found = tuple(each for scope, each in seen.contains if scope == number)
-            formula = Literal(located.child("unevaluatedItems"))
+            formula = SignedSchema(located.child("unevaluatedItems"))
             if broken == "unevaluatedItems":
                 types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
                 first = max((len(part.prefix) for part in places), default=0)
-                left = All((negated(formula), *map(negated, found)))
+                left = AllOf((negated(formula), *map(negated, found)))
                 arrays = replace(arrays, contains=(*arrays.contains, Contains(left, first)))
             elif broken is None and number not in seen.all_arrays:
-                arrays = replace(arrays, rests=(*arrays.rests, Rest(places, found, formula)))
+                arrays = replace(arrays, unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, found, formula)))
     if not types:
         return None
     if objects is conjunction.objects and arrays is conjunction.arrays:
@@ -119,9 +119,9 @@ def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Fo
         raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
     sizes = range(1, len(options) + 1)
     chosen = [set(each) for size in sizes for each in combinations(options, size)]
-    return Any_(
+    return AnyOf(
         tuple(
-            All(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
+            AllOf(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
             for some in chosen
         )
     )

@@ -10,7 +10,7 @@ import pytest
 
 from toolgrammar.core import Grammar, InvalidSchemaError, LimitError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal import normalise
-from toolgrammar.core.schema.normal.conjunction import Conjunction, Literal
+from toolgrammar.core.schema.normal.conjunction import Conjunction, SignedSchema
 from toolgrammar.core.schema.normal.normalise import Normaliser
 from toolgrammar.core.schema.read.resolve import Document
 
@@ -47,7 +47,7 @@ SAME: dict[str, list[Any]] = {
 def branches(schema: Any) -> list[Conjunction]:
     """Return the alternatives of a document."""
     document = Document(schema)
-    return Normaliser(document).branches((Literal(document.root),))
+    return Normaliser(document).branches((SignedSchema(document.root),))
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.schema.normal.conjunction import Conjunction, Literal
+from toolgrammar.core.schema.normal.conjunction import Conjunction, SignedSchema
 from toolgrammar.core.schema.normal.normalise import Normaliser
 from toolgrammar.core.schema.read.resolve import Document
 
@@ -17,7 +17,7 @@ KINDS = [f"kind{number}" for number in range(12)]
 def branches(schema: Any) -> list[Conjunction]:
     """The alternatives of a document."""
     document = Document(schema)
-    return Normaliser(document).branches((Literal(document.root),))
+    return Normaliser(document).branches((SignedSchema(document.root),))
 
 
 def accepts(schema: Any, text: str) -> bool:
@@ -116,7 +116,7 @@ def expanded(schema: Any) -> Normaliser:
     """What found the alternatives of a document."""
     document = Document(schema)
     normaliser = Normaliser(document)
-    normaliser.branches((Literal(document.root),))
+    normaliser.branches((SignedSchema(document.root),))
     return normaliser
 
 
