@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .automaton.lazy_dfa import SHARED
 from .errors import GrammarError
 from .grammar import Grammar
 from .logs import logger_of
@@ -73,7 +72,7 @@ class ConstraintCache:
     are compiled once. What is kept is measured in bytes, again at each request, since constraints grow with the texts
     that are written; past the bound, those used least recently go. A constraint that somebody still holds works on.
 
-    Tool sets share one store of the process (see `Grammar.as_part`): it is counted once, and goes with the last of
+    Tool sets share the store of a workspace (see `Grammar.as_part`): it is counted once, and released with the last of
     them.
 
     Args:
@@ -249,7 +248,8 @@ class ConstraintCache:
             sharers.count -= 1
             if sharers.count == 0:
                 del self._shared[vocabulary]
-                SHARED.release(entry.constraint.program.store)
+                if entry.grammar._workspace is not None:
+                    entry.grammar._workspace.release(entry.constraint.program.store)
                 vocabulary.derived(SharedEngine).release()
 
 

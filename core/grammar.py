@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from .automaton.lazy_dfa import SHARED, LazyAutomaton, Program
+from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
 from .automaton.shared_terms import SharedTerms
 from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
 from .language.lookback import Written
@@ -25,10 +25,13 @@ MAX_RULES = 2_000
 #: Maximum length of ``repr(grammar)``, in characters.
 MAX_REPR = 400
 
+#: The workspace of parts that are not given another one (see `Grammar.as_part`).
+DEFAULT_WORKSPACE = Workspace()
+
 
 @cache
 def _seed() -> SharedTerms:
-    """Return the terms that every store of this process begins with."""
+    """Return the terms that every store begins with: a constant, so that vocabularies share what they derive of it."""
     from .schema.scalars.whitespace import common_languages
 
     return SharedTerms(common_languages)
@@ -59,10 +62,10 @@ class Grammar:
         "_lock",
         "_program",
         "_program_in_use",
-        "_shares",
         "_specials",
         "_sure",
         "_unenforced",
+        "_workspace",
         "schema",
     )
 
@@ -83,7 +86,7 @@ class Grammar:
         self._digest: str | None = None
         self._is_part = False
         self._sure: Callable[[], bool] | bool | None = sure
-        self._shares: bool = any(part._shares for part in parts)
+        self._workspace: Workspace | None = next((part._workspace for part in parts if part._workspace), None)
         self._specials: frozenset[str] = frozenset(specials).union(*[part._specials for part in parts])
         self.schema: Any = None
         self._unenforced: tuple[ToolGrammarError, ...] = (
@@ -331,16 +334,20 @@ class Grammar:
         rule = _Rule(name, definition)
         return cls(lambda nodes: nodes.lazy(("rule", rule), lambda: rule.body._node(nodes)), ("rule", rule))
 
-    def as_part(self) -> Grammar:
+    def as_part(self, workspace: Workspace | None = None) -> Grammar:
         """Return the same language as a part of many grammars, which share what is derived for it.
 
-        Grammars with such parts live in one store of the process, which is renewed when it is full. For the tools of an
-        agent, whose sets change from request to request, that is far quicker. A grammar that is bound once had better
-        have a store of its own, which is released sooner.
+        Grammars with such parts live together in the store of a workspace, which is renewed when it is full. For the
+        tools of an agent, whose sets change from request to request, that is far quicker. A grammar that is bound once
+        had better have a store of its own, which is released sooner.
+
+        Args:
+            workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A grammar lives in that of its first part.
         """
         grammar = Grammar(self._build, self._key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema
-        grammar._is_part = grammar._shares = True
+        grammar._is_part = True
+        grammar._workspace = DEFAULT_WORKSPACE if workspace is None else workspace
         return grammar
 
     @property
@@ -458,16 +465,15 @@ class Grammar:
             if program is None or program.is_full:
                 try:
                     seed = _seed()
-                    program = Program(
-                        self._checked_build, SHARED.store(seed) if self._shares else LazyAutomaton(seed=seed)
-                    )
+                    store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
+                    program = Program(self._checked_build, store)
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
                     ) from None
                 if program.is_empty:
                     raise self._unsatisfiable()
-                if self._shares:  # grammars that are kept do not keep stores that others have filled
+                if self._workspace is not None:  # grammars that are kept do not keep stores that others have filled
                     self._program_in_use = weakref.ref(program)
                 else:
                     self._program = program

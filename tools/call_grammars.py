@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from weakref import WeakValueDictionary
 
+from toolgrammar.core.automaton.lazy_dfa import Workspace
 from toolgrammar.core.grammar import Grammar
 
 #: Maximum number of grammars that are kept although no tool set uses them any more; the least recently used go first.
@@ -14,9 +15,14 @@ MAX_CALL_GRAMMARS = 4_096
 
 
 class CallGrammars:
-    """Cache of grammars by what they are made from: all that are in use, and those used last. Thread-safe."""
+    """Cache of grammars by what they are made from: all that are in use, and those used last. Thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        workspace: where tool sets derive their grammars together; None: the default of `Grammar.as_part`.
+    """
+
+    def __init__(self, workspace: Workspace | None = None) -> None:
+        self._workspace = workspace
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
         self._in_use: WeakValueDictionary[Hashable, Grammar] = WeakValueDictionary()
@@ -37,7 +43,7 @@ class CallGrammars:
             if cached is not None:
                 self._keep(key, cached)
                 return cached
-        made = make().as_part()  # without the lock: a schema may take long
+        made = make().as_part(self._workspace)  # without the lock: a schema may take long
         with self._lock:
             made = self._in_use.setdefault(key, made)
             self._keep(key, made)

@@ -521,8 +521,8 @@ class Program:
         return self.store.advance(state, data, before)
 
 
-class _Shared:
-    """The store of all grammars that share parts; a fresh one when the last has grown too large."""
+class Workspace:
+    """Holder of the store of all grammars that share parts; a fresh one when the last has grown too large."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -540,7 +540,3 @@ class _Shared:
         with self._lock:
             if self._store is store:
                 self._store = None
-
-
-#: The process's one shared store.
-SHARED = _Shared()

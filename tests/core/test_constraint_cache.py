@@ -23,6 +23,7 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.core.automaton import lazy_dfa as program_module
+from toolgrammar.core.automaton.lazy_dfa import Workspace
 from toolgrammar.core.masks.matcher import SharedEngine
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
@@ -261,20 +262,20 @@ def test_an_interrupted_compilation_is_done_by_another(monkeypatch: pytest.Monke
     assert len(cache) == 1
 
 
-def part(number: int) -> Grammar:
+def part(number: int, workspace: Workspace | None = None) -> Grammar:
     """A part of many grammars."""
-    return (Grammar.literal(f"{number}:") + Grammar.from_json_schema(schema(number))).as_part()
+    return (Grammar.literal(f"{number}:") + Grammar.from_json_schema(schema(number))).as_part(workspace)
 
 
 def test_shared_stores_are_counted_once_and_go_with_the_last() -> None:
     """Grammars of shared parts weigh little each; when all are gone, so is their store."""
-    program_module.SHARED.release(program_module.SHARED.store())  # other tests may hold grammars of theirs
+    workspace = Workspace()
     cache = ConstraintCache()
     known = Vocabulary(VOCABULARY.tokens, eos=VOCABULARY.eos)
-    first = cache.bind(part(0) | part(1), known)
+    first = cache.bind(part(0, workspace) | part(1, workspace), known)
     one = cache.statistics.bytes
     for number in range(2, 12):
-        first_mask(cache.bind(part(0) | part(number), known))
+        first_mask(cache.bind(part(0, workspace) | part(number, workspace), known))
     statistics = cache.statistics
     assert statistics.entries == 11 and statistics.bytes < 3 * one
     store = weakref.ref(first.program.store)

@@ -18,7 +18,8 @@ import pytest
 
 from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError, Vocabulary
 from toolgrammar.core.automaton import lazy_dfa as program_module
-from toolgrammar.core.automaton.lazy_dfa import SHARED, Program
+from toolgrammar.core.automaton.lazy_dfa import Program, Workspace
+from toolgrammar.core.grammar import DEFAULT_WORKSPACE
 from toolgrammar.core.schema import CompiledSchema
 from toolgrammar.tools import Tool, ToolSet, call_grammars
 from toolgrammar.tools.call_grammars import CALL_GRAMMARS
@@ -100,7 +101,7 @@ def test_known_tools_are_not_derived_again() -> None:
     known = vocabulary()
     for start in range(0, 40, 5):
         run_to_the_end(ToolSet(POOL[start : start + 5]).grammar(tool_choice="required").bind(known))
-    store = SHARED.store()
+    store = DEFAULT_WORKSPACE.store()
     before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)
     nodes = len(store.nodes)
     chosen = random.Random(1).sample(POOL, 20)
@@ -109,7 +110,7 @@ def test_known_tools_are_not_derived_again() -> None:
     assert matcher.accept_bytes(matcher.forced_bytes()) and len(matcher.allowed_tokens()) > 0
     assert len(store.nodes) - nodes < 3 * len(chosen)
     run_to_the_end(constraint)
-    assert SHARED.store() is store
+    assert DEFAULT_WORKSPACE.store() is store
     assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)) == before
     assert len(store.nodes) - nodes < 14 * len(chosen)
 
@@ -129,7 +130,7 @@ def run_to_the_end(constraint: Constraint) -> None:
 def test_equal_tools_are_one_part() -> None:
     """Tools that differ in descriptions only, or that are made anew, share one grammar in the store."""
     meet([tool(90)])
-    store = SHARED.store()
+    store = DEFAULT_WORKSPACE.store()
     before = len(store.nodes.builders)
     meet([tool(90, "now with a description"), tool(91)])
     assert len(store.nodes.builders) == before + 1
@@ -160,9 +161,8 @@ def test_the_same_name_with_other_arguments_is_another_part() -> None:
 
 def test_a_full_store_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the bound new texts begin in a fresh store, texts under way go on in theirs, and then it is freed."""
-    # A store of its own: that of the process may be in use by other tests.
-    monkeypatch.setattr(program_module, "SHARED", program_module._Shared())
-    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", program_module.SHARED)
+    # A workspace of its own: the default one may be in use by other tests.
+    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", call_grammars.CallGrammars(Workspace()))
     known = vocabulary()
     grammar = ToolSet(POOL[:4]).grammar(tool_choice="required")
     constraint = grammar.bind(known)
@@ -199,11 +199,11 @@ def test_a_tool_beyond_a_limit_harms_no_other(monkeypatch: pytest.MonkeyPatch) -
     """A tool that is too large for the store raises its own error; other sets go on as before."""
     known = vocabulary()
     wide = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){25}$"}}}
-    monkeypatch.setattr(program_module, "SHARED", program_module._Shared())
-    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", program_module.SHARED)
+    workspace = Workspace()
+    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", call_grammars.CallGrammars(workspace))
     good = ToolSet(POOL[:3]).grammar(tool_choice="required")
     expected = [ours for ours, _ in walk(alone(good, known), alone(good, known), 5)]
-    store = program_module.SHARED.store()
+    store = workspace.store()
     hostile = ToolSet([Tool("wide", "", wide)]).grammar(tool_choice="required").bind(known).matcher()
     store.nodes.terms.room = len(store.nodes.terms) + 3_000
     with pytest.raises(ToolGrammarError, match="automaton states"):  # noqa: PT012

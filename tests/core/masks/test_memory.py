@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
-from toolgrammar.core.automaton import lazy_dfa as program_module
+from toolgrammar.core.automaton.lazy_dfa import Workspace
 from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.call_grammars import CallGrammars
 
 MB = 2**20
 WORDS = [b'{"', b'": ', b'": "', b'", "', b'"}}', b"true", b"null", b"12", b"ab", b"abc", b"the ", "é".encode()]
@@ -56,10 +57,8 @@ def write(constraint: Constraint, draw: random.Random) -> None:
 
 
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the test a shared store of its own."""
-    shared = program_module._Shared()
-    monkeypatch.setattr(program_module, "SHARED", shared)
-    monkeypatch.setattr("toolgrammar.core.grammar.SHARED", shared)
+    """Give the tools of the test a workspace of their own."""
+    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", CallGrammars(Workspace()))
 
 
 @pytest.mark.parametrize(("count", "calls", "bound"), [(10, 1_000, 20 * MB), (100, 300, 100 * MB)])
