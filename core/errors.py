@@ -94,6 +94,14 @@ class ToolGrammarError(Exception):
     code = "error"
     retryable = False
 
+    def __init_subclass__(cls, *, code: str | None = None, retryable: bool | None = None) -> None:
+        """Set the class's ``code`` and ``retryable``; None: those of its base."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
+        if retryable is not None:
+            cls.retryable = retryable
+
     def __init__(self, message: str, *, hint: str | None = None, place: Place | None = None) -> None:
         self.message = message
         self.hint = hint
@@ -103,104 +111,71 @@ class ToolGrammarError(Exception):
         super().__init__(f"{text} Hint: {hint}" if hint else text)
 
 
-class SchemaError(ToolGrammarError):
+class SchemaError(ToolGrammarError, code="schema"):
     """A schema or tool signature is refused."""
 
-    code = "schema"
 
-
-class InvalidSchemaError(SchemaError, ValueError):
+class InvalidSchemaError(SchemaError, ValueError, code="invalid_schema"):
     """The schema is malformed: JSON Schema does not allow it."""
 
-    code = "invalid_schema"
 
-
-class UnsupportedSchemaError(SchemaError):
+class UnsupportedSchemaError(SchemaError, code="unsupported_schema"):
     """The schema is well-formed, but this keyword cannot be enforced exactly."""
 
-    code = "unsupported_schema"
 
-
-class UnsatisfiableSchemaError(SchemaError):
+class UnsatisfiableSchemaError(SchemaError, code="unsatisfiable_schema"):
     """No instance can satisfy the schema."""
 
-    code = "unsatisfiable_schema"
 
-
-class GrammarError(ToolGrammarError, ValueError):
+class GrammarError(ToolGrammarError, ValueError, code="grammar"):
     """A grammar is refused."""
 
-    code = "grammar"
 
-
-class PatternError(GrammarError):
+class PatternError(GrammarError, code="pattern"):
     """A regular expression is malformed, or is not regular."""
 
-    code = "pattern"
 
-
-class UnsupportedPatternError(PatternError):
+class UnsupportedPatternError(PatternError, code="unsupported_pattern"):
     """A regular expression is well-formed, but not regular or not supported."""
 
-    code = "unsupported_pattern"
 
-
-class VocabularyError(ToolGrammarError, ValueError):
+class VocabularyError(ToolGrammarError, ValueError, code="vocabulary"):
     """The exact bytes of a tokenizer's tokens are not known."""
 
-    code = "vocabulary"
 
-
-class LimitError(ToolGrammarError):
+class LimitError(ToolGrammarError, code="limit"):
     """A stated limit was hit: size, nesting depth, number of states or time."""
 
-    code = "limit"
 
-
-class DecodingError(ToolGrammarError):
+class DecodingError(ToolGrammarError, code="decoding"):
     """Generation could not continue."""
 
-    code = "decoding"
 
-
-class BudgetError(DecodingError):
+class BudgetError(DecodingError, code="budget"):
     """The shortest valid output does not fit in the token budget."""
 
-    code = "budget"
 
-
-class ContextOverflowError(DecodingError):
+class ContextOverflowError(DecodingError, code="context_overflow"):
     """The prompt does not fit in the model's context window."""
 
-    code = "context_overflow"
 
-
-class CancelledError(DecodingError):
+class CancelledError(DecodingError, code="cancelled"):
     """The caller asked for generation to stop."""
 
-    code = "cancelled"
 
-
-class GenerationTimeoutError(CancelledError, TimeoutError):
+class GenerationTimeoutError(CancelledError, TimeoutError, code="timeout", retryable=True):
     """The time for one answer (``GenerateParams.timeout``) is over."""
 
-    code = "timeout"
-    retryable = True
 
-
-class ModelError(ToolGrammarError):
+class ModelError(ToolGrammarError, code="model"):
     """A model failed, or does not support what was asked for."""
 
-    code = "model"
 
-
-class MissingDependencyError(ModelError, ImportError):
+class MissingDependencyError(ModelError, ImportError, code="missing_dependency"):
     """An optional package is not installed; the hint has the ``pip install`` command."""
 
-    code = "missing_dependency"
 
-
-class ServerError(ModelError):
+class ServerError(ModelError, code="server"):
     """A model's server refused a request, failed, or sent something that is not an answer.
 
     Args:
@@ -210,8 +185,6 @@ class ServerError(ModelError):
         status_code: the HTTP status of the server's answer; None if there was none, or if the status was good.
         retry_after: how many seconds the server asks to wait before the next request; None if it does not say.
     """
-
-    code = "server"
 
     def __init__(
         self,
@@ -227,84 +200,53 @@ class ServerError(ModelError):
         self.retry_after = retry_after
 
 
-class AuthenticationError(ServerError):
+class AuthenticationError(ServerError, code="authentication"):
     """The server rejected the API key (401): it is missing or wrong."""
 
-    code = "authentication"
 
-
-class PermissionDeniedError(ServerError):
+class PermissionDeniedError(ServerError, code="permission_denied"):
     """The API key does not allow the request (403)."""
 
-    code = "permission_denied"
 
-
-class NotFoundError(ServerError):
+class NotFoundError(ServerError, code="not_found"):
     """The server has no such model or path (404)."""
 
-    code = "not_found"
 
-
-class RateLimitError(ServerError):
+class RateLimitError(ServerError, code="rate_limit", retryable=True):
     """The server accepts no more requests for now (429), even after the waits that it asked for."""
 
-    code = "rate_limit"
-    retryable = True
 
-
-class ContentFilterError(ServerError):
+class ContentFilterError(ServerError, code="content_filter"):
     """The server withheld the answer because of its content."""
 
-    code = "content_filter"
 
-
-class ServerFailureError(ServerError):
+class ServerFailureError(ServerError, code="server_failure", retryable=True):
     """The server failed: a status of 5xx, or an incomplete answer."""
 
-    code = "server_failure"
-    retryable = True
 
-
-class ServerConnectionError(ServerError, ConnectionError):
+class ServerConnectionError(ServerError, ConnectionError, code="server_connection", retryable=True):
     """The server cannot be reached, or closed the connection before its answer was complete."""
 
-    code = "server_connection"
-    retryable = True
 
-
-class ServerTimeoutError(ServerError, TimeoutError):
+class ServerTimeoutError(ServerError, TimeoutError, code="server_timeout", retryable=True):
     """The server was silent for longer than the model's ``timeout``."""
 
-    code = "server_timeout"
-    retryable = True
 
-
-class ToolCallError(ToolGrammarError):
+class ToolCallError(ToolGrammarError, code="tool_call"):
     """A tool call is not valid."""
 
-    code = "tool_call"
 
-
-class UnknownToolError(ToolCallError, LookupError):
+class UnknownToolError(ToolCallError, LookupError, code="unknown_tool"):
     """The call names a tool that was not given."""
 
-    code = "unknown_tool"
 
-
-class InvalidArgumentsError(ToolCallError, ValueError):
+class InvalidArgumentsError(ToolCallError, ValueError, code="invalid_arguments"):
     """The call's arguments do not match the tool's schema."""
 
-    code = "invalid_arguments"
 
-
-class ToolTimeoutError(ToolCallError, TimeoutError):
+class ToolTimeoutError(ToolCallError, TimeoutError, code="tool_timeout", retryable=True):
     """The tool did not return within its time limit."""
 
-    code = "tool_timeout"
-    retryable = True
 
-
-class ParseError(ToolCallError, ValueError):
+class ParseError(ToolCallError, ValueError, code="parse"):
     """The text is not in the wire format it was parsed as."""
-
-    code = "parse"
