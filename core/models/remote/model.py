@@ -35,7 +35,7 @@ from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import recognised
 from .dialect import Dialect
-from .event_loop import EventLoop, StoppedError, stopper
+from ...event_loop import EventLoop, StoppedError, stopper
 from .instructions import schema_text, what_is_wrong, with_system
 from .servers import Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation

@@ -16,8 +16,8 @@ from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import Any, Generic, TypeVar, Union
 
-from ...errors import ModelError
-from ...generation.deadline import Deadline
+from .errors import ModelError
+from .generation.deadline import Deadline
 
 T = TypeVar("T")
 
