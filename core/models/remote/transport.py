@@ -7,14 +7,13 @@ the like of the environment are used only where the user says so. No error, log 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import email.utils
 import json
 import os
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import (
@@ -144,18 +143,31 @@ class Transport:
 
         Raises: as `fetch`.
         """
+        from httpx import Response
+        from httpx_sse import EventSource
+
         async with self._answer(path, body) as response:
             kind = response.headers.get("content-type", "")
             if "event-stream" not in kind:
                 yield self._json(await self._read(response), kind)
                 return
-            async for data in _event_data(self._chunks(response)):
-                if data.strip() == "[DONE]":
-                    return
-                try:
-                    yield json.loads(data)
-                except (ValueError, RecursionError):
-                    raise self._error("sent an event that is no JSON", received=data, kind=ServerFailureError) from None
+            # The same chunks as an event stream in UTF-8, as it always is (HTML standard, 9.2.6); the blank line at the
+            # end dispatches an event whose own is missing.
+            stream = Response(
+                200, headers={"content-type": "text/event-stream"}, content=self._chunks(response, b"\n\n")
+            )
+            async with aclosing(EventSource(stream).aiter_sse()) as received:
+                async for event in received:
+                    if event.data.strip() == "[DONE]":
+                        return
+                    if not event.data:
+                        continue
+                    try:
+                        yield json.loads(event.data)
+                    except (ValueError, RecursionError):
+                        raise self._error(
+                            "sent an event that is not JSON", received=event.data, kind=ServerFailureError
+                        ) from None
 
     # -- one exchange ------------------------------------------------------------------------------------------
 
@@ -233,7 +245,8 @@ class Transport:
         scheme, _, rest = self.base_url.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}{path}"
 
-    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: httpx.Response, end: bytes = b"") -> AsyncGenerator[bytes, None]:
+        """Yield the body in pieces, then ``end``; a body that is too long is an error."""
         size = 0
         async for chunk in response.aiter_bytes():
             size += len(chunk)
@@ -242,6 +255,7 @@ class Transport:
                     f"sent more than {MAX_BODY} bytes", hint="lower max_tokens; is this a model's server?"
                 )
             yield chunk
+        yield end
 
     async def _read(self, response: httpx.Response) -> bytes:
         return b"".join([chunk async for chunk in self._chunks(response)])
@@ -364,31 +378,3 @@ def _pause(header: str | None, sent: int) -> float:
         except (ValueError, TypeError):
             pass
     return 0.25 * 2.0**sent
-
-
-async def _event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Yield the data of server-sent events (HTML standard, 9.2.6), however they were cut.
-
-    Lines end at CR, LF or CRLF only: other separators of Unicode may stand in JSON as they are.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pending: list[str] = []
-    data: list[str] = []
-    async for chunk in chunks:
-        text = decoder.decode(chunk)
-        pending.append(text)
-        if "\n" not in text and "\r" not in text:
-            continue  # a long line comes in many pieces, and is looked at once
-        lines = re.split(r"\r\n|\n|\r(?!$)", "".join(pending))  # a CR at the very end may be half of CRLF
-        pending = [lines.pop()]
-        for line in lines:
-            if line.startswith("data:"):
-                data.append(line[5:].removeprefix(" "))
-            elif not line and data:
-                yield "\n".join(data)
-                data = []
-    for line in re.split(r"\r\n|\n|\r", "".join(pending)):
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-    if data:
-        yield "\n".join(data)

@@ -120,7 +120,7 @@ def test_streams_that_break(serve: Any) -> None:
     half = 'data: {"choices": [{"delta": {"content": "Half a"}}]}\n\n'
     for data, words in (
         (half, "broke off.*Half a"),
-        (half + "data: {oops\n\n", "no JSON.*oops"),
+        (half + "data: {oops\n\n", "not JSON.*oops"),
         (half + 'data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
     ):
         seen = []
