@@ -1,7 +1,7 @@
-"""Event loop of a remote model, in a thread of its own, on which all of the model's requests run.
+"""Event loop in a thread of its own, for asynchronous work on behalf of callers in any thread or event loop.
 
 Connections belong to an event loop, and callers come from threads and from event loops of their own, which may end
-before the next call. So connections stay here, and both fronts, blocking and awaiting, cancel a request the same way.
+before the next call. So connections stay here, and both fronts, blocking and awaiting, cancel their work the same way.
 """
 
 from __future__ import annotations
@@ -14,25 +14,20 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
-from typing import Any, Generic, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from .errors import ModelError
-from .generation.deadline import Deadline
 
 T = TypeVar("T")
 
-#: Interval in seconds at which a caller's wish to stop is polled.
+#: Interval in seconds at which a waiting caller's ``check`` is called.
 POLL = 0.05
 
-#: Maximum number of seconds that closing waits for requests to end by themselves, and then for the thread to end.
+#: Maximum number of seconds that closing waits for work to end by itself, unless given.
 CLOSING_SECONDS = 2.0
 
 
-class StoppedError(Exception):
-    """The caller's ``stopped`` returned True; the request is cancelled."""
-
-
-class _End(Generic[T]):
+class _End:
     """The last entry of a queue: no error, or the error that ended the work."""
 
     def __init__(self, error: BaseException | None) -> None:
@@ -64,16 +59,15 @@ class EventLoop:
         return self._loop is not None and self._process == os.getpid()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin some work, and return the future of its result."""
+        """Begin some work, and return the future of its result; cancelling the future cancels the work."""
         with self._lock:
             if self._loop is None or not self.is_running:
                 self._loop = asyncio.new_event_loop()
                 self._process = os.getpid()
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name="toolgrammar-remote", daemon=True)
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="toolgrammar", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
-            loop = self._loop
-        return asyncio.run_coroutine_threadsafe(work, loop)
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do some work, and wait for it."""
@@ -84,12 +78,20 @@ class EventLoop:
             future.cancel()
             raise
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, Any]] | None = None, *, wait: bool = True) -> None:
+    def close(
+        self,
+        last: Callable[[], Coroutine[Any, Any, Any]] | None = None,
+        *,
+        wait: bool = True,
+        patience: float = CLOSING_SECONDS,
+    ) -> None:
         """End the thread; work that goes on for long is cancelled. Closing twice is allowed.
 
         Args:
-            last: work to do first, for example closing connections; its errors are ignored.
+            last: work to do first, for example closing connections; its errors are ignored. Without it, all other work
+                is cancelled at once.
             wait: return when the thread has ended.
+            patience: maximum number of seconds to wait for other work to end by itself.
         """
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
@@ -97,54 +99,54 @@ class EventLoop:
         if loop is None or thread is None or self._process != os.getpid():
             return
         with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(lambda: loop.create_task(_finish(last, patient=last is not None)))
+            loop.call_soon_threadsafe(lambda: loop.create_task(_finish(last, patience)))
         if wait:
-            thread.join(timeout=2 * CLOSING_SECONDS)
+            thread.join(timeout=patience + CLOSING_SECONDS)
 
     def iterate(
-        self, make: Callable[[], AsyncGenerator[T, None]], stopped: Callable[[], bool] | None = None
+        self, make: Callable[[], AsyncGenerator[T, None]], check: Callable[[], None] | None = None
     ) -> Generator[T, None, None]:
         """Yield the items of an asynchronous generator to a caller that blocks; leaving early cancels it.
 
-        Raises:
-            StoppedError: ``stopped()`` was True while the caller waited; what it raises passes through.
+        Args:
+            make: makes the generator.
+            check: called again and again while the caller waits; what it raises ends the work, and is raised.
         """
-        items: queue.SimpleQueue[Union[T, _End[T]]] = queue.SimpleQueue()
+        items: queue.SimpleQueue[Union[T, _End]] = queue.SimpleQueue()
         future = self.submit(_pump(make, items.put))
         try:
             while True:
-                if stopped is not None and stopped():
-                    raise StoppedError
+                if check is not None:
+                    check()
                 try:
-                    item = items.get(timeout=None if stopped is None else POLL)
+                    item = items.get(timeout=None if check is None else POLL)
                 except queue.Empty:
                     continue
                 if isinstance(item, _End):
-                    item.check()
-                    return
+                    return item.check()
                 yield item
         finally:
             future.cancel()
 
     async def aiterate(
-        self, make: Callable[[], AsyncGenerator[T, None]], stopped: Callable[[], bool] | None = None
+        self, make: Callable[[], AsyncGenerator[T, None]], check: Callable[[], None] | None = None
     ) -> AsyncGenerator[T, None]:
-        """`iterate`, for a caller that awaits; cancelling the caller cancels the work."""
+        """Do what `iterate` does, for a caller that awaits; cancelling the caller cancels the work."""
         own = asyncio.get_running_loop()
-        items: asyncio.Queue[Union[T, _End[T]]] = asyncio.Queue()
+        items: asyncio.Queue[Union[T, _End]] = asyncio.Queue()
 
-        def put(item: Union[T, _End[T]]) -> None:
+        def put(item: Union[T, _End]) -> None:
             with suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
                 own.call_soon_threadsafe(items.put_nowait, item)
 
         future = self.submit(_pump(make, put))
         try:
             while True:
-                if stopped is not None and stopped():
-                    raise StoppedError
+                if check is not None:
+                    check()
                 try:
-                    item = await asyncio.wait_for(items.get(), None if stopped is None else POLL)
-                except (asyncio.TimeoutError, TimeoutError):
+                    item = await asyncio.wait_for(items.get(), None if check is None else POLL)
+                except asyncio.TimeoutError:
                     continue
                 if isinstance(item, _End):
                     item.check()
@@ -154,7 +156,8 @@ class EventLoop:
             future.cancel()
 
 
-async def _pump(make: Callable[[], AsyncGenerator[T, None]], put: Callable[[Union[T, _End[T]]], None]) -> None:
+async def _pump(make: Callable[[], AsyncGenerator[T, None]], put: Callable[[Union[T, _End]], None]) -> None:
+    """Hand every item of a generator to ``put``, and at last how it ended."""
     try:
         async with aclosing(make()) as items:
             async for item in items:
@@ -175,32 +178,15 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _finish(last: Callable[[], Coroutine[Any, Any, Any]] | None, *, patient: bool) -> None:
+async def _finish(last: Callable[[], Coroutine[Any, Any, Any]] | None, patience: float) -> None:
     """Do the last work of a loop, end all other, and stop the loop."""
     if last is not None:
         with suppress(Exception):
             await last()
-    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    if tasks and patient:
-        await asyncio.wait(tasks, timeout=CLOSING_SECONDS)
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks and last is not None:
+        await asyncio.wait(tasks, timeout=patience)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     asyncio.get_running_loop().stop()
-
-
-def stopper(cancel: Callable[[], bool] | None, deadline: Deadline) -> Callable[[], bool] | None:
-    """Return the ``stopped`` of `EventLoop.iterate` for a caller's wishes; None if the caller never stops.
-
-    It raises `GenerationTimeoutError` once the deadline has passed.
-    """
-    if cancel is None and deadline.seconds is None:
-        return None
-
-    def stopped() -> bool:
-        if cancel is not None and cancel():
-            return True
-        deadline.check()
-        return False
-
-    return stopped

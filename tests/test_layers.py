@@ -19,6 +19,7 @@ PIPELINE = (
     # what every room may use
     "core.compiled",
     "core.errors",
+    "core.event_loop",
     "core.json_pointer",
     "core.logs",
     "core.options",

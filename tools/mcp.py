@@ -13,14 +13,16 @@ import asyncio
 import base64
 import inspect
 import json
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
 from toolgrammar.core.conversation import ImagePart, Part, TextPart
 from toolgrammar.core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
+from toolgrammar.core.event_loop import EventLoop
 from toolgrammar.core.validation import Validator
 
 from .calling import ToolResult, describe_failure, result_text
@@ -28,7 +30,11 @@ from .sources.any_source import tool_from_any
 from .tool import Tool
 from .toolset import ToolSet
 
+#: Maximum number of pages of a server's list of tools that are read.
 MAX_PAGES = 1_000
+
+#: Maximum number of seconds that closing waits for a server to end by itself.
+CLOSING_SECONDS = 10.0
 
 Transport = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -148,12 +154,8 @@ class McpServer:
         self._prefix = prefix
         self._start_timeout = start_timeout
         self._call_timeout = call_timeout
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
+        self._loop = EventLoop()
+        self._stop = asyncio.Event()
         self._session: Any = None
         self._tools = ToolSet()
 
@@ -197,21 +199,25 @@ class McpServer:
         return self._tools
 
     def __enter__(self) -> McpServer:
-        if self._thread is not None:
-            raise ToolCallError("the server runs already", hint="make another McpServer")
-        self._thread = threading.Thread(target=self._run, name="toolgrammar-mcp", daemon=True)
-        self._thread.start()
-        if not self._ready.wait(self._start_timeout):
+        if self._loop.is_running:
+            raise ToolCallError("the server is already running", hint="make another McpServer")
+        self._stop = asyncio.Event()
+        opened: Future[ToolSet] = Future()
+        self._loop.submit(self._serve(opened))
+        try:
+            self._tools = opened.result(self._start_timeout)
+        except BaseException as error:
+            has_failed = opened.done()
             self.close()
-            raise ToolCallError(
-                f"the MCP server did not answer in {self._start_timeout:g} seconds", hint="raise start_timeout"
-            )
-        if self._failure is not None:
-            failure = self._failure
-            self.close()
-            raise ToolCallError(
-                f"the MCP server does not work: {describe_failure(failure)}", hint="try its command in a terminal"
-            ) from failure
+            if has_failed:
+                raise ToolCallError(
+                    f"the MCP server does not work: {describe_failure(error)}", hint="try its command in a terminal"
+                ) from error
+            if isinstance(error, FutureTimeoutError):
+                raise ToolCallError(
+                    f"the MCP server did not answer in {self._start_timeout:g} seconds", hint="raise start_timeout"
+                ) from None
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -219,46 +225,35 @@ class McpServer:
 
     def close(self) -> None:
         """End the session and the server; a second time does nothing."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._end)
-        if self._thread is not None:
-            self._thread.join(10)
-        self._session = None
+        self._loop.close(self._end if self._session is not None else None, patience=CLOSING_SECONDS)
 
-    # -- inside the thread -------------------------------------------------------------------------------------
+    async def _end(self) -> None:
+        self._stop.set()
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:  # raised by __enter__, which waits for this thread
-            self._failure = error
-        finally:
-            self._ready.set()
-
-    def _end(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
-        if self._session is None and self._task is not None:  # it still waits for the server's greeting
-            self._task.cancel()
-
-    async def _serve(self) -> None:
+    async def _serve(self, opened: Future[ToolSet]) -> None:
+        """Keep a session open until the server is closed; ``opened`` gets its tools, or why there is no session."""
         mcp = _import_mcp()
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._task = asyncio.current_task()
-        async with self._transport() as streams, mcp.ClientSession(streams[0], streams[1]) as session:
-            await session.initialize()
-            self._session = session
-            self._tools = ToolSet(_bound(tool, self._call, self._prefix) for tool in await _listed(session))
-            self._ready.set()
-            await self._stop.wait()
+        try:
+            async with self._transport() as streams, mcp.ClientSession(streams[0], streams[1]) as session:
+                await session.initialize()
+                tools = ToolSet(_bound(tool, self._call, self._prefix) for tool in await _listed(session))
+                self._session = session
+                opened.set_result(tools)
+                await self._stop.wait()
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+        finally:
+            self._session = None
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool from any event loop; cancelling this cancels the call."""
-        session, loop = self._session, self._loop
-        if session is None or loop is None or loop.is_closed():
+        session = self._session
+        if session is None or not self._loop.is_running:
             raise ToolCallError("the MCP server is not running", hint="call its tools inside the with block")
         work = _in_time(session.call_tool(name, arguments), name, self._call_timeout)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+        return await asyncio.wrap_future(self._loop.submit(work))
 
 
 async def _in_time(work: Awaitable[Any], tool: str, seconds: float | None) -> Any:

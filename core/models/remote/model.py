@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,11 @@ from ...errors import (
     ServerFailureError,
     ToolCallError,
 )
+from ...event_loop import EventLoop
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, summed
-from ...generation.params import ToolInterface
+from ...generation.params import GenerateParams, ToolInterface
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...logs import logger_of
@@ -35,7 +36,6 @@ from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import recognised
 from .dialect import Dialect
-from ...event_loop import EventLoop, StoppedError, stopper
 from .instructions import schema_text, what_is_wrong, with_system
 from .servers import Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation
@@ -79,6 +79,10 @@ _RANGES: Ranges = {
     "body": _FIELDS,
     "trust_env": FLAG,
 }
+
+
+class _CancelledByCallerError(Exception):
+    """The request's ``cancel`` returned True."""
 
 
 class RemoteModel(Model):
@@ -217,13 +221,13 @@ class RemoteModel(Model):
 
         def items() -> Generator[Item, None, None]:
             collected = MessageBuilder()
-            stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
+            check = _stop_check(request.params)
             try:
-                with closing(self._loop.iterate(lambda: self._answer(task, request), stopped)) as pieces:
+                with closing(self._loop.iterate(lambda: self._answer(task, request), check)) as pieces:
                     for item in pieces:
                         collected.add(item)
                         yield item
-            except StoppedError:
+            except _CancelledByCallerError:
                 yield Finish("cancelled", Usage())
                 yield collected.cancelled()
 
@@ -232,13 +236,13 @@ class RemoteModel(Model):
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
         task = self._task(request)
         collected = MessageBuilder()
-        stopped = stopper(request.params.cancel, Deadline.after(request.params.timeout))
+        check = _stop_check(request.params)
         try:
-            async with aclosing(self._loop.aiterate(lambda: self._answer(task, request), stopped)) as pieces:
+            async with aclosing(self._loop.aiterate(lambda: self._answer(task, request), check)) as pieces:
                 async for item in pieces:
                     collected.add(item)
                     yield item
-        except StoppedError:
+        except _CancelledByCallerError:
             yield Finish("cancelled", Usage())
             yield collected.cancelled()
 
@@ -453,6 +457,23 @@ class RemoteModel(Model):
         hint = "try a larger model, or one that can be constrained (hf:, gguf:)"
         kind = InvalidArgumentsError if answer.calls or task.is_json else ParseError
         return kind(message, hint=hint)
+
+
+def _stop_check(params: GenerateParams) -> Callable[[], None] | None:
+    """Return a function that raises once a request is cancelled or its time is over; None if neither can happen.
+
+    The time of an answer begins with this call.
+    """
+    cancel, deadline = params.cancel, Deadline.after(params.timeout)
+    if cancel is None and deadline.seconds is None:
+        return None
+
+    def check() -> None:
+        if cancel is not None and cancel():
+            raise _CancelledByCallerError
+        deadline.check()
+
+    return check
 
 
 def _certain(reasoning: str, text: str, reader: AnswerReader) -> list[Event]:
