@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -15,7 +16,6 @@ from pydantic import SecretStr
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
-from toolgrammar.core.generation.lru import LeastRecentlyUsed
 from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.load import SERVER_SCHEMES
@@ -55,7 +55,7 @@ class Engine:
         options = loading_options(options, connection)
         self._lock = threading.Lock()
         self._others: dict[str, Model] = {}
-        self._tool_sets = LeastRecentlyUsed[str, ToolSet](MAX_TOOL_SETS)
+        self._tool_set = lru_cache(maxsize=MAX_TOOL_SETS)(lambda text: ToolSet.from_any(json.loads(text)))
         if not isinstance(model, str):
             _require_model(model)
         if not isinstance(model, str) and options:
@@ -113,7 +113,7 @@ class Engine:
         """
         if not tools:
             return None
-        return self._tool_sets.get(json.dumps(tools), lambda: ToolSet.from_any(list(tools)))
+        return self._tool_set(json.dumps(tools))
 
     def request(
         self,

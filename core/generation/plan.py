@@ -10,7 +10,7 @@ import json
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, Union
 
@@ -18,7 +18,6 @@ from ..conversation.messages import Message
 from ..errors import ModelError
 from ..grammar import Grammar
 from ..options import Whitespace
-from .lru import LeastRecentlyUsed
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 
@@ -80,7 +79,7 @@ class Planner:
     """Chooses the language of answers, and keeps the grammars of schemas."""
 
     def __init__(self) -> None:
-        self._grammars: LeastRecentlyUsed[str, Grammar] = LeastRecentlyUsed(CACHED_GRAMMARS)
+        self._grammar_of_text = lru_cache(maxsize=CACHED_GRAMMARS)(lambda text: _json_grammar(*json.loads(text)))
 
     def plan(self, params: GenerateParams, tool_format: Any) -> Plan:
         """Return the plan of an answer, without its prompt and reasoning.
@@ -151,23 +150,20 @@ class Planner:
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         from ..schema.scalars.dates import of_today, text_names_a_day
 
-        def make() -> Grammar:
-            return Grammar.from_json_schema(
-                schema,
-                whitespace=whitespace,
-                on_unsupported="error" if strict else "validate",
-                plain_integers=True,
-            )
-
         try:
             # Not sorted: the order of properties is the order in which they are written.
-            key = json.dumps([whitespace, strict, schema])
-            if text_names_a_day(key):
-                schema = of_today(schema)
-                key = json.dumps([whitespace, strict, schema])
+            text = json.dumps([schema, whitespace, strict])
+            if text_names_a_day(text):
+                text = json.dumps([of_today(schema), whitespace, strict])
         except (TypeError, ValueError, RecursionError):
-            return make()  # it says what is wrong better than we could
-        return self._grammars.get(key, make)
+            return _json_grammar(schema, whitespace, strict)  # it says what is wrong better than we could
+        return self._grammar_of_text(text)
+
+
+def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+    return Grammar.from_json_schema(
+        schema, whitespace=whitespace, on_unsupported="error" if strict else "validate", plain_integers=True
+    )
 
 
 def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
