@@ -1,6 +1,39 @@
-"""Splitting of reasoning from answers, in text that comes in pieces."""
+"""Reasoning of models: the markers around it, and splitting it from the answer in text that comes in pieces."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReasoningMarkers:
+    """The markers around the reasoning of a family of models.
+
+    Names of control tokens in them are written and read as those tokens, all else as text.
+
+    Attributes:
+        start: the start marker; empty if there is none.
+        end: the end marker.
+        after: markup between the end marker and the answer.
+    """
+
+    start: str = "<think>"
+    end: str = "</think>"
+    after: str = ""
+
+
+# Sources: the chat templates of the families.
+GPT_OSS = ReasoningMarkers("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant")
+MISTRAL = ReasoningMarkers("[THINK]", "[/THINK]")  # Magistral, Ministral
+COMMAND = ReasoningMarkers("<|START_THINKING|>", "<|END_THINKING|>")
+GEMMA = ReasoningMarkers("<|channel>thought\n", "<channel|>")  # Gemma 4
+APERTUS = ReasoningMarkers("<|inner_prefix|>", "<|inner_suffix|>")
+SEED = ReasoningMarkers("<seed:think>", "</seed:think>")
+MINIMAX_M3 = ReasoningMarkers("<mm:think>", "</mm:think>")
+THINK = ReasoningMarkers()  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
+
+#: All markers, the most particular first.
+REASONING_MARKERS = (GPT_OSS, MISTRAL, COMMAND, GEMMA, APERTUS, SEED, MINIMAX_M3, THINK)
 
 
 class ReasoningSplitter:

@@ -14,8 +14,10 @@ Whether a call is valid is not decided here, but by the tool set.
 
 from __future__ import annotations
 
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
+
 from .base import MALFORMED, Reasoning, Strictness, TurnSpec, WireFormat, dump_json, new_call_id
-from .reasoning import Thinking, ThinkingParser
+from .reasoning import ThinkingParser
 from .registry import choose_format, detect_format, format_names, get_format
 
 __all__ = [

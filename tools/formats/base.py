@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -24,7 +25,6 @@ from toolgrammar.core.options import Whitespace
 
 from ..call_grammars import CALL_GRAMMARS
 from ..tool import Tool, not_enforced
-from .reasoning import Thinking
 
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
 #: forbid them, or only as some JSON object (the finished call is then checked).
@@ -133,7 +133,7 @@ class WireFormat(ABC):
     """
 
     name: str
-    thinking: Thinking | None = None
+    thinking: ReasoningMarkers | None = None
 
     def for_vocabulary(self, special: Collection[str]) -> WireFormat:
         """Return the format for a vocabulary with these control tokens."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall, reasoning
 from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
@@ -21,7 +21,6 @@ from toolgrammar.core.schema.scalars.value_syntax import BareSpelling
 from ..tool import Tool
 from .base import TurnSpec, dump_json
 from .literals import Literals, LiteralScanner, read_literal
-from .reasoning import Thinking
 from .template.arguments import spelled_arguments
 from .template.format import TemplateFormat, check_argument_name
 from .template.parser import Syntax, TemplateParser
@@ -212,7 +211,7 @@ GEMMA_4 = BareCalls(
     quote='<|"|>',
     names=_TOOL_NAME,
     end_tokens=("<|tool_response>", "<turn|>"),
-    thinking=Thinking("<|channel>thought\n", "<channel|>"),
+    thinking=reasoning.GEMMA,
     result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
     signs=("<|tool_call>", "<tool_call|>"),
 )

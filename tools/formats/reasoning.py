@@ -1,27 +1,10 @@
-"""Reasoning markers of a model family, and a parser that splits reasoning from the rest of a turn."""
+"""Parser that splits reasoning from the rest of a turn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from toolgrammar.core.conversation import Event, ReasoningDelta
-from toolgrammar.core.conversation.reasoning import ReasoningSplitter
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers, ReasoningSplitter
 from toolgrammar.core.generation import OutputParser
-
-
-@dataclass(frozen=True)
-class Thinking:
-    """The markers around a model's reasoning.
-
-    Attributes:
-        start: begins it; empty if nothing does.
-        end: ends it.
-        after: markup that stands between it and the answer; white space may stand there besides.
-    """
-
-    start: str = "<think>"
-    end: str = "</think>"
-    after: str = ""
 
 
 class ThinkingParser:
@@ -33,7 +16,7 @@ class ThinkingParser:
         opened: the prompt has opened the reasoning already.
     """
 
-    def __init__(self, inner: OutputParser, thinking: Thinking, *, opened: bool = False) -> None:
+    def __init__(self, inner: OutputParser, thinking: ReasoningMarkers, *, opened: bool = False) -> None:
         self._inner = inner
         self._splitter = ReasoningSplitter(thinking.start, thinking.end, opened=opened)
         self._is_closed = False

@@ -22,7 +22,8 @@ from toolgrammar.core import (
     TextDelta,
     Vocabulary,
 )
-from toolgrammar.core.models.reasoning import FAMILIES, ReasoningMarkers, find_markers, has_begun
+from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+from toolgrammar.core.models.reasoning import find_markers, has_begun, marker_text, reasoning_grammar
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
@@ -102,7 +103,7 @@ def vocabulary_of(markers: ReasoningMarkers, *, control: bool) -> tuple[list[str
     return found or [markers.start, markers.end], []
 
 
-@pytest.mark.parametrize("markers", FAMILIES, ids=lambda each: each.start)
+@pytest.mark.parametrize("markers", REASONING_MARKERS, ids=lambda each: each.start)
 @pytest.mark.parametrize("control", [True, False])
 @pytest.mark.parametrize("begun", [True, False])
 def test_every_family_reasons_and_then_answers(markers: ReasoningMarkers, control: bool, begun: bool) -> None:
@@ -195,7 +196,7 @@ def test_a_text_that_begins_like_the_marker_is_text(spelled: bool) -> None:
     assert (generation.text, generation.message.reasoning) == ("Hello", "I see.")
 
 
-@pytest.mark.parametrize("markers", FAMILIES, ids=lambda each: each.start)
+@pytest.mark.parametrize("markers", REASONING_MARKERS, ids=lambda each: each.start)
 @pytest.mark.parametrize("control", [True, False])
 def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> None:
     """Whichever a model of noise begins, the answer is valid at every budget from the least for the answer alone."""
@@ -212,7 +213,7 @@ def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> No
         assert len(generation.token_ids) <= budget
         reasoned.add(generation.usage.reasoning_tokens > 0)
         if generation.usage.reasoning_tokens:
-            assert generation.raw.startswith(markers.text_before(specials, begun=False))
+            assert generation.raw.startswith(marker_text(markers.start, specials))
         else:
             assert generation.raw == generation.text
     assert reasoned == {True, False}
@@ -256,7 +257,7 @@ def test_a_spelled_marker_is_text() -> None:
     assert generation.message.reasoning is None and generation.usage.reasoning_tokens == 0
     markers = ReasoningMarkers("<think>", "</think>")
     spelled = list(b"a</think>b")
-    matcher = markers.grammar(backend.vocabulary.special, begun=True).bind(backend.vocabulary).matcher()
+    matcher = reasoning_grammar(markers, backend.vocabulary.special, begun=True).bind(backend.vocabulary).matcher()
     assert all(matcher.accept(token_id) for token_id in spelled)
     assert not matcher.is_finished and matcher.accept(backend.vocabulary.special["</think>"]) and matcher.is_finished
 

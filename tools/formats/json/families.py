@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..reasoning import Thinking
+from toolgrammar.core.conversation import reasoning
+
 from ..template.format import TemplateFormat
 from .hermes import HERMES
 
-_THINK = Thinking()
 _WORD = r"[A-Za-z0-9_.\-]+"
 _OBJECT = '{"name": $quoted, "arguments": $args}'
 _HERMES_CALL = f"<tool_call>\n{_OBJECT}\n</tool_call>"
@@ -99,7 +99,7 @@ MISTRAL_V13 = replace(
     call="[TOOL_CALLS]$name[ARGS]$args",
     special=("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
     ids="",
-    thinking=Thinking("[THINK]", "[/THINK]"),
+    thinking=reasoning.MISTRAL,
     result="[TOOL_RESULTS]$content[/TOOL_RESULTS]",
     signs=("[TOOL_CALLS]", "[ARGS]"),
     signs_against=("[CALL_ID]",),
@@ -126,7 +126,7 @@ DEEPSEEK_V3 = TemplateFormat(
     skips=("```",),
     end_tokens=("<｜end▁of▁sentence｜>",),
     names=_WORD,
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     result="<｜tool▁output▁begin｜>$content<｜tool▁output▁end｜>",
     signs=("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", "```json"),
 )
@@ -163,7 +163,7 @@ KIMI_K2 = TemplateFormat(
     ids="0|[1-9][0-9]{0,5}",
     counted_ids=True,
     call_id="functions.$name:$id",
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     result="## Return of $id\n$content",
     signs=("<|tool_calls_section_begin|>",),
 )
@@ -182,7 +182,7 @@ HARMONY = TemplateFormat(
     parallel=False,
     names=_WORD,
     end_tokens=("<|call|>", "<|return|>"),
-    thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>", after="<|start|>assistant"),
+    thinking=reasoning.GPT_OSS,
     result="<|start|>functions.$name to=assistant<|channel|>commentary<|message|>$json<|end|>",
     signs=("<|channel|>", "<|constrain|>"),
 )
@@ -208,7 +208,7 @@ GRANITE_3 = TemplateFormat(
     special=("<|tool_call|>",),
     skips=("[", "</tool_call>"),
     end_tokens=("<|end_of_text|>",),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     signs=("<|start_of_role|>", "<|tool_call|>"),
 )
 
@@ -231,7 +231,7 @@ SMOLLM3 = replace(
     _HERMES_LIKE,
     name="smollm3",
     end_tokens=("<|im_end|>",),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     result="$content",
     signs=("<tool_call>", "xml_tools"),
     signs_against=(),
@@ -242,7 +242,7 @@ ERNIE_45 = replace(
     name="ernie-4.5",
     frames=("<response>", "</response>"),
     end_tokens=("<|im_end|>",),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     signs=("<tool_call>", "<response>"),
     signs_against=(),
 )
@@ -252,7 +252,7 @@ EXAONE_4 = replace(
     name="exaone-4",
     call=f"<tool_call>{_OBJECT}</tool_call>",
     end_tokens=("[|endofturn|]",),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     signs=("[|assistant|]", "<tool_call>"),
     signs_against=(),
 )
@@ -280,7 +280,7 @@ COMMAND_R7B = TemplateFormat(
     text_start="<|START_RESPONSE|>",
     text_end="<|END_RESPONSE|>",
     end_tokens=("<|END_OF_TURN_TOKEN|>",),
-    thinking=Thinking("<|START_THINKING|>", "<|END_THINKING|>"),
+    thinking=reasoning.COMMAND,
     result='<|START_TOOL_RESULT|>[{"tool_call_id":"$id","results":{"0":$json},"is_error":null}]<|END_TOOL_RESULT|>',
     signs=("<|START_ACTION|>",),
 )
@@ -328,7 +328,7 @@ HUNYUAN_A13B = replace(
     separator=", ",
     finish="]</tool_calls>",
     frames=("<answer>", "</answer>"),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     end_tokens=("<|eos|>",),
     result="<tool_response>$content</tool_response>",
     signs=("<tool_calls>", "<|extra_0|>"),
@@ -342,7 +342,7 @@ MINIMAX_M1 = TemplateFormat(
     finish="\n</tool_calls>",
     triggers=("<tool_calls>",),
     skips=(",", "</tool_calls>"),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     end_tokens=("<end_of_sentence>",),
     result="tool result: $content",
     signs=("<tool_calls>", "<beginning_of_sentence>"),
@@ -356,14 +356,19 @@ NEMOTRON_2 = TemplateFormat(
     finish="]</TOOLCALL>",
     triggers=("<TOOLCALL>",),
     skips=("[", "]", ",", "</TOOLCALL>"),
-    thinking=_THINK,
+    thinking=reasoning.THINK,
     end_tokens=("<SPECIAL_12>", "<|eot_id|>"),
     result="<TOOL_RESPONSE>[$content]</TOOL_RESPONSE>",
     signs=("<TOOLCALL>",),
 )
 
 XLAM = replace(
-    JSON, name="xlam", skips=("```json", "```"), end_tokens=("<|eot_id|>",), thinking=_THINK, triggers=("[", "```json")
+    JSON,
+    name="xlam",
+    skips=("```json", "```"),
+    end_tokens=("<|eot_id|>",),
+    thinking=reasoning.THINK,
+    triggers=("[", "```json"),
 )
 
 FIREFUNCTION_2 = TemplateFormat(
@@ -389,7 +394,7 @@ APERTUS = TemplateFormat(
     openers=("{",),
     head=r'\s*(?P<name>(?P<quoted>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+"))\s*:',
     skips=("[", "}", "]", ","),
-    thinking=Thinking("<|inner_prefix|>", "<|inner_suffix|>"),
+    thinking=reasoning.APERTUS,
     signs=("<|tools_prefix|>",),
 )
 

@@ -7,7 +7,8 @@ with shorter descriptions of the tools.
 
 from __future__ import annotations
 
-from ..reasoning import Thinking
+from toolgrammar.core.conversation import reasoning
+
 from .tagged import TaggedJson
 
 HERMES = TaggedJson(
@@ -16,7 +17,7 @@ HERMES = TaggedJson(
     end="</tool_call>",
     padding="\n",
     separator="\n",
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result_start="<tool_response>\n",
     result_end="\n</tool_response>",
     instructions=(

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError
 from toolgrammar.core.grammar import Grammar
 
 from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_json, dump_name
 from ..described import described
-from ..reasoning import Thinking
 from ..template.call_reader import Tags
 from .tagged_parser import TaggedJsonParser
 
@@ -52,7 +52,7 @@ class TaggedJson(WireFormat):
     name_key: str = "name"
     arguments_key: str = "arguments"
     argument_aliases: tuple[str, ...] = ("parameters",)
-    thinking: Thinking | None = None
+    thinking: ReasoningMarkers | None = None
 
     def grammar(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of the assistant's turn: text that holds no ``start``, or calls, or text and then calls.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..reasoning import Thinking
+from toolgrammar.core.conversation import reasoning
+
 from .calls import PythonicCalls
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -44,7 +45,7 @@ LFM_2 = replace(
     prose=True,
     skips=("[", "]", ","),
     end_tokens=("<|im_end|>",),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="<|tool_response_start|>$content<|tool_response_end|>",
     signs=("<|tool_call_start|>",),
 )
@@ -60,7 +61,7 @@ OLMO_3 = replace(
     prose=True,
     skips=(",", "</function_calls>"),
     end_tokens=("<|im_end|>",),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="$content",
     signs=("<function_calls>",),
 )

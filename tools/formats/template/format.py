@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import SPACE
@@ -23,7 +24,6 @@ from toolgrammar.core.language.json_text import SPACE
 from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_json
 from ..described import described
-from ..reasoning import Thinking
 from .parser import Syntax, TemplateParser
 
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
@@ -96,7 +96,7 @@ class TemplateFormat(WireFormat):
     ids: str = ""
     counted_ids: bool = False
     call_id: str = ""
-    thinking: Thinking | None = None
+    thinking: ReasoningMarkers | None = None
     result: str = "$content"
     instructions: str = ""
     signs: tuple[str, ...] = ()

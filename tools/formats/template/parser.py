@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.core.language.json_text import SPACE
 
 from ..base import MALFORMED, decode_object
-from ..reasoning import Thinking
 from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader, Tags
 
@@ -37,7 +37,7 @@ class Syntax:
     name_key: str
     argument_keys: tuple[str, ...]
     call_id: str
-    thinking: Thinking | None
+    thinking: ReasoningMarkers | None
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..reasoning import Thinking
+from toolgrammar.core.conversation import reasoning
+
 from .calls import XmlCalls
 
 _WORD = r"[A-Za-z0-9_.\-]+"
@@ -27,7 +28,7 @@ QWEN3_CODER = XmlCalls(
     parameter_end="</parameter>",
     padding="\n",
     call_ends=("</function>", "</tool_call>"),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="<tool_response>\n$content\n</tool_response>",
     signs=("<function=", "<parameter="),
     signs_against=("<seed:",),
@@ -60,7 +61,7 @@ GLM_45 = XmlCalls(
     parameter_head=rf"<arg_key>\s*{_KEY}\s*</arg_key>\s*<arg_value>",
     parameter_end="</arg_value>",
     call_ends=("</tool_call>",),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="<|observation|>\n<tool_response>\n$content\n</tool_response>",
     signs=("<arg_key>", "\\n<arg_value>"),
 )
@@ -95,7 +96,7 @@ MINIMAX_M2 = XmlCalls(
     parameter_head=rf"""<parameter name=["']?{_KEY}["']?>""",
     parameter_end="</parameter>",
     call_ends=("</invoke>", "</minimax:tool_call>"),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="<response>$content</response>",
     signs=("<minimax:tool_call>",),
 )
@@ -116,7 +117,7 @@ SEED_OSS = XmlCalls(
     parameter_head=rf"<parameter={_KEY}>",
     parameter_end="</parameter>",
     call_ends=("</function>", "</seed:tool_call>"),
-    thinking=Thinking("<seed:think>", "</seed:think>"),
+    thinking=reasoning.SEED,
     signs=("<seed:tool_call>",),
 )
 
@@ -138,7 +139,7 @@ DEEPSEEK_V32 = XmlCalls(
     parameter_head=rf'<｜DSML｜parameter name="{_KEY}" string="(?P<raw>true|false)">',
     parameter_end="</｜DSML｜parameter>",
     call_ends=("</｜DSML｜invoke>", "</｜DSML｜function_calls>"),
-    thinking=Thinking(),
+    thinking=reasoning.THINK,
     result="<result>$content</result>",
     signs=("｜DSML｜", "function_calls"),
 )
