@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ContextOverflowError, ModelError
-from ..open_sessions import OpenSessions
+from ..sessions import OpenSessions
 
 Floats = npt.NDArray[np.float32]
 

@@ -19,8 +19,8 @@ from ...conversation.messages import ImagePart, Message, ToolCall
 from ...errors import ModelError
 from ...generation.backend import Session
 from ...vocabulary.vocabulary import Vocabulary
-from ..open_sessions import OpenSessions
 from ..prefix_cache import PREFIX_BYTES, PrefixCache
+from ..sessions import OpenSessions
 from .bpe import ByteBPE
 from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
 

@@ -18,7 +18,6 @@ from ...conversation.messages import Message
 from ...errors import ContextOverflowError, MissingDependencyError, ModelError
 from ...generation.backend import Session
 from ...vocabulary.vocabulary import Vocabulary
-from ..open_sessions import OpenSessions
 from ..prefix_cache import PREFIX_BYTES, PrefixCache
 from ..prompts import (
     encode_inside,
@@ -28,6 +27,7 @@ from ..prompts import (
     thinking_variables,
     with_calls_in_turn,
 )
+from ..sessions import OpenSessions
 from .template import ChatTemplate
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from ...conversation.messages import Message
 from ...errors import ContextOverflowError, MissingDependencyError, ModelError
 from ...generation.backend import BatchSession, Session
 from ...vocabulary.vocabulary import Vocabulary
-from ..open_sessions import OpenSessions
 from ..prefix_cache import PREFIX_BYTES, PrefixCache
 from ..prompts import (
     encode_inside,
@@ -24,6 +23,7 @@ from ..prompts import (
     thinking_variables,
     with_calls_in_turn,
 )
+from ..sessions import OpenSessions
 from .batch import HFBatch, SeparateRows, can_batch, nearly_equal
 
 if TYPE_CHECKING:
