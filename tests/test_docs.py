@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, JsonMode
-from toolgrammar.core.regex import parser as ecma
 from toolgrammar.core.schema import check
 from toolgrammar.core.schema.scalars import formats
 
@@ -190,6 +189,9 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.language.node_kinds", "SHARED_ROOM"),
         ("core.automaton.states", "MAX_THREADS"),
         ("core.regex.assertions", "_MAX_BRANCHES"),
+        ("core.regex.parser", "MAX_NESTING"),
+        ("core.regex.parser", "MAX_REPEAT"),
+        ("core.regex.parser", "MAX_SIZE"),
         ("core.generation.loop", "DEFAULT_BUDGET"),
         ("core.models.llama_cpp.backend", "DEFAULT_WINDOW"),
         ("core.models.remote.model", "DEFAULT_WINDOW"),
@@ -218,14 +220,6 @@ def test_limits_are_the_constants_of_the_library(module: str, name: str) -> None
     rows = [line for line in page.splitlines() if f"`{module.replace('.', '/')}.py`" in line]
     value = getattr(importlib.import_module(f"toolgrammar.{module}"), name)
     assert [row for row in rows if re.search(rf"(?<![\d,]){value:,}(?!,?\d)", row)] != []
-
-
-def test_limits_of_patterns_are_the_parser_s() -> None:
-    """``docs/limits.md`` gives the three limits on the size of a pattern."""
-    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-    rows = "\n".join(line for line in page.splitlines() if "`core/regex/parser.py`" in line)
-    for name in ("max_nesting", "max_repeat", "max_size"):
-        assert f"| {inspect.signature(ecma.parse).parameters[name].default:,} |" in rows
 
 
 def test_fields_of_json_mode() -> None:

@@ -37,20 +37,17 @@ from .syntax import (
     Start,
     WordBoundary,
     alt,
-    any_node,
     both,
+    boundary,
     fold,
-    is_nullable,
-    is_pure,
     negate,
     repeat,
     seq,
-    width,
 )
 
-# A repetition with assertions inside is written out up to so many times.
+#: Maximum count of a repetition with assertions inside that is written out.
 _MAX_COPIES = 3
-# So many branches may come from multiplying alternatives out.
+#: Maximum number of branches when alternatives with assertions are multiplied out.
 _MAX_BRANCHES = 4096
 
 
@@ -77,7 +74,7 @@ def search_language(node: Regex) -> Regex:
     items = node.items if isinstance(node, Seq) else (node,)
     first, last = isinstance(items[0], Start), isinstance(items[-1], End)
     middle = items[first : len(items) - last]
-    if all(is_pure(item) for item in middle):  # most patterns have assertions at their ends only
+    if all(item.is_pure for item in middle):  # most patterns have assertions at their ends only
         before, after = () if first else (ANYTHING,), () if last else (ANYTHING,)
         return _normalise(Seq((*before, *middle, *after)))
     return _whole(Seq((ANYTHING, node, ANYTHING)))
@@ -87,24 +84,13 @@ def _whole(node: Regex) -> Regex:
     """Return the language of the texts that a tree with assertions matches from end to end."""
     node = _normalise(node)
     try:
-        branches = _branches(node)
+        return alt(*[_branch_language(branch) for branch in _branches(node)])
     except _Resists:
-        raise _entangled() from None
-    languages: list[Regex] = []
-    for branch in branches:
-        try:
-            languages.append(_branch_language(branch))
-        except _Resists:
-            raise _entangled() from None
-    return alt(*languages)
-
-
-def _entangled() -> UnsupportedPatternError:
-    return UnsupportedPatternError(
-        "the assertions of this pattern are too entangled: they look across each other, or repeat without end",
-        hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
-        place=Place(offset=0),
-    )
+        raise UnsupportedPatternError(
+            "the assertions of this pattern are too entangled: they look across each other, or repeat without end",
+            hint="move ^, $, \\b and look-arounds out of repetitions, or use several patterns in an allOf",
+            place=Place(offset=0),
+        ) from None
 
 
 # -- normal form -------------------------------------------------------------------------------------------------------
@@ -115,7 +101,7 @@ def _normalise(node: Regex) -> Regex:
 
     def combine(node: Regex, parts: Sequence[Regex]) -> Regex:
         if isinstance(node, WordBoundary):
-            return _word_boundary(negated=node.negated)
+            return boundary(WORD, negated=node.negated)
         if isinstance(node, Look):
             return _look(node.ahead, node.negated, parts[0])
         if isinstance(node, Seq):
@@ -129,17 +115,9 @@ def _normalise(node: Regex) -> Regex:
     return fold(node, combine)
 
 
-def _word_boundary(*, negated: bool) -> Regex:
-    before, after = Look(False, False, Chars(WORD)), Look(True, False, Chars(WORD))
-    not_before, not_after = Look(False, True, Chars(WORD)), Look(True, True, Chars(WORD))
-    if negated:
-        return Alt((Seq((before, after)), Seq((not_before, not_after))))
-    return Alt((Seq((before, not_after)), Seq((not_before, after))))
-
-
 def _look(ahead: bool, negated: bool, item: Regex) -> Regex:
-    if is_pure(item):
-        if is_nullable(item):  # Found everywhere.
+    if item.is_pure:
+        if item.is_nullable:  # Found everywhere.
             return NOTHING if negated else EMPTY
         if item == NOTHING:
             return EMPTY if negated else NOTHING
@@ -149,9 +127,9 @@ def _look(ahead: bool, negated: bool, item: Regex) -> Regex:
 
 
 def _repeat(item: Regex, least: int, most: int | None) -> Regex:
-    if is_pure(item):
+    if item.is_pure:
         return repeat(item, least, most)
-    if width(item).most == 0:
+    if item.longest == 0:
         # Without width, a second time is as true as the first.
         return item if least else EMPTY
     if most is None or most > _MAX_COPIES:
@@ -200,13 +178,13 @@ def _gap_order(item: Regex) -> int:
 def _room(look: Look, items: Sequence[Regex]) -> int:
     """Return how many of the plain items, nearest first, it takes to be as wide as a look-around; 0 if there are too
     few."""
-    needed = width(look.item).most
-    if needed is None or not is_pure(look.item):
+    needed = look.item.longest
+    if needed is None or not look.item.is_pure:
         return 0
     for count, item in enumerate(items, 1):
-        if not is_pure(item):
+        if not item.is_pure:
             return 0
-        needed -= width(item).least
+        needed -= item.shortest
         if needed <= 0:
             return count
     return 0
@@ -234,10 +212,10 @@ def _restrict_end(node: Regex, charset: CharSet, *, first: bool) -> Regex:
         return alt(*parts)
     if isinstance(node, Seq):
         end, rest = (node.items[0], seq(*node.items[1:])) if first else (node.items[-1], seq(*node.items[:-1]))
-        if not is_nullable(end):
+        if not end.is_nullable:
             end = _restrict_end(end, charset, first=first)
             return seq(end, rest) if first else seq(rest, end)
-    if isinstance(node, Repeat) and not is_nullable(node.item):
+    if isinstance(node, Repeat) and not node.item.is_nullable:
         end = _restrict_end(node.item, charset, first=first)
         rest = repeat(node.item, max(node.min - 1, 0), None if node.max is None else node.max - 1)
         return seq(end, rest) if first else seq(rest, end)
@@ -276,11 +254,10 @@ def _branches(node: Regex) -> list[list[Regex]]:
 
 
 def _branch_language(items: list[Regex]) -> Regex:
-    """Return the language of the texts that a sequence of plain items, assertions and located repetitions matches
-    whole.
+    """Return the language of the texts that a sequence without alternatives of assertions matches whole.
 
     Raises:
-        _Resists: this way does not lead there.
+        _Resists: it cannot be rewritten.
     """
     trimmed = _trim_repeats(items)
     if trimmed is not None:
@@ -293,7 +270,7 @@ def _branch_language(items: list[Regex]) -> Regex:
     for item in _absorb(seq(*anchored)):
         if isinstance(item, Look):
             gaps[-1].append(item)
-        elif pieces and not gaps[-1] and is_pure(item) and is_pure(pieces[-1]):
+        elif pieces and not gaps[-1] and item.is_pure and pieces[-1].is_pure:
             pieces[-1] = seq(pieces[-1], item)
         elif item != EMPTY:
             pieces.append(item)
@@ -307,14 +284,10 @@ def _branch_language(items: list[Regex]) -> Regex:
 
 
 def _trim_repeats(items: list[Regex]) -> list[Regex] | None:
-    """Return where anything may follow (or precede) a repetition with assertions, its fewest rounds are as good as
-    more.
-
-    Returns:
-        The items with such repetitions cut down, or None when there are none.
-    """
+    """Return the items with repetitions of assertions cut down to their fewest rounds, where any text may precede or
+    follow them: more rounds match no more. None: there are no such repetitions."""
     for index, item in enumerate(items):
-        if isinstance(item, Repeat) and ANYTHING in items[max(index - 1, 0) : index + 2] and not is_pure(item):
+        if isinstance(item, Repeat) and ANYTHING in items[max(index - 1, 0) : index + 2] and not item.is_pure:
             least = [item.item] * item.min if item.min <= _MAX_COPIES else [repeat(item.item, item.min, item.min)]
             if least != [item]:
                 return [*items[:index], *least, *items[index + 1 :]]
@@ -344,12 +317,11 @@ def _only_assertions(items: Sequence[Regex]) -> list[Regex] | None:
     for item in items:
         if isinstance(item, Look) or (isinstance(item, End) and End() not in left):
             left.append(item)
-        elif isinstance(item, (Start, End)):
-            continue
-        elif not is_pure(item):
-            raise _Resists
-        elif not is_nullable(item):
-            return None
+        elif not isinstance(item, (Start, End)):
+            if not item.is_pure:
+                raise _Resists
+            if not item.is_nullable:
+                return None
     return left
 
 
@@ -361,12 +333,13 @@ def _beside(look: Look) -> Regex:
 
 def _truth(look: Look) -> Regex:
     """Return a look-around on whose side there is no text: ANYTHING when it holds, NOTHING when not."""
-    return ANYTHING if is_nullable(_one_sided(look)) else NOTHING
+    return ANYTHING if _one_sided(look).is_nullable else NOTHING
 
 
 def _one_sided(look: Look) -> Regex:
     """As :func:`_beside`, for a look-around with text on its other side too, at which it must not look."""
-    if any_node(look.item, _looks_back if look.ahead else _looks_ahead):
+    forbidden = _looks_back if look.ahead else _looks_ahead
+    if fold(look.item, lambda node, parts: forbidden(node) or any(parts)):
         raise _Resists
     return _beside(look)
 
@@ -400,7 +373,7 @@ def _between(pieces: list[Regex], gaps: list[list[Look]]) -> Regex:
 
 
 def _plain(piece: Regex) -> Regex:
-    if not is_pure(piece):
+    if not piece.is_pure:
         raise _Resists
     return piece
 
@@ -411,7 +384,7 @@ def _closing_language(piece: Regex) -> Regex:
     In ``((?!k)c){m,n}`` at the end of the text, every position before the end is the start of one round. So these are
     the strings of ``c{m,n}`` without a position (but the end) from which ``k Anything`` matches.
     """
-    if is_pure(piece):
+    if piece.is_pure:
         return piece
     body = piece.item if isinstance(piece, Repeat) else piece
     if not (isinstance(piece, Repeat) and isinstance(body, Seq) and isinstance(body.items[-1], Chars)):
@@ -434,12 +407,12 @@ def _uncross(pieces: list[Regex], gaps: list[list[Look]], first_ahead: int, last
         for look in gap:
             crosses = index < last_behind if look.ahead else index > first_ahead
             target = index + 1 if look.ahead else index
-            if not (crosses and isinstance(look.item, Chars) and is_pure(pieces[target])):
+            if not (crosses and isinstance(look.item, Chars) and pieces[target].is_pure):
                 continue
             others = [*gaps[:index], [other for other in gap if other is not look], *gaps[index + 1 :]]
             absorbed = [*pieces[:target], _restrict([pieces[target]], look), *pieces[target + 1 :]]
             languages = [_branch_language(_interleave(absorbed, others))]
-            if is_nullable(pieces[target]):
+            if pieces[target].is_nullable:
                 merged = [*gaps[: target - 1], gaps[target - 1] + gaps[target], *gaps[target + 1 :]]
                 languages.append(_branch_language(_interleave([*pieces[:target], *pieces[target + 1 :]], merged)))
             return alt(*languages)

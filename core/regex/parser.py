@@ -19,48 +19,14 @@ from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import UNICODE_VERSION, find_property
-from .syntax import (
-    ANY_CHARACTER,
-    ANYTHING,
-    EMPTY,
-    NOTHING,
-    Alt,
-    And,
-    Chars,
-    Empty,
-    End,
-    Look,
-    Not,
-    Regex,
-    Repeat,
-    Seq,
-    Start,
-    WordBoundary,
-)
+from .syntax import Alt, Chars, End, Look, Regex, Repeat, Start, WordBoundary, in_a_row, line_anchor
 
-__all__ = [
-    "ANYTHING",
-    "ANY_CHARACTER",
-    "DIGIT",
-    "EMPTY",
-    "LINE_TERMINATOR",
-    "NOTHING",
-    "WHITE_SPACE",
-    "WORD",
-    "Alt",
-    "And",
-    "Chars",
-    "Empty",
-    "End",
-    "Look",
-    "Not",
-    "Regex",
-    "Repeat",
-    "Seq",
-    "Start",
-    "WordBoundary",
-    "parse",
-]
+MAX_NESTING: Final = 200
+"""Maximum nesting of groups."""
+MAX_REPEAT: Final = 100_000
+"""Maximum repetition count."""
+MAX_SIZE: Final = 200_000
+"""Maximum number of parts of a pattern."""
 
 DIGIT: Final = CharSet.range("0", "9")
 WORD: Final = CharSet([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
@@ -95,7 +61,7 @@ _TRAIL_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})")
 _PROPERTY = re.compile(r"\{([A-Za-z0-9_]+(?:=[A-Za-z0-9_]+)?)\}")
 
 
-def parse(pattern: str, *, max_nesting: int = 200, max_repeat: int = 100_000, max_size: int = 200_000) -> Regex:
+def parse(pattern: str) -> Regex:
     r"""Parse a regular expression of ECMA-262 (the ``u`` flag, no other).
 
     Groups of all kinds are transparent and laziness is dropped: neither changes which strings match. A pattern that
@@ -103,9 +69,6 @@ def parse(pattern: str, *, max_nesting: int = 200, max_repeat: int = 100_000, ma
 
     Args:
         pattern: the text between the slashes.
-        max_nesting: how deep groups may nest.
-        max_repeat: the largest repetition count.
-        max_size: the largest number of nodes.
 
     Returns:
         The tree: ``Empty``, ``Chars``, ``Seq``, ``Alt``, ``Repeat``, ``Start``, ``End``, ``WordBoundary``, ``Look``.
@@ -113,9 +76,9 @@ def parse(pattern: str, *, max_nesting: int = 200, max_repeat: int = 100_000, ma
     Raises:
         PatternError: the pattern is malformed, is not regular, or is written in another dialect; its place has the
             offset, its hint the way out.
-        LimitError: one of the three limits was hit.
+        LimitError: groups are nested too deeply, a repetition count is too large, or there are too many parts.
     """
-    return _Parser(_join_surrogates(pattern), max_nesting, max_repeat, max_size).parse()
+    return _Parser(_join_surrogates(pattern)).parse()
 
 
 def _join_surrogates(pattern: str) -> str:
@@ -126,24 +89,33 @@ def _join_surrogates(pattern: str) -> str:
 
 
 @dataclass
-class _Group:
-    """A group that is still open: what was read of it, and what to make of it in the end."""
+class Group:
+    """A group that is still open.
+
+    Attributes:
+        offset: where it begins in the pattern.
+        flags: the flags of the group around it.
+        look: of a look-around, its arguments ``ahead`` and ``negated``.
+        alternatives: the alternatives that were read.
+        items: the items of the alternative that is being read.
+        repeatable: the last item may be repeated; an assertion may not, and nothing may be repeated twice.
+    """
 
     offset: int
-    flags: frozenset[str] = frozenset()  # of the group around it
-    look: tuple[bool, bool] | None = None  # (ahead, negated)
+    flags: frozenset[str] = frozenset()
+    look: tuple[bool, bool] | None = None
     alternatives: list[Regex] = field(default_factory=list)
     items: list[Regex] = field(default_factory=list)
-    # Whether the last item may be repeated; assertions may not, and nothing may be repeated twice.
     repeatable: bool = False
 
     def close_alternative(self) -> None:
-        items = self.items
-        self.alternatives.append(EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items)))
+        """Begin the next alternative."""
+        self.alternatives.append(in_a_row(self.items))
         self.items = []
         self.repeatable = False
 
     def close(self) -> Regex:
+        """Return the tree of the group."""
         self.close_alternative()
         body = self.alternatives[0] if len(self.alternatives) == 1 else Alt(tuple(self.alternatives))
         return body if self.look is None else Look(*self.look, body)
@@ -152,15 +124,12 @@ class _Group:
 class _Parser:
     """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion."""
 
-    def __init__(self, text: str, max_nesting: int, max_repeat: int, max_size: int) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
         self.offset = 0
-        self.max_nesting = max_nesting
-        self.max_repeat = max_repeat
-        self.max_size = max_size
         self.size = 0
         self.flags: frozenset[str] = frozenset()
-        self.groups = [_Group(0)]
+        self.groups = [Group(0)]
 
     def refuse(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
         raise UnsupportedPatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
@@ -173,8 +142,8 @@ class _Parser:
 
     def add(self, node: Regex, *, repeatable: bool = True) -> None:
         self.size += 1
-        if self.size > self.max_size:
-            self.limit(f"the pattern has more than {self.max_size:,} parts", "split the pattern")
+        if self.size > MAX_SIZE:
+            self.limit(f"the pattern has more than {MAX_SIZE:,} parts", "split the pattern")
         group = self.groups[-1]
         group.items.append(node)
         group.repeatable = repeatable
@@ -205,7 +174,9 @@ class _Parser:
             else:
                 self.offset += 1
                 if character in "^$":
-                    self.add(self.anchor(character), repeatable=False)
+                    plain = Start() if character == "^" else End()
+                    anchor = line_anchor(character, LINE_TERMINATOR) if "m" in self.flags else plain
+                    self.add(anchor, repeatable=False)
                 elif character == ".":
                     self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT)
                 else:
@@ -218,18 +189,12 @@ class _Parser:
         """Return the characters with their partners of the other case, under the flag ``i``."""
         return fold(charset) if "i" in self.flags else charset
 
-    def anchor(self, character: str) -> Regex:
-        if "m" not in self.flags:
-            return Start() if character == "^" else End()
-        ahead = character == "$"
-        return Alt((End() if ahead else Start(), Look(ahead, False, Chars(LINE_TERMINATOR))))
-
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def open_group(self) -> None:
         start, text = self.offset, self.text
-        if len(self.groups) > self.max_nesting:
-            self.limit(f"groups are nested more than {self.max_nesting} deep", "flatten the pattern")
+        if len(self.groups) > MAX_NESTING:
+            self.limit(f"groups are nested more than {MAX_NESTING} deep", "flatten the pattern")
         look: tuple[bool, bool] | None = None
         flags = self.flags
         if not text.startswith("(?", start):
@@ -251,7 +216,7 @@ class _Parser:
                 return  # for the rest of the group around it
         else:
             self.refuse_group()
-        self.groups.append(_Group(start, flags, look))
+        self.groups.append(Group(start, flags, look))
 
     def refuse_group(self) -> NoReturn:
         rest = self.text[self.offset + 2 : self.offset + 4]
@@ -304,8 +269,8 @@ class _Parser:
     def count(self, digits: str) -> int:
         # Compare lengths first: int() refuses very long strings with an error of its own.
         significant = digits.lstrip("0") or "0"
-        if len(significant) > len(str(self.max_repeat)) or int(significant) > self.max_repeat:
-            self.limit(f"a repetition count is above {self.max_repeat:,}", "use a smaller count, or no upper end")
+        if len(significant) > len(str(MAX_REPEAT)) or int(significant) > MAX_REPEAT:
+            self.limit(f"a repetition count is above {MAX_REPEAT:,}", "use a smaller count, or no upper end")
         return int(significant)
 
     # -- escapes ---------------------------------------------------------------------------------------------------

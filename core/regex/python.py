@@ -19,8 +19,8 @@ from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import find_property
 from .parser import DIGIT, WORD
-from .rust import boundary, line_end, line_start, perl_class
-from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
+from .rust import perl_class
+from .syntax import Alt, Chars, End, Look, Regex, Repeat, Seq, Start, boundary, in_a_row, line_anchor
 
 try:
     from re import _parser as _python  # type: ignore[attr-defined]
@@ -74,8 +74,7 @@ class _Reader:
 
     def sequence(self, items: Iterable[Any], flags: int) -> Regex:
         """Return the tree of items one after the other."""
-        found = [self.item(str(operation), value, flags) for operation, value in items]
-        return EMPTY if not found else found[0] if len(found) == 1 else Seq(tuple(found))
+        return in_a_row([self.item(str(operation), value, flags) for operation, value in items])
 
     def item(self, operation: str, value: Any, flags: int) -> Regex:
         if operation == "LITERAL":
@@ -110,11 +109,15 @@ class _Reader:
     def anchor(self, kind: str, flags: int) -> Regex:
         multiline = bool(flags & re.MULTILINE)
         if kind == "AT_BEGINNING":
-            return line_start() if multiline else Start()
+            return line_anchor("^", _NEWLINE) if multiline else Start()
         if kind == "AT_BEGINNING_STRING":
             return Start()
         if kind == "AT_END":  # also before a line feed that ends the text
-            return line_end() if multiline else Alt((End(), Look(True, False, Seq((Chars(_NEWLINE), End())))))
+            return (
+                line_anchor("$", _NEWLINE)
+                if multiline
+                else Alt((End(), Look(True, False, Seq((Chars(_NEWLINE), End())))))
+            )
         if kind == "AT_END_STRING":
             return End()
         word = WORD if flags & re.ASCII else unicode_class("w")

@@ -8,14 +8,14 @@ classes may be nested, intersected and subtracted. There are no look-arounds and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import loose_property
-from .syntax import EMPTY, Alt, Chars, End, Look, Regex, Repeat, Seq, Start
+from .parser import MAX_NESTING, MAX_REPEAT, Group
+from .syntax import Chars, End, Regex, Repeat, Start, boundary, line_anchor
 
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")
 _NAMED = re.compile(r"\(\?P?<([A-Za-z_\u0080-\U0010ffff][\w.\[\]]*)>")
@@ -25,7 +25,6 @@ _PROPERTY = re.compile(r"\{\s*([^{}]+?)\s*\}|([A-Za-z])")
 _CONTROLS: Final = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
 _NEWLINE: Final = CharSet.of("\n")
-_MAX_NESTING, _MAX_REPEAT = 200, 100_000
 
 
 def _ascii(*ranges: str) -> CharSet:
@@ -57,25 +56,6 @@ def perl_class(letter: str) -> CharSet:
     return CharSet.empty().union(*[each for each in found if each is not None])
 
 
-def boundary(word: CharSet, *, negated: bool) -> Regex:
-    r"""Return ``\b`` (or ``\B``) for a set of word characters, as look-arounds."""
-    before, after = Look(False, False, Chars(word)), Look(True, False, Chars(word))
-    not_before, not_after = Look(False, True, Chars(word)), Look(True, True, Chars(word))
-    if negated:
-        return Alt((Seq((before, after)), Seq((not_before, not_after))))
-    return Alt((Seq((before, not_after)), Seq((not_before, after))))
-
-
-def line_start() -> Regex:
-    """Return ``^`` under the flag ``m``."""
-    return Alt((Start(), Look(False, False, Chars(_NEWLINE))))
-
-
-def line_end() -> Regex:
-    """Return ``$`` under the flag ``m``."""
-    return Alt((End(), Look(True, False, Chars(_NEWLINE))))
-
-
 def parse(pattern: str) -> Regex:
     """Return the syntax tree of a pattern.
 
@@ -87,39 +67,14 @@ def parse(pattern: str) -> Regex:
     return _Parser(pattern).parse()
 
 
-@dataclass(frozen=True)
-class _Flags:
-    i: bool = False
-    m: bool = False
-    s: bool = False
-    x: bool = False
-
-
-@dataclass
-class _Group:
-    offset: int
-    flags: _Flags
-    alternatives: list[Regex] = field(default_factory=list)
-    items: list[Regex] = field(default_factory=list)
-
-    def close_alternative(self) -> None:
-        items = self.items
-        self.alternatives.append(EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items)))
-        self.items = []
-
-    def close(self) -> Regex:
-        self.close_alternative()
-        return self.alternatives[0] if len(self.alternatives) == 1 else Alt(tuple(self.alternatives))
-
-
 class _Parser:
     """One pass with an explicit stack of open groups."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.offset = 0
-        self.flags = _Flags()
-        self.groups = [_Group(0, self.flags)]
+        self.flags: frozenset[str] = frozenset()
+        self.groups = [Group(0)]
 
     def fail(self, message: str, hint: str = "write a regular expression that Pydantic takes") -> NoReturn:
         raise PatternError(f"{message} in {self.text!r}", hint=hint, place=Place(offset=self.offset))
@@ -131,13 +86,13 @@ class _Parser:
         self.groups[-1].items.append(node)
 
     def chars(self, charset: CharSet) -> Regex:
-        return Chars(fold(charset) if self.flags.i else charset)
+        return Chars(fold(charset) if "i" in self.flags else charset)
 
     def parse(self) -> Regex:
         text = self.text
         while self.offset < len(text):
             character = text[self.offset]
-            if self.flags.x and (character.isspace() or character == "#"):
+            if "x" in self.flags and (character.isspace() or character == "#"):
                 self.skip()
             elif character == "(":
                 self.open_group()
@@ -165,12 +120,12 @@ class _Parser:
         return self.groups[0].close()
 
     def plain(self, character: str) -> Regex:
-        if character == "^":
-            return line_start() if self.flags.m else Start()
-        if character == "$":
-            return line_end() if self.flags.m else End()
+        if character in "^$" and "m" in self.flags:
+            return line_anchor(character, _NEWLINE)
+        if character in "^$":
+            return Start() if character == "^" else End()
         if character == ".":
-            return Chars(CharSet.full() if self.flags.s else ~_NEWLINE)
+            return Chars(CharSet.full() if "s" in self.flags else ~_NEWLINE)
         return self.chars(CharSet.of(character))
 
     def skip(self) -> None:
@@ -185,8 +140,8 @@ class _Parser:
 
     def open_group(self) -> None:
         start, text = self.offset, self.text
-        if len(self.groups) > _MAX_NESTING:
-            raise LimitError(f"groups are nested more than {_MAX_NESTING} deep", hint="flatten the pattern")
+        if len(self.groups) > MAX_NESTING:
+            raise LimitError(f"groups are nested more than {MAX_NESTING} deep", hint="flatten the pattern")
         flags = self.flags
         if not text.startswith("(?", start):
             self.offset += 1
@@ -199,17 +154,14 @@ class _Parser:
                 return  # they hold for the rest of this group
         else:
             self.fail("Rust has no group of this kind", "look-arounds and references need regex_engine='python-re'")
-        self.groups.append(_Group(start, flags))
+        self.groups.append(Group(start, flags))
 
-    def with_flags(self, on: str, off: str) -> _Flags:
-        flags = self.flags
-        for letters, value in ((on, True), (off, False)):
-            for letter in letters:
-                if letter in "imsx":
-                    flags = replace(flags, **{letter: value})
-                elif letter not in ("U", "u") or (letter == "u" and not value):
-                    self.unsupported(f"the flag {letter!r} is not supported", "leave it out")
-        return flags
+    def with_flags(self, on: str, off: str) -> frozenset[str]:
+        """Return the flags after some are set, and some are cleared; ``U`` and ``u`` change nothing that is read."""
+        for letter in on + off:
+            if letter not in "imsxUu" or (letter == "u" and letter in off):
+                self.unsupported(f"the flag {letter!r} is not supported", "leave it out")
+        return (self.flags | set(on)) - set(off)
 
     # -- repetition ------------------------------------------------------------------------------------------------
 
@@ -233,10 +185,8 @@ class _Parser:
         items[-1] = Repeat(items[-1], least, most)
 
     def count(self, digits: str) -> int:
-        if len(digits) > 9 or int(digits) > _MAX_REPEAT:
-            raise LimitError(
-                f"a repetition count is above {_MAX_REPEAT:,}", hint="use a smaller count, or no upper end"
-            )
+        if len(digits) > 9 or int(digits) > MAX_REPEAT:
+            raise LimitError(f"a repetition count is above {MAX_REPEAT:,}", hint="use a smaller count, or no upper end")
         return int(digits)
 
     # -- escapes ---------------------------------------------------------------------------------------------------
@@ -270,7 +220,7 @@ class _Parser:
                 self.fail("there is no such character property")
             self.offset = named.end()
             charset = found
-        if self.flags.i:
+        if "i" in self.flags:
             charset = fold(charset)
         return ~charset if negated else charset
 
@@ -297,8 +247,8 @@ class _Parser:
 
     def character_class(self, depth: int) -> CharSet:
         start, text = self.offset, self.text
-        if depth > _MAX_NESTING:
-            raise LimitError(f"classes are nested more than {_MAX_NESTING} deep", hint="flatten the pattern")
+        if depth > MAX_NESTING:
+            raise LimitError(f"classes are nested more than {MAX_NESTING} deep", hint="flatten the pattern")
         self.offset += 1
         self.skip_inside()
         negated = text.startswith("^", self.offset)
@@ -327,7 +277,7 @@ class _Parser:
             posix = _POSIX.match(text, self.offset)
             if posix is not None and posix[2] in _POSIX_CLASSES:
                 self.offset = posix.end()
-                charset = fold(_POSIX_CLASSES[posix[2]]) if self.flags.i else _POSIX_CLASSES[posix[2]]
+                charset = fold(_POSIX_CLASSES[posix[2]]) if "i" in self.flags else _POSIX_CLASSES[posix[2]]
                 current = current | (~charset if posix[1] else charset)
             elif here == "[":
                 current = current | self.character_class(depth + 1)
@@ -339,7 +289,7 @@ class _Parser:
         return ~charset if negated else charset
 
     def skip_inside(self) -> None:
-        while self.flags.x and self.offset < len(self.text) and self.text[self.offset] in " \t\n\r\v\f#":
+        while "x" in self.flags and self.offset < len(self.text) and self.text[self.offset] in " \t\n\r\v\f#":
             self.skip()
 
     def member(self) -> CharSet:
@@ -349,7 +299,7 @@ class _Parser:
         self.skip_inside()
         after = text[self.offset + 1 : self.offset + 2]
         if not text.startswith("-", self.offset) or after in ("", "]", "-"):
-            return fold(low) if self.flags.i else low
+            return fold(low) if "i" in self.flags else low
         self.offset += 1
         self.skip_inside()
         end = text[self.offset : self.offset + 2]
@@ -359,7 +309,7 @@ class _Parser:
         if low.first > high.first:
             self.fail("the ends of a range are out of order")
         found = CharSet([(low.first, high.first)])
-        return fold(found) if self.flags.i else found
+        return fold(found) if "i" in self.flags else found
 
     def class_character(self) -> CharSet:
         if self.text[self.offset] == "\\":

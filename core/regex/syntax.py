@@ -1,4 +1,4 @@
-"""The syntax tree of a regular expression over characters, and one way to walk it.
+"""The syntax tree of a regular expression over characters.
 
 Two families share the type :data:`Regex`. The nodes that a pattern is made of: :class:`Empty`, :class:`Chars`,
 :class:`Seq`, :class:`Alt`, :class:`Repeat`, and the assertions :class:`Start`, :class:`End`, :class:`WordBoundary`,
@@ -18,101 +18,179 @@ from typing import Any, Final, TypeVar, Union
 from ..unicode.charset import CharSet
 
 
-def _hash(node: Any) -> int:
-    """Return the hash of a node, which it knows once it was asked: trees are deep, and looked up often."""
-    found: int | None = node.__dict__.get("_hash")
-    if found is None:
-        found = node.__dict__["_hash"] = hash(tuple(getattr(node, name) for name in node.__match_args__))
-    return found
+class _Leaf:
+    """A node without parts: immutable. Unless a class says otherwise, an assertion.
+
+    Attributes:
+        items: the parts of the node, in order.
+        is_pure: the tree has no assertion, so that it has a language of its own.
+        is_nullable: that language has the empty string.
+        shortest: lower bound for the length of the matched strings; an assertion matches the empty one.
+        longest: upper bound for it; None: there is none.
+    """
+
+    items: tuple[Regex, ...] = ()
+    is_pure: bool = False
+    is_nullable: bool = True
+    shortest: int = 0
+    longest: int | None = 0
+
+
+class _Branch:
+    """A node with parts: immutable, with the attributes of `_Leaf`.
+
+    They are computed here, from those of the parts, and so is the hash: trees are deep, and looked up often.
+    """
+
+    __slots__ = ("_arguments", "_hash", "is_nullable", "is_pure", "items", "longest", "shortest")
+
+    def __init__(
+        self,
+        arguments: tuple[Any, ...],
+        items: tuple[Regex, ...],
+        is_nullable: bool,
+        shortest: int,
+        longest: int | None,
+    ) -> None:
+        self._arguments = arguments
+        self._hash = hash((type(self), arguments))
+        self.items = items
+        self.is_pure: bool = all(item.is_pure for item in items)
+        self.is_nullable = is_nullable
+        self.shortest = shortest
+        self.longest = longest
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and self._hash == other._hash and self._arguments == other._arguments
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._arguments))})"
 
 
 @dataclass(frozen=True)
-class Empty:
+class Empty(_Leaf):
     """The empty string."""
 
+    is_pure = True
+
 
 @dataclass(frozen=True)
-class Chars:
+class Chars(_Leaf):
     """One character of a set; no string at all when the set is empty."""
 
     charset: CharSet
 
-    __hash__ = _hash
+    is_pure = True
+    is_nullable = False
+    shortest = longest = 1
 
 
 @dataclass(frozen=True)
-class Seq:
-    """One item after the other."""
-
-    items: tuple[Regex, ...]
-
-    __hash__ = _hash
-
-
-@dataclass(frozen=True)
-class Alt:
-    """Any one of the items."""
-
-    items: tuple[Regex, ...]
-
-    __hash__ = _hash
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """The item ``min`` to ``max`` times in a row; without an upper end when ``max`` is None."""
-
-    item: Regex
-    min: int
-    max: int | None
-
-    __hash__ = _hash
-
-
-@dataclass(frozen=True)
-class Start:
+class Start(_Leaf):
     """``^``: the text begins here."""
 
 
 @dataclass(frozen=True)
-class End:
+class End(_Leaf):
     """``$``: the text ends here."""
 
 
 @dataclass(frozen=True)
-class WordBoundary:
+class WordBoundary(_Leaf):
     r"""``\b``: exactly one of the two neighbours is in ``[A-Za-z0-9_]``; or ``\B``, when negated."""
 
     negated: bool
 
 
-@dataclass(frozen=True)
-class Look:
+class Seq(_Branch):
+    """One item after the other."""
+
+    __slots__ = ()
+
+    def __init__(self, items: tuple[Regex, ...]) -> None:
+        longest = _lengths(items)
+        super().__init__(
+            (items,),
+            items,
+            all(item.is_nullable for item in items),
+            sum([item.shortest for item in items]),
+            None if longest is None else sum(longest),
+        )
+
+
+class Alt(_Branch):
+    """Any one of the items."""
+
+    __slots__ = ()
+
+    def __init__(self, items: tuple[Regex, ...]) -> None:
+        longest = _lengths(items)
+        super().__init__(
+            (items,),
+            items,
+            any(item.is_nullable for item in items),
+            min([item.shortest for item in items]),
+            None if longest is None else max(longest),
+        )
+
+
+class Repeat(_Branch):
+    """The item ``min`` to ``max`` times in a row; without an upper end when ``max`` is None."""
+
+    __slots__ = ("item", "max", "min")
+
+    def __init__(self, item: Regex, min: int, max: int | None) -> None:
+        self.item, self.min, self.max = item, min, max
+        longest = 0 if item.longest == 0 else None if item.longest is None or max is None else item.longest * max
+        super().__init__((item, min, max), (item,), min == 0 or item.is_nullable, item.shortest * min, longest)
+
+
+class Look(_Branch):
     """``(?=...)``, ``(?!...)``, ``(?<=...)`` or ``(?<!...)``: the item matches from here (``ahead``) or up to here."""
 
-    ahead: bool
-    negated: bool
-    item: Regex
+    __slots__ = ("ahead", "item", "negated")
 
-    __hash__ = _hash
+    def __init__(self, ahead: bool, negated: bool, item: Regex) -> None:
+        self.ahead, self.negated, self.item = ahead, negated, item
+        super().__init__((ahead, negated, item), (item,), True, 0, 0)
+        self.is_pure = False
 
 
-@dataclass(frozen=True)
-class And:
+class And(_Branch):
     """The strings that are in the language of every item."""
 
-    items: tuple[Regex, ...]
+    __slots__ = ()
 
-    __hash__ = _hash
+    def __init__(self, items: tuple[Regex, ...]) -> None:
+        bounds = [item.longest for item in items if item.longest is not None]
+        super().__init__(
+            (items,),
+            items,
+            all(item.is_nullable for item in items),
+            max([item.shortest for item in items]),
+            min(bounds, default=None),
+        )
 
 
-@dataclass(frozen=True)
-class Not:
+class Not(_Branch):
     """The strings (of any length) that are not in the language of the item."""
 
-    item: Regex
+    __slots__ = ("item",)
 
-    __hash__ = _hash
+    def __init__(self, item: Regex) -> None:
+        self.item = item
+        super().__init__((item,), (item,), not item.is_nullable, 0, None)
+
+
+def _lengths(items: tuple[Regex, ...]) -> list[int] | None:
+    """Return the longest match of each item; None if one has no longest match."""
+    longest = [item.longest for item in items if item.longest is not None]
+    return longest if len(longest) == len(items) else None
 
 
 Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look, And, Not]
@@ -127,113 +205,46 @@ ANYTHING: Final = Repeat(ANY_CHARACTER, 0, None)
 _T = TypeVar("_T")
 
 
-def children(node: Regex) -> tuple[Regex, ...]:
-    """Return the direct parts of a node, in order."""
-    if isinstance(node, Chars):  # most nodes
-        return ()
-    if isinstance(node, (Seq, Alt, And)):
-        return node.items
-    if isinstance(node, (Repeat, Look, Not)):
-        return (node.item,)
-    return ()
-
-
-def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T], memo: str | None = None) -> _T:
+def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T]) -> _T:
     """Compute a value for a tree from the leaves up, without recursion and once for each shared node.
 
     Args:
         node: the root.
-        combine: from a node and the values of its children (as in :func:`children`) to the value of the node.
-        memo: the nodes remember their values under this name, for all folds that have it (and the same ``combine``).
+        combine: from a node and the values of its items to the value of the node.
 
     Returns:
         The value of the root.
     """
     values: dict[int, _T] = {}
-    stack: list[tuple[Regex, tuple[Regex, ...] | None]] = [(node, None)]
+    stack: list[tuple[Regex, bool]] = [(node, False)]
     while stack:
-        top, parts = stack.pop()
-        if parts is None:
-            if id(top) in values:
-                continue
-            if memo is not None and memo in top.__dict__:
-                values[id(top)] = top.__dict__[memo]
-                continue
-            parts = children(top)
-            if parts:
-                stack.append((top, parts))
-                stack.extend([(part, None) for part in parts])
-                continue
-        value = values[id(top)] = combine(top, [values[id(part)] for part in parts])
-        if memo is not None:
-            top.__dict__[memo] = value
+        top, is_expanded = stack.pop()
+        if not is_expanded and top.items and id(top) not in values:
+            stack.append((top, True))
+            stack.extend([(item, False) for item in top.items])
+        elif id(top) not in values:
+            values[id(top)] = combine(top, [values[id(item)] for item in top.items])
     return values[id(node)]
 
 
-def is_nullable(node: Regex) -> bool:
-    """Return whether an anchored language holds the empty string; ValueError for a node that is an assertion."""
-
-    def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        if isinstance(node, Chars):
-            return False
-        if isinstance(node, Empty):
-            return True
-        if isinstance(node, (Seq, And)):
-            return all(parts)
-        if isinstance(node, Alt):
-            return any(parts)
-        if isinstance(node, Repeat):
-            return node.min == 0 or parts[0]
-        if isinstance(node, Not):
-            return not parts[0]
-        raise ValueError(f"an assertion has no language of its own: {node}")
-
-    return fold(node, combine, "_nullable")
+def boundary(word: CharSet, *, negated: bool) -> Regex:
+    r"""Return ``\b`` (or ``\B``) for a set of word characters, as look-arounds."""
+    before, after = Look(False, False, Chars(word)), Look(True, False, Chars(word))
+    not_before, not_after = Look(False, True, Chars(word)), Look(True, True, Chars(word))
+    if negated:
+        return Alt((Seq((before, after)), Seq((not_before, not_after))))
+    return Alt((Seq((before, not_after)), Seq((not_before, after))))
 
 
-def any_node(node: Regex, predicate: Callable[[Regex], bool]) -> bool:
-    """Return whether a tree has a node for which the predicate holds."""
-    return fold(node, lambda node, parts: predicate(node) or any(parts))
+def line_anchor(character: str, terminators: CharSet) -> Regex:
+    """Return ``^`` or ``$`` under the flag ``m``: an end of the text, or beside one of the line terminators."""
+    ahead = character == "$"
+    return Alt((End() if ahead else Start(), Look(ahead, False, Chars(terminators))))
 
 
-def is_pure(node: Regex) -> bool:
-    """Return whether a tree is free of assertions, so that it has a language of its own."""
-
-    def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        return False not in parts and not isinstance(node, (Start, End, WordBoundary, Look))
-
-    return fold(node, combine, "_pure")
-
-
-@dataclass(frozen=True)
-class Width:
-    """Bounds for the length of the strings that a tree matches; no upper bound when ``most`` is None."""
-
-    least: int
-    most: int | None
-
-
-def width(node: Regex) -> Width:
-    """Bounds for the length of the matched strings; assertions have none."""
-
-    def combine(node: Regex, parts: Sequence[Width]) -> Width:
-        least = [part.least for part in parts]
-        most = [part.most for part in parts if part.most is not None]
-        bounded = len(most) == len(parts)
-        if isinstance(node, Chars):
-            return Width(1, 1)
-        if isinstance(node, Seq):
-            return Width(sum(least), sum(most) if bounded else None)
-        if isinstance(node, Alt):
-            return Width(min(least), max(most) if bounded else None)
-        if isinstance(node, And):
-            return Width(max(least), min(most, default=None))
-        if isinstance(node, Repeat):
-            upper = 0 if most == [0] else most[0] * node.max if most and node.max is not None else None
-            return Width(least[0] * node.min, upper)
-        return Width(0, None) if isinstance(node, Not) else Width(0, 0)
-
-    return fold(node, combine, "_width")
+def in_a_row(items: Sequence[Regex]) -> Regex:
+    """Return items one after the other, not simplified."""
+    return EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items))
 
 
 def seq(*items: Regex) -> Regex:
@@ -277,7 +288,7 @@ def both(*items: Regex) -> Regex:
             if part != ANYTHING:
                 flat[part] = None
     if EMPTY in flat:
-        return EMPTY if all(is_nullable(part) for part in flat) else NOTHING
+        return EMPTY if all(part.is_nullable for part in flat) else NOTHING
     parts = tuple(flat)
     return ANYTHING if not parts else parts[0] if len(parts) == 1 else And(parts)
 
