@@ -1,6 +1,6 @@
 # Declarations of `byte_rows` for other compiled modules.
 
 from ..compiled.arrays cimport grown
-from ..compiled.hashing cimport BASIS, mix
+from ..compiled.int_map cimport IntMap
 from . cimport encoding
 from .blocks cimport row_item

@@ -27,7 +27,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..compiled.arrays import grown
-    from ..compiled.hashing import BASIS, mix
+    from ..compiled.int_map import IntMap
     from . import encoding
     from .blocks import row_item
 
@@ -56,6 +56,14 @@ _ZERO = array("i", [0])
 
 #: Minimum of characters, of printable ASCII and of all, in a class that has nearly all.
 _WIDE_ASCII, _WIDE = 90, 0x100000
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _key(kind: cython.int, about: cython.int) -> cython.ulonglong:
+    """Return the key of a state in `ByteRows.numbers`."""
+    return (cython.cast(cython.ulonglong, kind + 1) << 32) | (about & 0xFFFFFFFF)
 
 
 @cython.cclass
@@ -90,8 +98,7 @@ class ByteRows:
     facts_array: object
     count: cython.int
     room: cython.int
-    slots: cython.int[::1]
-    mask: cython.ulonglong
+    numbers: IntMap
     # the rows: blocks of them, by their addresses, and the last of these
     rows: cython.longlong[::1]
     blocks: list
@@ -121,6 +128,7 @@ class ByteRows:
     def __init__(self, terms):
         self._begin(terms)
         self.count = self.room = self.base_count = self.base_functions = 0
+        self.numbers = IntMap()
         self.facts_array = array("i")
         self.base_array = _ZERO  # a buffer may not be empty
         self.base = self.base_array
@@ -155,7 +163,7 @@ class ByteRows:
         # What both know is the same memory. There is no room in it, so what the copy adds goes to memory of its own.
         other.count = other.room = other.base_count = self.count
         other.facts, other.facts_array = self.facts, self.facts_array
-        other.slots, other.mask = self.slots, self.mask
+        other.numbers = self.numbers
         if not self.base_count:  # from here on the rows lie one behind the other
             self.base_array = array("i")
             for block in self.blocks:
@@ -185,7 +193,7 @@ class ByteRows:
         """Return the bytes that the store takes beyond what it shares."""
         size: cython.int = (len(self.blocks) << encoding.BLOCK) + len(self.cut_array) + self.bound_room
         if self.room > self.base_count:
-            size += _FACTS * self.room + self.mask + 1
+            size += _FACTS * self.room + self.numbers.byte_count() // 4
         return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
 
     # -- states ------------------------------------------------------------------------------------------------
@@ -194,36 +202,18 @@ class ByteRows:
     def _grow_states(self) -> object:
         """Room for more states, in arrays of this store's own."""
         room: cython.int = self.room + max(64, self.room // 2)
+        if self.room == self.base_count:  # what a copy begins with is not its own
+            self.numbers = self.numbers.copy()
         self.facts_array = grown(self.facts_array[: _FACTS * self.room], "i", _FACTS * room)
         self.facts = self.facts_array
         self.room = room
-        size: cython.int = 128
-        while size < 2 * room:
-            size *= 2
-        self.slots = _ZERO * size
-        self.mask = size - 1
-        state: cython.int
-        slot: cython.ulonglong
-        for state in range(self.count):
-            slot = mix(mix(BASIS, self.facts[_FACTS * state + _KIND]), self.facts[_FACTS * state + _ABOUT]) & self.mask
-            while self.slots[slot]:
-                slot = (slot + 1) & self.mask
-            self.slots[slot] = state + 1
         self.version += 1
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _find(self, kind: cython.int, about: cython.int) -> cython.int:
         """Return the number of a state; -1 if there is none yet."""
-        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
-        found: cython.int
-        while True:
-            found = self.slots[slot] - 1
-            if found < 0 or (
-                self.facts[_FACTS * found + _ABOUT] == about and self.facts[_FACTS * found + _KIND] == kind
-            ):
-                return found
-            slot = (slot + 1) & self.mask
+        return self.numbers.get(_key(kind, about), -1)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -260,10 +250,7 @@ class ByteRows:
         self.facts[at + encoding.LEAST] = least
         self.facts[at + encoding.MOST] = most
         self.facts[at + _LIKE] = -1
-        slot: cython.ulonglong = mix(mix(BASIS, kind), about) & self.mask
-        while self.slots[slot]:
-            slot = (slot + 1) & self.mask
-        self.slots[slot] = state + 1
+        self.numbers.add(_key(kind, about), state)
         self.count = state + 1
         return state
 

@@ -2,6 +2,7 @@
 
 from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
+from ..compiled.int_map cimport IntMap
 from . cimport encoding
 from .positions cimport Positions
 
@@ -38,7 +39,7 @@ cdef class Automaton(Positions):
     cdef object state_count_array
     cdef object state_accepts_array
     cdef int state_used
-    cdef int[::1] table
+    cdef IntMap interned
     # scratch
     cdef long long[::1] now_atom
     cdef int[::1] now_rest
@@ -57,7 +58,6 @@ cdef class Automaton(Positions):
     cdef object _enter_node(self, int node)
     cdef void _sort(self) noexcept
     cdef int _intern(self) except -9
-    cdef object _rehash(self)
     cdef int own(self, int state) except -1
     cdef object _load(self, int state)
     cdef object _swap(self)

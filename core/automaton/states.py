@@ -16,6 +16,7 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
+    from ..compiled.int_map import IntMap
     from . import encoding
     from .positions import Positions
 
@@ -60,7 +61,7 @@ class Automaton(Positions):
         self.state_accepts_array = grown(None, "B", 64)
         self.state_accepts = self.state_accepts_array
         self.state_used = 0
-        self.table = grown(None, "i", 256)
+        self.interned = IntMap()
         self.now_atom = grown(None, "q", 64)
         self.now_rest = grown(None, "i", 64)
         self.next_atom = grown(None, "q", 64)
@@ -210,24 +211,20 @@ class Automaton(Positions):
         hashed: cython.ulonglong = BASIS + n + (1 if self.next_accepts else 0)
         for i in range(n):
             hashed = mix(mix(hashed, self.next_atom[i]), self.next_rest[i])
-        size: cython.ulonglong = len(self.table)
-        slot: cython.ulonglong = hashed & (size - 1)
-        found: cython.int
-        while True:
-            found = self.table[slot] - 1
-            if found < 0:
-                break
-            if self.state_count[found] == n and self.state_accepts[found] == (1 if self.next_accepts else 0):
-                at: cython.int = self.state_at[found]
-                same: cython.bint = True
+        hashed |= 1  # never 0
+        state: cython.int
+        slot: cython.int = self.interned.first(hashed)
+        while slot >= 0:
+            state = self.interned.values[slot]
+            if self.state_count[state] == n and self.state_accepts[state] == (1 if self.next_accepts else 0):
+                at: cython.int = self.state_at[state]
                 for i in range(n):
                     if self.thread_atom[at + i] != self.next_atom[i] or self.thread_rest[at + i] != self.next_rest[i]:
-                        same = False
                         break
-                if same:
-                    return found
-            slot = (slot + 1) & (size - 1)
-        state: cython.int = self.state_used
+                else:
+                    return state
+            slot = self.interned.after(slot)
+        state = self.state_used
         if state == len(self.state_at_array):
             self.state_count_array = grown(self.state_count_array, "i", 2 * state)
             self.state_count = self.state_count_array
@@ -249,29 +246,8 @@ class Automaton(Positions):
         self.state_accepts[state] = 1 if self.next_accepts else 0
         self.thread_used += n
         self.state_used = state + 1
-        self.table[slot] = state + 1
-        if 2 * self.state_used > len(self.table):
-            self._rehash()
+        self.interned.add(hashed, state)
         return state
-
-    @cython.cfunc
-    def _rehash(self) -> object:
-        size: cython.ulonglong = 2 * len(self.table)
-        table: cython.int[::1] = grown(None, "i", size)
-        state: cython.int
-        i: cython.int
-        for state in range(self.state_used):
-            n: cython.int = self.state_count[state]
-            at: cython.int = self.state_at[state]
-            hashed: cython.ulonglong = BASIS + n + self.state_accepts[state]
-            for i in range(n):
-                hashed = mix(mix(hashed, self.thread_atom[at + i]), self.thread_rest[at + i])
-            slot: cython.ulonglong = hashed & (size - 1)
-            while table[slot] != 0:
-                slot = (slot + 1) & (size - 1)
-            table[slot] = state + 1
-        self.table = table
-        return None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -460,7 +436,7 @@ class Automaton(Positions):
 
     def state_bytes(self) -> int:
         """Return the bytes that states and their threads take."""
-        return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + 4 * len(self.table)
+        return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + self.interned.byte_count()
 
     def counters(self) -> dict:
         """Return deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""

@@ -1,4 +1,4 @@
-"""Support of the compiled modules: their one list, growable arrays, hashing, and a stand-in for an absent Cython.
+"""Support of the compiled modules: their one list, growable arrays, a hash table, and a stand-in for an absent Cython.
 
 Every module in the list also runs interpreted, with the same results and about a hundred times slower.
 """

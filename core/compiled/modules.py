@@ -8,6 +8,7 @@ from __future__ import annotations
 #: Modules in Cython's pure-Python mode, each compiled to an extension of the same name beside it.
 COMPILED = (
     "compiled.arrays",
+    "compiled.int_map",
     "language.lookback",
     "language.nodes",
     "language.terms",

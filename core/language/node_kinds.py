@@ -44,10 +44,10 @@ ENDLESS = 2**31 - 1
 #: The columns of a node's row in its store: its kind; its arguments (by kind: LITERAL, SPECIAL, LAZY and DYNAMIC: where
 #: its bytes, name or rule stand; SEQ: two nodes; ALT: where its parts begin, and how many; REPEAT and COUNTED: part,
 #: least, most or -1; WORDS: first and last word, and from which byte on; LAZY: the node that is empty iff it is or -1,
-#: and what it expands to plus one; DYNAMIC: its static node, and its own kind); its hash; whether it has a text, and
+#: and what it expands to plus one; DYNAMIC: its static node, and its own kind); whether it has a text, and
 #: the empty text (0: not known yet); where its heads begin plus one (0: not known yet, -1: being looked for); where it
 #: is in a search. And how many columns there are.
-KIND, A, B, C, HASH, HAS_TEXT, NULLABLE, HEADS, MARK, WIDTH = range(10)
+KIND, A, B, C, HAS_TEXT, NULLABLE, HEADS, MARK, WIDTH = range(9)
 
 #: Values of the columns of queries once they are answered.
 NO, YES = 1, 2

@@ -24,10 +24,12 @@ except ImportError:  # interpreted, without Cython installed
 if cython.compiled:
     from cython.cimports.toolgrammar.core.compiled.arrays import grown
     from cython.cimports.toolgrammar.core.compiled.hashing import BASIS, mix
+    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
     from cython.cimports.toolgrammar.core.language import node_kinds
 else:
     from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
+    from ..compiled.int_map import IntMap
     from . import node_kinds
 
 #: True if this module is compiled.
@@ -42,14 +44,6 @@ Head = tuple[int, int]
 
 def _left_recursion() -> GrammarError:
     return GrammarError("a rule refers to itself without writing anything", hint="remove the circular reference")
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _folded(mixed: cython.ulonglong) -> cython.int:
-    """Return a hash as it is kept: positive."""
-    return cython.cast(cython.int, (mixed ^ (mixed >> 33)) & 0x3FFFFFFF) + 1
 
 
 @cython.cfunc
@@ -88,11 +82,10 @@ class Nodes:
     EPSILON = cython.declare(cython.int, visibility="readonly")
     is_shared = cython.declare(cython.bint, visibility="readonly")
     _room: cython.int
-    # nodes: rows of integers (see `node_kinds`), and the hash table over them; a search leaves its slot behind
+    # nodes: rows of integers (see `node_kinds`), and their numbers by their hashes
     _count: cython.int
     _cells: cython.int[::1]
-    _table: cython.int[::1]
-    _slot: cython.int
+    _interned: IntMap
     # what is no integer: bytes, names, rules until they are expanded, what resolves a place; and where it is found
     _things: list
     _literals: dict
@@ -125,7 +118,7 @@ class Nodes:
         self.shorter = {}
         self.weight = 0
         self._cells = grown(None, "i", node_kinds.WIDTH * 128)
-        self._table = grown(None, "i", 256)
+        self._interned = IntMap()
         self._things = []
         self._literals = {}
         self._specials = {}
@@ -136,9 +129,9 @@ class Nodes:
         self._follows = grown(None, "i", 32)
         self._sums = grown(None, "q", 33)
         self._stack = grown(None, "i", 64)
-        self._count = self._parts_used = self._top = self._slot = 0
-        self.EMPTY = self._new(node_kinds.EMPTY_KIND, 0, 0, 0, 0)
-        self.EPSILON = self._new(node_kinds.EPSILON_KIND, 0, 0, 0, 0)
+        self._count = self._parts_used = self._top = 0
+        self.EMPTY = self._new(node_kinds.EMPTY_KIND, 0, 0, 0)
+        self.EPSILON = self._new(node_kinds.EPSILON_KIND, 0, 0, 0)
         self._learn(node_kinds.EMPTY, node_kinds.NO, node_kinds.NO)
         self._learn(node_kinds.EPSILON, node_kinds.YES, node_kinds.YES)
         self._opening = set()
@@ -195,7 +188,7 @@ class Nodes:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _new(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
+    def _new(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
         """Add a new node and return it."""
         node: cython.int = self._count
         if node >= self._room:
@@ -207,7 +200,6 @@ class Nodes:
         self._cells[at + node_kinds.A] = a
         self._cells[at + node_kinds.B] = b
         self._cells[at + node_kinds.C] = c
-        self._cells[at + node_kinds.HASH] = mixed
         if kind <= node_kinds.SPECIAL:
             self._cells[at + node_kinds.HAS_TEXT] = node_kinds.YES
         if kind <= node_kinds.DYNAMIC and kind != node_kinds.TEXT:
@@ -218,43 +210,30 @@ class Nodes:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _enter(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
-        """Add a new node, in the slot of the table where it was looked for."""
-        node: cython.int = self._new(kind, a, b, c, mixed)
-        slot: cython.int
-        self._table[self._slot] = node + 1
-        size: cython.int = len(self._table)
-        if 2 * node > size:
-            self._table = grown(None, "i", 2 * size)
-            size *= 2
-            for node in range(self._count):
-                mixed = _cell(self, node, node_kinds.HASH)
-                if mixed:  # only these are looked for here
-                    slot = mixed & (size - 1)
-                    while self._table[slot]:
-                        slot = (slot + 1) & (size - 1)
-                    self._table[slot] = node + 1
-            return self._count - 1
+    def _enter(
+        self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
+    ) -> cython.int:
+        """Add a new node that `_find` is to find, and return it."""
+        node: cython.int = self._new(kind, a, b, c)
+        self._interned.add(hashed | 1, node)
         return node
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
-    def _find(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, mixed: cython.int) -> cython.int:
+    def _find(
+        self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
+    ) -> cython.int:
         """Return the node that is equal to this, or -1 (the parts of an ALT stand on the stack, from ``a`` on)."""
-        size: cython.int = len(self._table)
-        slot: cython.int = mixed & (size - 1)
+        slot: cython.int = self._interned.first(hashed | 1)
         node: cython.int
         at: cython.int
         one: cython.int
         two: cython.int
         three: cython.int
-        while True:
-            node = self._table[slot] - 1
-            if node < 0:
-                self._slot = slot
-                return -1
+        while slot >= 0:
+            node = self._interned.values[slot]
             at = node * node_kinds.WIDTH
-            if self._cells[at + node_kinds.HASH] == mixed and self._cells[at + node_kinds.KIND] == kind:
+            if self._cells[at + node_kinds.KIND] == kind:
                 one = self._cells[at + node_kinds.A]
                 two = self._cells[at + node_kinds.B]
                 three = self._cells[at + node_kinds.C]
@@ -266,7 +245,8 @@ class Nodes:
                         return node
                 elif one == a and two == b and three == c:
                     return node
-            slot = (slot + 1) & (size - 1)
+            slot = self._interned.after(slot)
+        return -1
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -296,9 +276,9 @@ class Nodes:
     @cython.exceptval(-1, check=False)
     def _make(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
         """Return the node of a kind whose arguments are integers."""
-        mixed: cython.int = _folded(mix(mix(mix(mix(BASIS, kind), a), b), c))
-        node: cython.int = self._find(kind, a, b, c, mixed)
-        return node if node >= 0 else self._enter(kind, a, b, c, mixed)
+        hashed: cython.ulonglong = mix(mix(mix(mix(BASIS, kind), a), b), c)
+        node: cython.int = self._find(kind, a, b, c, hashed)
+        return node if node >= 0 else self._enter(kind, a, b, c, hashed)
 
     # -- construction ------------------------------------------------------------------------------------------
 
@@ -314,7 +294,7 @@ class Nodes:
             return found
         if not data:
             return node_kinds.EPSILON
-        node: cython.int = self._new(node_kinds.LITERAL, len(self._things), 0, 0, 0)
+        node: cython.int = self._new(node_kinds.LITERAL, len(self._things), 0, 0)
         self._things.append(data)
         self._literals[data] = node
         return node
@@ -347,7 +327,7 @@ class Nodes:
         """Return the control token called ``name``."""
         found = self._specials.get(name)
         if found is None:
-            found = self._specials[name] = self._new(node_kinds.SPECIAL, len(self._things), 0, 0, 0)
+            found = self._specials[name] = self._new(node_kinds.SPECIAL, len(self._things), 0, 0)
             self._things.append(name)
         return found
 
@@ -441,13 +421,12 @@ class Nodes:
         hashed: cython.ulonglong = mix(BASIS, node_kinds.ALT)
         for i in range(count):
             hashed = mix(hashed, self._stack[start + i])
-        mixed: cython.int = _folded(hashed)
-        node: cython.int = self._find(node_kinds.ALT, start, count, 0, mixed)
+        node: cython.int = self._find(node_kinds.ALT, start, count, 0, hashed)
         if node >= 0:
             return node
         if self._parts_used + count > len(self._parts):
             self._parts = grown(self._parts, "i", 2 * self._parts_used + count)
-        node = self._enter(node_kinds.ALT, self._parts_used, count, 0, mixed)
+        node = self._enter(node_kinds.ALT, self._parts_used, count, 0, hashed)
         for i in range(count):
             self._parts[self._parts_used + i] = self._stack[start + i]
         self._parts_used += count
@@ -519,7 +498,7 @@ class Nodes:
             if node != node_kinds.EMPTY:
                 self._words.append(name)
                 self._follows[end] = node
-                self._sums[end + 1] = self._sums[end] + _folded(mix(mix(BASIS, hash(name)), node))
+                self._sums[end + 1] = self._sums[end] + (mix(mix(BASIS, hash(name)), node) >> 32)
                 end += 1
         if end == first:
             return node_kinds.EMPTY
@@ -535,10 +514,9 @@ class Nodes:
     @cython.exceptval(-1, check=False)
     def _list(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
         """Return the WORDS node of some neighbouring words, without their first bytes."""
-        hashed: cython.ulonglong = mix(mix(BASIS, node_kinds.WORDS), depth)
-        mixed: cython.int = _folded(mix(hashed, self._sums[end] - self._sums[first]))
-        node: cython.int = self._find(node_kinds.WORDS, first, end, depth, mixed)
-        return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, mixed)
+        hashed: cython.ulonglong = mix(mix(mix(BASIS, node_kinds.WORDS), depth), self._sums[end] - self._sums[first])
+        node: cython.int = self._find(node_kinds.WORDS, first, end, depth, hashed)
+        return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, hashed)
 
     def lazy(self, key, expand, *, as_empty_as=None, as_short_as=None):
         """Return the node of a rule that is expanded once, when first needed.
@@ -556,7 +534,7 @@ class Nodes:
             if as_empty_as is not None:
                 instead = as_empty_as
                 self._check(instead)
-            found = self._rules[key] = self._new(node_kinds.LAZY, len(self._things), instead, 0, 0)
+            found = self._rules[key] = self._new(node_kinds.LAZY, len(self._things), instead, 0)
             self._things.append(expand)
             if as_short_as is not None:
                 self.shorter[found] = as_short_as
@@ -574,7 +552,7 @@ class Nodes:
         self._check(static)
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, kind, 0)
+            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, kind)
             self._things.append(resolve)
         return found
 

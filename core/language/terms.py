@@ -28,10 +28,12 @@ except ImportError:  # interpreted, without Cython installed
 if cython.compiled:
     from cython.cimports.toolgrammar.core.compiled.arrays import copied, grown
     from cython.cimports.toolgrammar.core.compiled.hashing import BASIS, mix
+    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
     from cython.cimports.toolgrammar.core.language import term_kinds
 else:
     from ..compiled.arrays import copied, grown
     from ..compiled.hashing import BASIS, mix
+    from ..compiled.int_map import IntMap
     from . import term_kinds
 
 COMPILED: bool = bool(cython.compiled)
@@ -51,8 +53,6 @@ FEW = cython.declare(cython.int, 16)
 DEEP = cython.declare(cython.int, 2_000)
 #: Maximum of combinations of targets that one sweep over several rows remembers.
 REMEMBERED = cython.declare(cython.int, 8)
-# Declared: else Cython computes with a number of more than 31 bits as an object.
-BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 def plain_text(text: object) -> str:
@@ -91,10 +91,9 @@ class Terms:
     traits: cython.uchar[::1]
     arg_at: cython.int[::1]
     arg_count: cython.int[::1]
-    hashes: cython.uint[::1]
     args: cython.int[::1]
     arg_used: cython.int
-    table: cython.int[::1]
+    interned: IntMap
     # derivative rows: where they begin (0: not derived yet), and the segments of all
     row_at: cython.int[::1]
     row_count: cython.int[::1]
@@ -127,9 +126,8 @@ class Terms:
         self.traits = grown(None, "B", 64)
         self.arg_at = grown(None, "i", 64)
         self.arg_count = grown(None, "i", 64)
-        self.hashes = grown(None, "I", 64)
         self.args = grown(None, "i", 256)
-        self.table = grown(None, "i", 128)
+        self.interned = IntMap()
         self.row_at = grown(None, "i", 64)
         self.row_count = grown(None, "i", 64)
         self.starts = grown(None, "i", 256)
@@ -167,9 +165,8 @@ class Terms:
         other.traits = copied("B", self.traits)
         other.arg_at = copied("i", self.arg_at)
         other.arg_count = copied("i", self.arg_count)
-        other.hashes = copied("I", self.hashes)
         other.args = copied("i", self.args)
-        other.table = copied("i", self.table)
+        other.interned = self.interned.copy()
         other.has_multiple = self.has_multiple
         other.row_used = self.row_used
         other.row_at = copied("i", self.row_at)
@@ -199,21 +196,19 @@ class Terms:
         mixed: cython.ulonglong = mix(BASIS, kind)
         for i in range(at, at + n):
             mixed = mix(mixed, self.flat[i])
-        short: cython.uint = mixed & BITS_32
-        size: cython.uint = len(self.table)
-        slot: cython.uint = short & (size - 1)
-        found: cython.int = self.table[slot] - 1
-        while found >= 0:
-            if self.hashes[found] == short and self.kind[found] == kind and self.arg_count[found] == n:
-                place: cython.int = self.arg_at[found] - at
+        mixed |= 1  # never 0
+        slot: cython.int = self.interned.first(mixed)
+        while slot >= 0:
+            term: cython.int = self.interned.values[slot]
+            if self.kind[term] == kind and self.arg_count[term] == n:
+                place: cython.int = self.arg_at[term] - at
                 for i in range(at, at + n):
                     if self.args[place + i] != self.flat[i]:
                         break
                 else:
-                    return found
-            slot = (slot + 1) & (size - 1)
-            found = self.table[slot] - 1
-        return self._add(kind, at, n, nullable, regular, short)
+                    return term
+            slot = self.interned.after(slot)
+        return self._add(kind, at, n, nullable, regular, mixed)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -224,9 +219,9 @@ class Terms:
         n: cython.int,
         nullable: cython.bint,
         regular: cython.bint,
-        short: cython.uint,
+        hashed: cython.ulonglong,
     ) -> cython.int:
-        """Add a new term and return it; ``short`` is its hash."""
+        """Add a new term and return it; ``hashed`` is its key in ``interned``."""
         i: cython.int
         number: cython.int = self.count
         if number >= self.room:
@@ -238,10 +233,6 @@ class Terms:
             self.traits = grown(self.traits, "B", 2 * number)
             self.arg_at = grown(self.arg_at, "i", 2 * number)
             self.arg_count = grown(self.arg_count, "i", 2 * number)
-            self.hashes = grown(self.hashes, "I", 2 * number)
-            self.table = grown(None, "i", 2 * len(self.table))  # always a power of two
-            for i in range(number):
-                self._enter(i)
             self.kind = grown(self.kind, "B", 2 * number)  # last: its length stands for all of them
         if self.arg_used + n > len(self.args):
             self.args = grown(self.args, "i", 2 * (self.arg_used + n))
@@ -256,21 +247,9 @@ class Terms:
         for i in range(n):
             self.args[self.arg_used + i] = self.flat[at + i]
         self.arg_used += n
-        self.hashes[number] = short
         self.count += 1
-        self._enter(number)
+        self.interned.add(hashed, number)
         return number
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _enter(self, term: cython.int) -> cython.int:
-        """Put a term into the table."""
-        size: cython.uint = len(self.table)
-        slot: cython.uint = self.hashes[term] & (size - 1)
-        while self.table[slot] != 0:
-            slot = (slot + 1) & (size - 1)
-        self.table[slot] = term + 1
-        return 0
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -465,16 +444,14 @@ class Terms:
             for k in range(depth, len(word)):
                 mixed = mix(mixed, ord(word[k]))
             mixed = mix(mixed, -1)
-        short: cython.uint = mixed & BITS_32
-        size: cython.uint = len(self.table)
-        slot: cython.uint = short & (size - 1)
-        found: cython.int = self.table[slot] - 1
-        while found >= 0:
-            if self.hashes[found] == short and self.kind[found] == term_kinds.WORDS and self._same_words(found):
-                return found
-            slot = (slot + 1) & (size - 1)
-            found = self.table[slot] - 1
-        return self._add(term_kinds.WORDS, 0, 4, nullable, True, short)
+        mixed |= 1  # never 0
+        slot: cython.int = self.interned.first(mixed)
+        while slot >= 0:
+            term: cython.int = self.interned.values[slot]
+            if self.kind[term] == term_kinds.WORDS and self._same_words(term):
+                return term
+            slot = self.interned.after(slot)
+        return self._add(term_kinds.WORDS, 0, 4, nullable, True, mixed)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -8,7 +8,6 @@ costs little more than the calls.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection
 from operator import index
 from threading import Lock
@@ -28,6 +27,11 @@ try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
+else:
+    from ..compiled.int_map import IntMap
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -49,9 +53,8 @@ FINISHED = cython.declare(cython.longlong, -2)
 REFUSED = cython.declare(cython.longlong, -1)
 #: Returned for a step that was not taken before.
 UNKNOWN = cython.declare(cython.longlong, -3)
-#: Maximum of remembered steps of one engine; a power of two.
-MAX_STEPS = cython.declare(cython.longlong, 1 << 16)
-MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+#: Maximum number of remembered steps of one engine; then it begins anew.
+MAX_STEPS = cython.declare(cython.int, 1 << 15)
 
 
 @cython.cclass
@@ -76,10 +79,8 @@ class MaskEngine:
     _fill_known: object
     _specials: dict
     _known: cython.int
-    # Where tokens led from states that no DYNAMIC place followed: open addressing, pairs of a key and a state.
-    _steps: cython.longlong[::1]
-    _step_room: cython.longlong
-    _step_count: cython.longlong
+    # Where tokens led from states that no DYNAMIC place followed.
+    _steps: IntMap
 
     def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory):
         self._program = program
@@ -92,8 +93,7 @@ class MaskEngine:
         self._fill_known = self._masks.fill_known
         self._specials = {}
         self._known = 0
-        self._step_room = 0
-        self._step_count = 0
+        self._steps = IntMap()
 
     @property
     def program(self) -> LazyAutomaton:
@@ -130,74 +130,20 @@ class MaskEngine:
 
         Compiled, nothing can interrupt it: it needs no lock.
         """
-        if self._step_room == 0:
-            return UNKNOWN
-        key: cython.longlong = state << 32 | token
-        slot: cython.longlong = _slot(key, self._step_room)
-        while True:
-            if self._steps[2 * slot] == key:
-                return self._steps[2 * slot + 1]
-            if self._steps[2 * slot] == -1:
-                return UNKNOWN
-            slot = (slot + 1) & (self._step_room - 1)
+        return self._steps.get((state << 32 | token) + 1, UNKNOWN)
 
     @cython.cfunc
     def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
         """Remember where a token leads; under the lock."""
-        if 2 * self._step_count >= self._step_room:
-            self._make_room()
-        key: cython.longlong = state << 32 | token
-        slot: cython.longlong = _slot(key, self._step_room)
-        while self._steps[2 * slot] != -1:
-            if self._steps[2 * slot] == key:
-                return None
-            slot = (slot + 1) & (self._step_room - 1)
-        self._steps[2 * slot + 1] = then
-        self._steps[2 * slot] = key
-        self._step_count += 1
-        return None
-
-    @cython.cfunc
-    def _make_room(self) -> object:
-        """Take a larger table, or an empty one if it is as large as it may be."""
-        room: cython.longlong = 2 * self._step_room if self._step_room else 64
-        is_afresh: cython.bint = room > MAX_STEPS
-        if is_afresh:
-            room = MAX_STEPS
-        steps: cython.longlong[::1] = array("q", [-1]) * (2 * room)
-        count: cython.longlong = 0
-        i: cython.longlong
-        slot: cython.longlong
-        if not is_afresh:
-            for i in range(self._step_room):
-                if self._steps[2 * i] == -1:
-                    continue
-                slot = _slot(self._steps[2 * i], room)
-                while steps[2 * slot] != -1:
-                    slot = (slot + 1) & (room - 1)
-                steps[2 * slot] = self._steps[2 * i]
-                steps[2 * slot + 1] = self._steps[2 * i + 1]
-                count += 1
-        # Others may be reading: nothing between these lines can give way to them.
-        self._steps = steps
-        self._step_room = room
-        self._step_count = count
+        if self._steps.count >= MAX_STEPS:
+            self._steps = IntMap()
+        if self._step(state, token) == UNKNOWN:
+            self._steps.add((state << 32 | token) + 1, then)
         return None
 
     def byte_count(self) -> int:
         """Return the bytes that masks and known steps take."""
-        return self._masks.byte_count() + 16 * self._step_room
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _slot(key: cython.longlong, room: cython.longlong) -> cython.longlong:
-    """Return where a key belongs in a table (Fibonacci hashing: the high bits of a product)."""
-    mixed: cython.ulonglong = cython.cast(cython.ulonglong, key) * MIXER
-    if not cython.compiled:
-        mixed &= 0xFFFFFFFFFFFFFFFF
-    return cython.cast(cython.longlong, mixed >> 32) & (room - 1)
+        return self._masks.byte_count() + self._steps.byte_count()
 
 
 def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int) -> dict[bytes, list[int]]:
@@ -397,7 +343,7 @@ class Matcher:
                 then = self._automaton.advance(self._state, data)
                 if then >= 0:
                     engine._keep_step(self._state, token, then)
-                elif then < -1:
+                elif then < REFUSED:
                     then = engine._program.advance(self._state, data, self._text_so_far())
                 return then
             if token in engine._eos and self._automaton.accepts(self._state):
