@@ -118,7 +118,7 @@ def main() -> None:
     schema = {"anyOf": [tool(number) for number in range(10)]}
     words = (vocabulary.size + 31) // 32
 
-    ours = Ours(vocabulary, "schema")
+    ours = Ours(vocabulary, whitespace="flexible")
     constraint = ours.compile(schema)
     out = np.zeros((options.rows, words), np.uint32)
     masks = MaskTable(vocabulary.size, 4_096)

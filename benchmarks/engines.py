@@ -1,85 +1,98 @@
-"""The engines that are compared on masks, with one face: ``compile``, ``start``, ``step`` and ``accepts``."""
+"""The engines that are compared on masks, with one face: ``compile``, ``start``, ``step``, ``accepts``, ``bits``."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from peers import llguidance_tokenizer, xgrammar_info
+from peers import Encode, glrmask_vocabulary, llguidance_tokenizer, tekken, xgrammar_info
 
 from toolgrammar.core import Grammar, ToolGrammarError, Vocabulary
 
 
 class Ours:
-    """toolgrammar."""
+    """toolgrammar.
+
+    Args:
+        vocabulary: of the masks.
+        options: of ``Grammar.from_json_schema``.
+    """
 
     name = "toolgrammar"
 
-    def __init__(self, vocabulary: Vocabulary, order: Literal["schema", "any"] = "any") -> None:
+    def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
         self.vocabulary = vocabulary
         self.version = importlib.metadata.version("toolgrammar")
-        self.order = order
-        self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-        Grammar.json(whitespace="flexible").bind(vocabulary).matcher().fill_mask(
-            self.mask
-        )  # the vocabulary's own tables
+        self.options = options
+        self.mask = self.bits = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+        matcher = Grammar.json(whitespace="flexible").bind(vocabulary).matcher()
+        matcher.fill_mask(self.mask)  # makes the vocabulary's own tables
+        self.compiled = not str(sys.modules[type(matcher).__module__].__file__).endswith(".py")
 
     def compile(self, schema: Any) -> Any:
         """Compile, and give the first mask."""
-        grammar = Grammar.from_json_schema(schema, whitespace="flexible", property_order=self.order)
-        constraint = grammar.bind(self.vocabulary)
+        constraint = Grammar.from_json_schema(schema, **self.options).bind(self.vocabulary)
         constraint.matcher().fill_mask(self.mask)
         return constraint
 
     def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
+        """Return the state at the beginning of a text."""
         return compiled.matcher()
 
     def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
+        """Fill one mask, then accept one token."""
         matcher.fill_mask(self.mask)
         return bool(matcher.accept(token))
 
     def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
+        """Return True if the text may end."""
         return bool(matcher.is_accepting)
 
 
 class LLGuidanceSteps:
     """How a text is written with llguidance; ``fill`` and ``mask`` are the engine's."""
 
+    compiled = True
     fill: Callable[..., None]
     mask: Any
 
     def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
+        """Return the state at the beginning of a text."""
         return compiled.deep_copy()
 
     def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
+        """Fill one mask, then accept one token."""
         self.fill(matcher, self.mask, 0)
         return bool(matcher.try_consume_tokens([token]) == 1)
 
     def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
+        """Return True if the text may end."""
         return bool(matcher.is_accepting())
 
 
 class LLGuidance(LLGuidanceSteps):
-    """llguidance, through LLMatcher."""
+    """llguidance, through LLMatcher.
+
+    Args:
+        vocabulary: of the masks.
+        encode: the vocabulary's tokenizer, by default Tekken's: where the text is fixed, llguidance allows the token
+            that the tokenizer writes.
+    """
 
     name = "llguidance"
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
         import llguidance
         from llguidance import LLMatcher
 
-        self.tokenizer = llguidance_tokenizer(vocabulary)
+        self.tokenizer = llguidance_tokenizer(vocabulary, encode or tekken()[1])
         self.matcher = LLMatcher
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
+        self.bits = self.mask[0]
         import llguidance.numpy as llnp
 
         self.fill = llnp.fill_next_token_bitmask
@@ -96,37 +109,84 @@ class LLGuidance(LLGuidanceSteps):
 
 
 class XGrammar:
-    """xgrammar, through GrammarMatcher."""
+    """xgrammar, through GrammarMatcher.
+
+    Args:
+        vocabulary: of the masks.
+        strict_mode: xgrammar's default is True: an object takes no property, and an array no item, that its schema
+            does not mention.
+    """
 
     name = "xgrammar"
+    compiled = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, strict_mode: bool = False) -> None:
         import xgrammar
 
         self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=False)
         self.matcher = xgrammar.GrammarMatcher
         self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
+        self.bits = self.mask[0].numpy()
         self.version = importlib.metadata.version("xgrammar")
+        self.strict_mode = strict_mode
 
     def compile(self, schema: Any) -> Any:
         """Compile, and give the first mask."""
-        compiled = self.compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
+        compiled = self.compiler.compile_json_schema(json.dumps(schema), strict_mode=self.strict_mode)
         self.matcher(compiled).fill_next_token_bitmask(self.mask)
         return compiled
 
     def start(self, compiled: Any) -> Any:
-        """A text's beginning."""
+        """Return the state at the beginning of a text."""
         return self.matcher(compiled)
 
     def step(self, matcher: Any, token: int) -> bool:
-        """One mask, then one accept."""
+        """Fill one mask, then accept one token."""
         matcher.fill_next_token_bitmask(self.mask)
         return bool(matcher.accept_token(token))
 
     def accepts(self, matcher: Any) -> bool:
-        """Whether the text may end."""
+        """Return True if the text may end."""
         return bool(matcher.is_completed() if hasattr(matcher, "is_completed") else matcher.is_terminated())
 
 
+class GLRMask:
+    """glrmask, with its default strategy of masks.
+
+    Its grammar has no token that ends a text, so that a state that accepts is one where the text may end.
+    """
+
+    name = "glrmask"
+    compiled = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        import glrmask
+
+        self.grammar = glrmask.Grammar
+        self.vocabulary = glrmask_vocabulary(vocabulary)
+        self.mask = self.bits = np.zeros((vocabulary.size + 31) // 32, dtype=np.int32)
+        self.version = importlib.metadata.version("glrmask")
+        self.compile({"type": "integer"})  # the vocabulary's own tables
+
+    def compile(self, schema: Any) -> Any:
+        """Compile, and give the first mask."""
+        compiled = self.grammar.from_json_schema(json.dumps(schema)).compile(self.vocabulary)
+        compiled.start().fill_mask(self.mask)
+        return compiled
+
+    def start(self, compiled: Any) -> Any:
+        """Return the state at the beginning of a text."""
+        return compiled.start()
+
+    def step(self, state: Any, token: int) -> bool:
+        """Fill one mask, then accept one token."""
+        state.fill_mask(self.mask)
+        return bool(state.commit_token(token))
+
+    def accepts(self, state: Any) -> bool:
+        """Return True if the text may end."""
+        return bool(state.is_accepting())
+
+
 #: By the names that options and results give them.
-ENGINES: dict[str, Callable[..., Any]] = {each.name: each for each in (Ours, LLGuidance, XGrammar)}
+ENGINES: dict[str, Callable[..., Any]] = {each.name: each for each in (Ours, LLGuidance, XGrammar, GLRMask)}

@@ -347,7 +347,7 @@ def main() -> int:
         engines: list[Any] = [Ours(vocabulary)]
         if "llguidance" in options.peers.split(","):
             try:
-                engines.append(LLGuidance(vocabulary))
+                engines.append(LLGuidance(vocabulary, encode))
             except ImportError as error:
                 print(f"llguidance is not installed ({error}): pip install 'toolgrammar[bench]'")
         Grammar.json().bind(vocabulary).matcher().fill_mask(engines[0].mask)  # the vocabulary's own tables

@@ -1,235 +1,239 @@
-"""Masks and compilation on MaskBench, beside llguidance and xgrammar, in one run.
+"""Masks and compilation on MaskBench, beside llguidance, xgrammar and glrmask, in one run.
 
-    python benchmarks/maskbench.py [--limit N] [--peers llguidance,xgrammar] [--json FILE] [--data FILE]
+    python benchmarks/maskbench.py [--limit N] [--peers llguidance,glrmask] [--before PYTHON] [--json FILE]
 
 For every schema: the time to compile it and give the first mask; then for every token of every instance (written by
 the vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and,
-for us, warm (a second pass over the same instances). And for every instance whether it is judged right. One thread, the
-Python API, the real 131,072-token Tekken vocabulary that `mistral-common` ships.
-Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is flexible, and so is the order of
+for us, warm (a second pass over the same instances). And for every instance whether it is judged right, and for every
+token whether the mask allows what is then accepted. The Python API, the real 131,072-token Tekken vocabulary that
+`mistral-common` ships, one thread. Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is
+flexible where an engine has the choice (glrmask writes one space after ``,`` and ``:``), and so is the order of
 properties, since instances keep an order of their own.
+
+``--clock cpu`` is processor time: of the thread for masks, and of the whole process for compiling, since glrmask
+compiles in threads of its own. What other threads do while masks are made is counted apart (`other_threads_us`, for
+each token).
 
 Schema by schema, the engines take turns, each in a process of its own: memory is counted for each, and no engine's
 garbage is collected in another's time. One that gives no answer within ``--deadline`` seconds is stopped, begins anew
-with the next schema, and is said to refuse this one.
+with the next schema, and counts as refusing this one. With ``--sheets FILE`` a run that was stopped goes on where it
+was. ``--before PYTHON`` measures another install of this library, by its interpreter, as one more engine.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import gzip
 import importlib.util
 import json
-import multiprocessing
 import platform
-import resource
+import re
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import ENGINES
 from peers import tekken
 from results_io import machine
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from workers import Sheet, Worker, sheets
 
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
-from toolgrammar.core.masks import COMPILED
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
-CLOCKS = {"wall": time.perf_counter, "cpu": time.thread_time}
+#: By the option: the clock of compiling, and that of masks.
+CLOCKS = {"wall": (time.perf_counter, time.perf_counter), "cpu": (time.process_time, time.thread_time)}
+TIMES = {"mask_and_accept_us": "mask + accept, us", "compile_and_first_mask_us": "compile + first mask, us"}
 
 #: An instance: whether it is valid, and its tokens.
 Test = tuple[bool, list[int]]
 
 
-@dataclass
-class Sheet:
-    """What one engine made of one schema; times in microseconds."""
-
-    compile: float | None = None
-    token: list[float] = field(default_factory=list)
-    warm: list[float] = field(default_factory=list)
-    refused: str | None = None
-    right: int = 0
-    too_strict: int = 0
-    too_lax: int = 0
-    peak_memory_mb: int = 0
+def reason(error: Exception) -> str:
+    """Return why a schema was refused, without its place: our errors name a keyword, a peer's have a message."""
+    if type(error) is not ToolGrammarError and isinstance(error, ToolGrammarError):
+        return f"{type(error).__name__} {getattr(error.place, 'keyword', None) or ''}".strip()
+    message = re.sub(r"#/\S*:\s*", "", str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return message.removeprefix("grammar error: ")[:50].rstrip()
 
 
-class Tally:
-    """The sheets of one engine, added up."""
-
-    def __init__(self) -> None:
-        self.compile: list[float] = []
-        self.token: list[float] = []
-        self.warm: list[float] = []
-        # The same, of the schemas that all engines take.
-        self.common_compile: list[float] = []
-        self.common_token: list[float] = []
-        self.refused: Counter[str] = Counter()
-        self.right = self.too_strict = self.too_lax = self.schemas_right = self.schemas = self.peak_memory_mb = 0
-        self.worst: tuple[float, str] = (0.0, "")
-
-    def add(self, sheet: Sheet, schema: str, common: bool) -> None:
-        """Add what was found for one schema, which all engines take, or not."""
-        self.peak_memory_mb = max(self.peak_memory_mb, sheet.peak_memory_mb)
-        self.token += sheet.token
-        self.warm += sheet.warm
-        self.worst = max(self.worst, (max(sheet.token, default=0.0), schema))
-        if sheet.compile is not None:
-            self.compile.append(sheet.compile)
-        self.right += sheet.right
-        self.too_strict += sheet.too_strict
-        self.too_lax += sheet.too_lax
-        if sheet.refused is not None:
-            self.refused[sheet.refused] += 1
-            return
-        self.schemas += 1
-        self.schemas_right += not sheet.too_strict and not sheet.too_lax
-        if common and sheet.compile is not None:
-            self.common_compile.append(sheet.compile)
-            self.common_token += sheet.token
+def written(engine: Any, compiled: Any, tokens: Sequence[int], times: list[float], now: Any) -> tuple[bool, bool]:
+    """Write a text, and add the time of each step; True if it is accepted, and True if a mask was not what accepts."""
+    matcher, bits, differs = engine.start(compiled), engine.bits, False
+    for token in tokens:
+        begin = now()
+        accepted = engine.step(matcher, token)
+        times.append(round((now() - begin) * 1e6, 2))
+        differs |= bool(bits[token >> 5] >> (token & 31) & 1) != accepted
+        if not accepted:
+            return False, differs
+    return engine.accepts(matcher), differs
 
 
-def percentiles(values: list[float]) -> dict[str, float]:
-    """p50 .. worst and mean, in microseconds."""
-    if not values:
+def run(engine: Any, schema: Any, tests: Sequence[Test], clock: str) -> Sheet:
+    """Return what an engine makes of a schema: times in microseconds, and verdicts.
+
+    Either ``{"refused": reason}``, or ``compile``; ``token`` and ``warm``: a list for each instance; ``right``,
+    ``too_strict`` and ``too_lax``: counts of instances; ``mask_differs``: instances with a mask that does not say what
+    is accepted.
+    """
+    compile_clock, now = CLOCKS[clock]
+    sheet: Sheet = {"token": [], "warm": [], "right": 0, "too_strict": 0, "too_lax": 0, "mask_differs": 0}
+    begin = compile_clock()
+    try:
+        compiled = engine.compile(schema)
+    except UnsatisfiableSchemaError:  # a verdict about every instance
+        too_strict = sum(valid for valid, _ in tests)
+        return {**sheet, "right": len(tests) - too_strict, "too_strict": too_strict}
+    except Exception as error:  # a peer may raise anything; a refusal is a result
+        return {"refused": reason(error)}
+    sheet["compile"] = round((compile_clock() - begin) * 1e6, 2)
+    process, thread = time.process_time(), time.thread_time()
+    try:
+        for valid, tokens in tests:
+            times: list[float] = []
+            sheet["token"].append(times)
+            accepted, differs = written(engine, compiled, tokens, times, now)
+            sheet["right"] += accepted == valid
+            sheet["too_lax"] += accepted and not valid
+            sheet["too_strict"] += valid and not accepted
+            sheet["mask_differs"] += differs
+    except Exception as error:  # a limit that only shows on the way
+        return {"refused": reason(error)}
+    others = time.process_time() - process - (time.thread_time() - thread)
+    sheet["other_threads_us"] = round(max(0.0, others) * 1e6, 2)
+    if engine.name == "toolgrammar":
+        for _, tokens in tests:
+            times = []
+            sheet["warm"].append(times)
+            written(engine, compiled, tokens, times, now)
+    return sheet
+
+
+def percentiles(values: Iterable[float]) -> dict[str, float]:
+    """Return p50 .. worst and mean."""
+    ordered = np.sort(np.fromiter(values, dtype=float))
+    if not len(ordered):
         return {}
-    ordered = np.sort(np.array(values))
     names = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
     found = {name: float(ordered[min(len(ordered) - 1, int(len(ordered) * at))]) for name, at in names.items()}
     return {**found, "worst": float(ordered[-1]), "mean": float(ordered.mean())}
 
 
-def run(engine: Any, schema: Any, tests: list[Test], clock: str) -> Sheet:
-    """Time one schema on one engine."""
-    now, sheet = CLOCKS[clock], Sheet()
-    begin = now()
-    try:
-        compiled = engine.compile(schema)
-    except UnsatisfiableSchemaError:  # a verdict about every instance
-        sheet.too_strict = sum(expected for expected, _ in tests)
-        sheet.right = len(tests) - sheet.too_strict
-        return sheet
-    except Exception as error:  # a peer may raise anything; a refusal is a result
-        place = getattr(error, "place", None)
-        sheet.refused = f"{type(error).__name__} {getattr(place, 'keyword', None) or ''}".strip()
-        return sheet
-    sheet.compile = (now() - begin) * 1e6
-    for expected, tokens in tests:
-        matcher = engine.start(compiled)
-        accepted = True
-        for token in tokens:
-            begin = now()
-            try:
-                accepted = engine.step(matcher, token)
-            except ToolGrammarError as error:  # a limit that only shows on the way
-                sheet.refused = type(error).__name__
-                return sheet
-            sheet.token.append((now() - begin) * 1e6)
-            if not accepted:
-                break
-        accepted = accepted and engine.accepts(matcher)
-        sheet.right += accepted == expected
-        sheet.too_lax += accepted and not expected
-        sheet.too_strict += expected and not accepted
-    if engine.name == "toolgrammar":
-        for _, tokens in tests:
-            matcher = engine.start(compiled)
-            for token in tokens:
-                begin = now()
-                accepted = engine.step(matcher, token)
-                sheet.warm.append((now() - begin) * 1e6)
-                if not accepted:
-                    break
-    return sheet
+def tokens_of(found: Iterable[Sheet], key: str = "token") -> list[float]:
+    """Return the times of all tokens."""
+    return [each for sheet in found for each in chain.from_iterable(sheet[key])]
 
 
-def peak_memory_mb() -> int:
-    """The most memory that this process ever had. (What the system counts also holds the process that started it.)"""
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
-    except (OSError, StopIteration):  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def times_of(found: Sequence[Sheet]) -> dict[str, Any]:
+    """Return the distributions of some schemas."""
+    return {
+        "compile_and_first_mask_us": percentiles(sheet["compile"] for sheet in found if "compile" in sheet),
+        "mask_and_accept_us": percentiles(tokens_of(found)),
+    }
 
 
-def serve(name: str, options: tuple[Any, ...], clock: str, wire: Connection) -> None:
-    """Make an engine, say its version, and run the schemas that come."""
-    vocabulary, _ = tekken()
-    engine = ENGINES[name](vocabulary, *options)
-    # The tokenizer and the engine stay: the garbage collector need not look at them again and again, which would be
-    # counted as somebody's mask. What a schema leaves behind is collected as ever.
-    gc.collect()
-    gc.freeze()
-    wire.send(engine.version)
-    while (job := wire.recv()) is not None:
-        sheet = run(engine, *job, clock)
-        sheet.peak_memory_mb = peak_memory_mb()
-        wire.send(sheet)
+def summary(found: Mapping[str, Sheet], common: Sequence[str], slowest: int = 15) -> dict[str, Any]:
+    """Return the sheets of one engine added up: all schemas that it takes, and those that all engines take."""
+    taken = {name: sheet for name, sheet in found.items() if "refused" not in sheet}
+    steps = [
+        (time, name, test, at)
+        for name, sheet in taken.items()
+        for test, times in enumerate(sheet["token"])
+        for at, time in enumerate(times)
+    ]
+    compiles = [(sheet["compile"], name) for name, sheet in taken.items() if "compile" in sheet]
+    tokens = max(1, len(steps))
+    others = sum(sheet.get("other_threads_us", 0.0) for sheet in taken.values())
+    both = [taken[name] for name in common]
+    return {
+        "schemas_compiled": len(taken),
+        "schemas_right": sum(not sheet["too_strict"] and not sheet["too_lax"] for sheet in taken.values()),
+        "instances": {key: sum(sheet[key] for sheet in taken.values()) for key in ("right", "too_strict", "too_lax")},
+        "mask_differs": sum(sheet["mask_differs"] for sheet in taken.values()),
+        "refused": dict(Counter(sheet["refused"] for sheet in found.values() if "refused" in sheet).most_common(12)),
+        "schemas_refused": len(found) - len(taken),
+        **times_of(list(taken.values())),
+        "warm_us": percentiles(tokens_of(taken.values(), "warm")),
+        "other_threads_us": others / tokens,
+        "common": {"schemas": len(both), "tokens": len(tokens_of(both)), **times_of(both)},
+        "tokens": len(steps),
+        "slowest_steps": [
+            {"us": time, "schema": name, "instance": test, "token": at}
+            for time, name, test, at in sorted(steps, reverse=True)[:slowest]
+        ],
+        "slowest_compiles": [{"us": time, "schema": name} for time, name in sorted(compiles, reverse=True)[:slowest]],
+        "peak_memory_mb": max((sheet.get("peak_memory_mb", 0) for sheet in found.values()), default=0),
+    }
 
 
-class Worker:
-    """An engine in a process of its own, which is stopped when it does not answer in time."""
+def paired(ours: Mapping[str, Sheet], before: Mapping[str, Sheet]) -> dict[str, Any]:
+    """Compare two installs on the schemas that both take: total times divided, and the median of schemas' quotients."""
+    names = [name for name, sheet in ours.items() if "compile" in sheet and "compile" in before.get(name, {})]
+    found: dict[str, Any] = {"schemas": len(names)}
+    for key in ("compile", "token", "warm"):
+        sums = [
+            [sheet["compile"] if key == "compile" else sum(tokens_of([sheet], key)) for sheet in (ours[at], before[at])]
+            for at in names
+        ]
+        quotients = sorted(now / then for now, then in sums if then)
+        if quotients:
+            total = sum(now for now, _ in sums) / sum(then for _, then in sums)
+            found[key] = {"of_totals": total, "median_of_schemas": quotients[len(quotients) // 2]}
+    return found
 
-    def __init__(self, name: str, options: tuple[Any, ...], clock: str, deadline: float) -> None:
-        self.name, self.options, self.clock, self.deadline = name, options, clock, deadline
-        self.begin()
 
-    def begin(self) -> None:
-        """Start the process, and wait until its engine is there."""
-        context = multiprocessing.get_context("spawn")
-        self.wire, theirs = context.Pipe()
-        self.process = context.Process(
-            target=serve, args=(self.name, self.options, self.clock, theirs), name=self.name, daemon=True
+def shown(report: Mapping[str, Any], console: Console) -> None:
+    """Print the report."""
+    columns = ("p50", "p90", "p99", "p99.9", "worst", "mean")
+    engines: Mapping[str, Any] = report["engines"]
+    for key, title in TIMES.items():
+        for common in (False, True):
+            taken = {name: found["common"] if common else found for name, found in engines.items()}
+            if common and len(taken) == 1:
+                continue
+            count = next(iter(engines.values()))["common"]["schemas"]
+            which = f"{count} schemas that all take" if common else "all schemas that an engine takes"
+            table = Table(title=f"{title}: {which}")
+            for column in ("engine", *columns):
+                table.add_column(column, justify="right")
+            for name, found in taken.items():
+                if found[key]:
+                    table.add_row(name, *(f"{found[key][column]:,.1f}" for column in columns))
+            console.print(table)
+    for name, found in engines.items():
+        console.print(
+            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']}"
+            f" of {report['schemas']} schemas; instances {found['instances']}; {found['mask_differs']} with a mask"
+            f" that differs from accept; {found['tokens']} tokens; peak memory {found['peak_memory_mb']} MB;"
+            f" refused {found['schemas_refused']}: {found['refused']}"
         )
-        self.process.start()
-        theirs.close()
-        self.version: str = self.wire.recv()
-
-    def run(self, schema: Any, tests: list[Test]) -> Sheet:
-        """What the engine makes of a schema."""
-        try:
-            self.wire.send((schema, tests))
-            if self.wire.poll(self.deadline):
-                sheet: Sheet = self.wire.recv()
-                return sheet
-            refused = f"no answer in {self.deadline:g} s"
-        except (EOFError, BrokenPipeError):
-            refused = "crash"
-        self.process.kill()
-        self.process.join()
-        self.begin()
-        return Sheet(refused=refused)
-
-    def end(self) -> None:
-        """Let the process end."""
-        self.wire.send(None)
-        self.process.join()
+    console.print(f"warm: {engines['toolgrammar']['warm_us']}")
+    if "paired" in report:
+        console.print(f"now divided by before: {report['paired']}")
 
 
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=int, default=None)
-    parser.add_argument("--peers", default="llguidance,xgrammar")
-    parser.add_argument(
-        "--clock", choices=["wall", "cpu"], default="wall", help="cpu: of this thread alone, for a machine that is busy"
-    )
+    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
+    parser.add_argument("--peers", default="llguidance,xgrammar,glrmask")
+    parser.add_argument("--before", metavar="PYTHON", help="the interpreter of another install of this library")
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="cpu: for a machine that is busy")
     parser.add_argument("--order", choices=["schema", "any"], default="any", help="property_order of this library")
+    parser.add_argument("--whitespace", choices=["flexible", "single"], default="flexible", help="of this library")
     parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
+    parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     if not options.data.is_file():
         console.print(f"{options.data} is not here; give --data")
         return 2
@@ -238,81 +242,52 @@ def main() -> int:
     if options.limit:
         rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
     _, encode = tekken()
-    workers: list[Worker] = []
-    for name in ["toolgrammar", *(name for name in options.peers.split(",") if name)]:
-        if name != "toolgrammar" and importlib.util.find_spec(name) is None:
+    job, deadline = ("maskbench", "run"), options.deadline
+    own = {"whitespace": options.whitespace, "property_order": options.order}
+    workers = [Worker("toolgrammar", job, options=own, deadline=deadline)]
+    if options.before:
+        other = {"engine": "toolgrammar", "python": options.before}
+        workers.append(Worker("before", job, options=own, deadline=deadline, **other))
+    for name in filter(None, options.peers.split(",")):
+        if importlib.util.find_spec(name) is None:
             console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
-            continue
-        special = (options.order,) if name == "toolgrammar" else ()
-        workers.append(Worker(name, special, options.clock, options.deadline))
-    tallies = {worker.name: Tally() for worker in workers}
-    for row in track(rows, description="schemas", console=console):
+        else:
+            workers.append(Worker(name, job, deadline=deadline))
+
+    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[Test], str]:
         tests = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in row["tests"]]
-        sheets = {worker.name: worker.run(row["schema"], tests) for worker in workers}
-        common = all(sheet.compile is not None and sheet.refused is None for sheet in sheets.values())
-        for name, sheet in sheets.items():
-            tallies[name].add(sheet, row["id"], common)
+        return row["schema"], tests, options.clock
+
+    settings = {"schemas": len(rows), "clock": options.clock, "deadline_s": deadline, **own}
+    found: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
+    answers = sheets(workers, rows, arguments, settings, options.sheets)
+    for at, of_schema in track(answers, description="schemas", total=len(rows), console=console):
+        for name, sheet in of_schema.items():
+            found[name][at] = sheet
     for worker in workers:
         worker.end()
+    common = [row["id"] for row in rows if all("compile" in each[row["id"]] for each in found.values())]
     report: dict[str, Any] = {
         "schemas": len(rows),
         "python": platform.python_version(),
         "machine": machine(),
-        "compiled": COMPILED,
+        "compiled": all(worker.compiled for worker in workers),
         "clock": options.clock,
+        "compile_clock": "process" if options.clock == "cpu" else "wall",
         "order": options.order,
-        "deadline_s": options.deadline,
-        "engines": {},
+        "whitespace": options.whitespace,
+        "deadline_s": deadline,
+        "engines": {
+            worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers
+        },
     }
-    for worker in workers:
-        tally = tallies[worker.name]
-        report["engines"][worker.name] = {
-            "version": worker.version,
-            "schemas_compiled": tally.schemas,
-            "schemas_right": tally.schemas_right,
-            "instances": {"right": tally.right, "too_strict": tally.too_strict, "too_lax": tally.too_lax},
-            "refused": dict(tally.refused.most_common(12)),
-            "compile_and_first_mask_us": percentiles(tally.compile),
-            "mask_and_accept_us": percentiles(tally.token),
-            "warm_us": percentiles(tally.warm),
-            "common": {
-                "schemas": len(tally.common_compile),
-                "tokens": len(tally.common_token),
-                "compile_and_first_mask_us": percentiles(tally.common_compile),
-                "mask_and_accept_us": percentiles(tally.common_token),
-            },
-            "tokens": len(tally.token),
-            "worst": tally.worst[1],
-            "peak_memory_mb": tally.peak_memory_mb,
-        }
+    if options.before:
+        report["paired"] = paired(found["toolgrammar"], found["before"])
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
-    columns = ("p50", "p90", "p99", "p99.9", "worst", "mean")
-    for key, title in (
-        ("mask_and_accept_us", "mask + accept, us"),
-        ("compile_and_first_mask_us", "compile + first mask, us"),
-    ):
-        for where in ("all", "common"):
-            taken = {name: found if where == "all" else found["common"] for name, found in report["engines"].items()}
-            if not all(found[key] for found in taken.values()) or (where == "common" and len(taken) == 1):
-                continue
-            schemas = f"{len(tallies['toolgrammar'].common_compile)} schemas that all take"
-            table = Table(title=f"{title}: {schemas if where == 'common' else 'all schemas that an engine takes'}")
-            for column in ("engine", *columns):
-                table.add_column(column, justify="right")
-            for name, found in taken.items():
-                table.add_row(name, *(f"{found[key][column]:,.1f}" for column in columns))
-            console.print(table)
-    ours = report["engines"]["toolgrammar"]
-    console.print(f"warm: {ours['warm_us']}")
-    for name, found in report["engines"].items():
-        console.print(
-            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']}"
-            f" of {len(rows)} schemas; instances {found['instances']};"
-            f" {found['tokens']} tokens; worst in {found['worst']}; peak memory {found['peak_memory_mb']} MB;"
-            f" refused {found['refused']}"
-        )
-    return 1 if ours["instances"]["too_lax"] else 0
+    shown(report, console)
+    wrong = report["engines"]["toolgrammar"]
+    return 1 if wrong["instances"]["too_lax"] or wrong["mask_differs"] else 0
 
 
 if __name__ == "__main__":

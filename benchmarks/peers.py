@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ def tekken_file() -> Path:
     return Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
 
 
+@functools.cache
 def tekken() -> tuple[Vocabulary, Encode]:
     """The vocabulary, and its tokenizer."""
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
@@ -59,4 +61,13 @@ def xgrammar_info(vocabulary: Vocabulary) -> Any:
     tokens = [b"" if token is None else token for token in vocabulary.tokens]
     return xgrammar.TokenizerInfo(
         tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=sorted(vocabulary.eos)
+    )
+
+
+def glrmask_vocabulary(vocabulary: Vocabulary) -> Any:
+    """glrmask's view of a vocabulary: tokens without text are left out, as its authors do."""
+    import glrmask
+
+    return glrmask.Vocab.from_id_to_bytes(
+        {index: token for index, token in enumerate(vocabulary.tokens) if token is not None}
     )

@@ -54,6 +54,7 @@ def where(result: Result) -> str:
 
 
 CLOCKS = {"cpu": "processor time of the thread", "wall": "wall time"}
+COMPILE_CLOCKS = {"process": " (compiling: of the whole process)"}
 
 
 def masks(result: Result) -> str:
@@ -69,9 +70,11 @@ def masks(result: Result) -> str:
             rows.append([f"mask + accept, the same texts again: {names[name]}", *shares(found["warm_us"])])
     kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
     order = "any order" if result["order"] == "any" else "the schema's order"
+    spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
     parts = [
-        f"{result['schemas']:,} schemas, properties in {order}; microseconds, {CLOCKS[result['clock']]}; {kernel};"
-        f" {where(result)}.",
+        f"{result['schemas']:,} schemas, properties in {order}; microseconds,"
+        f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}; {kernel};"
+        f"{spacing} {where(result)}.",
         table(("", *SHARES), rows),
     ]
     common = {name: each for name, found in engines.items() if (each := found.get("common")) and each[kinds[0][0]]}
@@ -94,7 +97,7 @@ def masks(result: Result) -> str:
             found["schemas_right"],
             found["instances"]["too_lax"],
             found["instances"]["too_strict"],
-            sum(found["refused"].values()),
+            found.get("schemas_refused", sum(found["refused"].values())),
             found["peak_memory_mb"],
         ]
         for name, found in engines.items()
@@ -102,6 +105,8 @@ def masks(result: Result) -> str:
     columns = ("compiled", "all their instances judged right", "invalid accepted", "valid refused", "schemas refused")
     parts.append(table(("", *columns, "peak memory of the process, MB"), verdicts))
     for name, found in engines.items():
+        if found.get("mask_differs"):
+            parts.append(f"{name} has masks that differ from what it accepts in {found['mask_differs']:,} instances.")
         if name == "toolgrammar" or any(reason.startswith("no answer") for reason in found["refused"]):
             reasons = ", ".join(f"{count} {reason}" for reason, count in found["refused"].items())
             parts.append(f"Refused by {name}: {reasons or 'none'}.")
@@ -111,6 +116,28 @@ def masks(result: Result) -> str:
 def shares(found: Mapping[str, float]) -> list[str]:
     """The cells of one distribution."""
     return [figures(found.get(share)) for share in SHARES]
+
+
+SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
+
+
+def over_constraint_table(result: Result) -> str:
+    """Return the shares of ``over_constraint.py``: texts refused, and prefixes forbidden."""
+    engines: Mapping[str, Any] = result["engines"]
+    texts = next(iter(engines.values()))["spellings"]
+    rows = []
+    for name, found in engines.items():
+        shares = [found["spellings"][spelling] for spelling in SPELLINGS]
+        cells = [f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}" for each in shares]
+        rows.append((name, found["schemas_compiled"], *cells))
+    columns = ["texts refused / prefixes forbidden", "schemas compiled"]
+    return table([*columns, *(f"{name} ({texts[name]['texts']:,} texts)" for name in SPELLINGS)], rows)
+
+
+def over_constraint(result: Result) -> str:
+    """Valid texts that masks forbid."""
+    head = f"{result['schemas']:,} schemas with valid instances, shares of the {result['common']:,} that all compile"
+    return f"{head}; {where(result)}.\n\n{over_constraint_table(result)}"
 
 
 def batch(result: Result) -> str:
@@ -266,6 +293,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench": masks,
     "maskbench_order": masks,
     "maskbench_peers": masks,
+    "over_constraint": over_constraint,
     "growth": growth,
     "batch": batch,
     "decoding": decoding,

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import llguidance_tokenizer, single_bytes, tekken, xgrammar_info
+from peers import Encode, llguidance_tokenizer, single_bytes, tekken, xgrammar_info
 from results_io import keep, percentile, table
 
 from toolgrammar.core import ConstraintCache, Vocabulary
@@ -90,12 +90,12 @@ class LLGuidance:
 
     name = "llguidance"
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
         import llguidance.numpy as llnp
         from llguidance import LLMatcher
 
         self.single = single_bytes(vocabulary)
-        self.tokenizer = llguidance_tokenizer(vocabulary)
+        self.tokenizer = llguidance_tokenizer(vocabulary, encode or tekken()[1])
         self.matcher = LLMatcher
         self.fill = llnp.fill_next_token_bitmask
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)

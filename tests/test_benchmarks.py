@@ -15,6 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
+import numpy as np
 import pytest
 
 from toolgrammar.tools import Tool
@@ -178,7 +179,7 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0
     text = bench("report").masks(found)
-    assert text.startswith("3 schemas, properties in any order; microseconds, processor time of the thread;")
+    assert text.startswith("3 schemas, properties in any order; microseconds, processor time of the thread (comp")
     verdict = next(line for line in text.splitlines() if line.startswith("| toolgrammar "))
     assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \| \d+ \|", verdict)
 
@@ -186,18 +187,139 @@ def test_what_maskbench_writes_is_what_the_report_reads(
 def test_an_engine_without_an_answer_is_stopped_and_begins_anew(bench: Any) -> None:
     """A schema that takes longer than the deadline counts as refused; the next one finds a new process."""
     pytest.importorskip("mistral_common")
-    worker = bench("maskbench").Worker("toolgrammar", ("any",), "cpu", deadline=60)
+    worker = bench("workers").Worker("toolgrammar", ("maskbench", "run"))
     first = worker.process.pid
     worker.deadline = 0
-    assert worker.run({"type": "integer"}, [(True, [0])] * 100_000).refused == "no answer in 0 s"
+    assert worker.run({"type": "integer"}, [(True, [0])] * 100_000, "cpu") == {"refused": "no answer in 0 s"}
     worker.deadline = 60
-    assert worker.run({"type": "integer"}, []).refused is None
+    assert worker.run({"type": "integer"}, [], "cpu")["compile"] > 0
     assert worker.process.pid != first
     worker.process.kill()
-    worker.process.join()
-    assert worker.run({"type": "integer"}, []).refused == "crash"
+    worker.process.wait()
+    assert worker.run({"type": "integer"}, [], "cpu") == {"refused": "crash"}
     worker.end()
-    assert worker.process.exitcode == 0
+    assert worker.process.returncode == 0
+
+
+class _Scripted:
+    """An engine's process that answers at once, and keeps what it is asked."""
+
+    version = "1"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked: list[Any] = []
+
+    def run(self, *arguments: Any) -> dict[str, Any]:
+        self.asked.append(arguments)
+        return {"compile": 1.0, "of": list(arguments)}
+
+
+def test_a_run_that_was_stopped_goes_on(bench: Any, tmp_path: Path) -> None:
+    """Sheets of the file are not measured again, half a line of it is, and the file of other settings is an error."""
+    sheets = bench("workers").sheets
+    path = tmp_path / "sheets.jsonl"
+    rows = [{"id": name} for name in "abc"]
+
+    def run(workers: list[_Scripted], settings: dict[str, Any], most: int = 3) -> list[Any]:
+        answers = sheets(workers, rows[:most], lambda row: (row["id"],), settings, path)
+        return list(answers)
+
+    first = [_Scripted("one"), _Scripted("two")]
+    whole = run(first, {"clock": "cpu"}, 2)
+    assert [each.asked for each in first] == [[("a",), ("b",)]] * 2
+    path.write_text(path.read_text() + '["c", "one", {"comp')
+    again = [_Scripted("one"), _Scripted("two")]
+    assert run(again, {"clock": "cpu"})[:2] == whole
+    assert [each.asked for each in again] == [[("c",)]] * 2
+    third = [_Scripted("one"), _Scripted("two")]
+    assert len(run(third, {"clock": "cpu"})) == 3 and not third[0].asked + third[1].asked
+    with pytest.raises(SystemExit, match="other settings"):
+        run(third, {"clock": "wall"})
+
+
+class _Letters:
+    """An engine that allows one word of bytes, with empty masks if it lies."""
+
+    name = "letters"
+
+    def __init__(self, word: bytes, *, lies: bool = False) -> None:
+        self.word, self.lies = word, lies
+        self.bits = np.zeros(8, dtype=np.int32)
+
+    def compile(self, schema: Any) -> None:
+        if schema == "no":
+            raise ValueError("grammar error: #/a/b: no such thing")
+
+    def start(self, compiled: Any) -> list[int]:
+        return []
+
+    def step(self, state: list[int], token: int) -> bool:
+        self.bits[:] = 0
+        if len(state) == len(self.word):
+            return False
+        right = self.word[len(state)]
+        self.bits[right >> 5] = 0 if self.lies else 1 << (right & 31)
+        state.append(token)
+        return token == right
+
+    def accepts(self, state: list[int]) -> bool:
+        return state == list(self.word)
+
+
+def test_verdicts_and_masks_are_counted(bench: Any) -> None:
+    """Wrong accepts, wrong refusals and masks that differ from accept are counted; a refusal's reason has no place."""
+    run = bench("maskbench").run
+    tests = [(True, list(b"cat")), (True, list(b"car")), (False, list(b"cat")), (False, list(b"ca"))]
+    found = run(_Letters(b"cat"), {}, tests, "cpu")
+    assert [found[key] for key in ("right", "too_strict", "too_lax", "mask_differs")] == [2, 1, 1, 0]
+    assert [len(times) for times in found["token"]] == [3, 3, 3, 2]
+    assert run(_Letters(b"cat", lies=True), {}, tests, "cpu")["mask_differs"] == 4
+    assert run(_Letters(b"cat"), "no", tests, "cpu") == {"refused": "no such thing"}
+
+
+def test_prefixes_behind_a_forbidden_token_are_forbidden(bench: Any) -> None:
+    """A text is refused where its next token is not in the mask, or where it may not end."""
+    over = bench("over_constraint")
+    texts = [("single", list(b"cat")), ("compact", list(b"cot")), ("indent", list(b"ca")), ("ascii", list(b"cats"))]
+    found = over.judge(_Letters(b"cat"), {}, texts)
+    assert found == {"texts": [("single", 4, 4), ("compact", 1, 4), ("indent", 2, 3), ("ascii", 3, 5)]}
+    shares = over.summary({"a": found}, ["a"])["spellings"]
+    assert (shares["single"]["refused"], shares["compact"]["refused"]) == (0, 1)
+    assert shares["compact"]["prefixes_forbidden"] == 0.75 and shares["floats"]["texts"] == 0
+
+
+def test_spellings_are_the_same_value(bench: Any) -> None:
+    """Each spelling reads back as the value; the ones that change nothing are left out."""
+    spelled = bench("over_constraint").spelled
+    value = {"b": [1, 2.5, True, None, 10**30], "a": 'naïve/"', "c": {}}
+    found = spelled(value)
+    assert set(found) == {"single", "compact", "indent", "ascii", "slashes", "floats"}
+    assert all(json.loads(text) == value for text in found.values())
+    assert len(set(found.values())) == 6
+    assert "1.0" in found["floats"] and "1.0" not in found["single"] and "floats" not in spelled(value, draft4=True)
+    assert set(spelled("x")) == {"single", "compact", "indent"}
+
+
+@pytest.mark.parametrize("name", ["llguidance", "xgrammar", "glrmask"])
+def test_peers_are_used_as_their_authors_mean(bench: Any, name: str) -> None:
+    """A peer's mask says what it accepts, and it takes what is valid and refuses what is not."""
+    pytest.importorskip("mistral_common")
+    pytest.importorskip(name)
+    vocabulary, encode = bench("peers").tekken()
+    engine = bench("engines").ENGINES[name](vocabulary)
+    members = {"name": {"type": "string", "maxLength": 5}, "size": {"enum": [1, "two"]}}
+    schema = {"type": "object", "properties": members, "required": ["name"], "additionalProperties": False}
+    texts = {
+        '{"name": "abc", "size": "two"}': True,
+        '{"name": "naïve"}': True,
+        '{"name": "abcdef"}': False,
+        '{"size": 1}': False,
+        '{"name": "a", "other": 1}': False,
+        '{"name": "a"': False,
+    }
+    found = bench("maskbench").run(engine, schema, [(valid, encode(text)) for text, valid in texts.items()], "cpu")
+    assert (found["right"], found["mask_differs"]) == (6, 0)
 
 
 def test_cases_are_valid_and_as_large_as_they_say(bench: Any) -> None:

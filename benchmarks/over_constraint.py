@@ -1,0 +1,179 @@
+"""Valid texts that a mask forbids: for each policy of this library, beside the peers' defaults.
+
+    python benchmarks/over_constraint.py [--limit N] [--peers llguidance,glrmask] [--sheets FILE] [--keep]
+
+A model that means a valid value may still want to spell it in a way that an engine does not allow: then the mask pushes
+it off its text. The valid instances of MaskBench are written in spellings that are ordinary somewhere:
+
+- ``single``: ``json.dumps``, one space after ``,`` and ``:``; keys in the order of the instance, as in all of them;
+- ``compact``: no whitespace (JavaScript's ``JSON.stringify``); ``indent``: two spaces on each level;
+- ``ascii``: other characters as ``\\u00e9`` (Python's default); ``slashes``: ``/`` as ``\\/`` (PHP's default);
+- ``floats``: whole numbers as ``3.0`` (not under Draft 4, where these are no integers).
+
+The last three count only where the text has such a character or number. Each text is written by the vocabulary's own
+tokenizer, and each mask is asked for the next token: behind the first one that is forbidden, everything is. Counted are
+the texts that are refused somewhere, and the share of their prefixes (each beginning up to a token, and the whole with
+its end, each text as much as another) that an engine forbids. Shares are of the schemas that all engines compile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from maskbench import DATA, reason
+from peers import tekken
+from report import SPELLINGS, over_constraint_table
+from results_io import keep
+from rich.console import Console
+from rich.progress import track
+from workers import Sheet, Worker, sheets
+
+from toolgrammar.core import UnsatisfiableSchemaError
+
+#: Policies of this library, by what differs from the default: one space, the schema's order.
+POLICIES: dict[str, dict[str, Any]] = {
+    "toolgrammar": {},
+    "toolgrammar, any order": {"property_order": "any"},
+    "toolgrammar, compact": {"whitespace": "compact"},
+    "toolgrammar, flexible": {"whitespace": "flexible"},
+    "toolgrammar, flexible, any order": {"whitespace": "flexible", "property_order": "any"},
+    "toolgrammar, flexible, any order, plain integers": {
+        "whitespace": "flexible",
+        "property_order": "any",
+        "plain_integers": True,
+    },
+}
+#: The peers with their defaults.
+PEERS: dict[str, dict[str, Any]] = {"llguidance": {}, "glrmask": {}, "xgrammar": {"strict_mode": True}}
+
+
+def floats(value: Any) -> Any:
+    """Return the value with each integer as a float, if that is the same number."""
+    if isinstance(value, dict):
+        return {name: floats(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [floats(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15:
+        return float(value)
+    return value
+
+
+def spelled(value: Any, *, draft4: bool = False) -> dict[str, str]:
+    """Return the texts of a value, by spelling; without those that are like ``single`` because nothing differs."""
+    single = json.dumps(value, ensure_ascii=False)
+    found = {
+        "single": single,
+        "compact": json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+        "indent": json.dumps(value, ensure_ascii=False, indent=2),
+        "ascii": json.dumps(value),
+        "slashes": single.replace("/", "\\/"),
+        "floats": single if draft4 else json.dumps(floats(value), ensure_ascii=False),
+    }
+    always = ("single", "compact", "indent")
+    return {name: text for name, text in found.items() if name in always or text != single}
+
+
+def judge(engine: Any, schema: Any, texts: Sequence[tuple[str, Sequence[int]]]) -> Sheet:
+    """Return, for each text, its spelling, the prefixes that are allowed, and their count; or why there is none."""
+    try:
+        compiled = engine.compile(schema)
+        found = []
+        for spelling, tokens in texts:
+            state, bits, allowed = engine.start(compiled), engine.bits, 0
+            for token in tokens:
+                accepted = engine.step(state, token)
+                if not bits[token >> 5] >> (token & 31) & 1 or not accepted:
+                    break
+                allowed += 1
+            else:
+                allowed += engine.accepts(state)
+            found.append((spelling, int(allowed), len(tokens) + 1))
+    except UnsatisfiableSchemaError:
+        return {"texts": [(spelling, 0, len(tokens) + 1) for spelling, tokens in texts]}
+    except Exception as error:  # a peer may raise anything; a refusal is a result
+        return {"refused": reason(error)}
+    return {"texts": found}
+
+
+def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]:
+    """Return, for each spelling: texts, the share that is refused, and the share of prefixes that are forbidden."""
+    spellings: dict[str, Any] = {}
+    for spelling in SPELLINGS:
+        texts = [(allowed, of) for at in common for name, allowed, of in found[at]["texts"] if name == spelling]
+        count = max(1, len(texts))
+        spellings[spelling] = {
+            "texts": len(texts),
+            "refused": sum(allowed < of for allowed, of in texts) / count,
+            "prefixes_forbidden": sum(1 - allowed / of for allowed, of in texts) / count,
+        }
+    return {"schemas_compiled": sum("texts" in sheet for sheet in found.values()), "spellings": spellings}
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
+    parser.add_argument("--peers", default="llguidance,glrmask,xgrammar")
+    parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
+    parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/over_constraint.{json,md}")
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    if not options.data.is_file():
+        console.print(f"{options.data} is not here; give --data")
+        return 2
+    with gzip.open(options.data, "rt") as file:
+        rows = [row for row in map(json.loads, file) if any(test["valid"] for test in row["tests"])]
+    if options.limit:
+        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
+    _, encode = tekken()
+    job, deadline = ("over_constraint", "judge"), options.deadline
+    workers = [
+        Worker(name, job, engine="toolgrammar", options=own, deadline=deadline) for name, own in POLICIES.items()
+    ]
+    for name in filter(None, options.peers.split(",")):
+        if importlib.util.find_spec(name) is None:
+            console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
+        else:
+            workers.append(Worker(name, job, options=PEERS[name], deadline=deadline))
+
+    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, list[int]]]]:
+        schema = row["schema"]
+        draft4 = isinstance(schema, dict) and "draft-04" in str(schema.get("$schema"))
+        values = [test["data"] for test in row["tests"] if test["valid"]]
+        return schema, [(name, encode(text)) for each in values for name, text in spelled(each, draft4=draft4).items()]
+
+    settings = {"benchmark": "over_constraint", "schemas": len(rows), "deadline_s": deadline}
+    found: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
+    answers = sheets(workers, rows, arguments, settings, options.sheets)
+    for at, of_schema in track(answers, description="schemas", total=len(rows), console=console):
+        for name, sheet in of_schema.items():
+            found[name][at] = sheet
+    for worker in workers:
+        worker.end()
+    common = [row["id"] for row in rows if all("texts" in each[row["id"]] for each in found.values())]
+    report = {
+        "schemas": len(rows),
+        "common": len(common),
+        "deadline_s": deadline,
+        "engines": {
+            worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers
+        },
+    }
+    if options.keep:
+        keep("over_constraint", report, over_constraint_table(report))
+    else:
+        print(over_constraint_table(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Engines in processes of their own, each measured on one schema after the other, and stopped when it takes too long.
+
+A process has memory and garbage of its own, may run another Python (another version of the library), and can be killed.
+Its arguments and results are plain data. `sheets` asks all processes about every schema and keeps their answers in a
+file, so that a run that was stopped can go on.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+Sheet = dict[str, Any]
+
+#: One thread for everybody: glrmask compiles with all cores otherwise.
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+
+
+def peak_memory_mb() -> int:
+    """Return the peak resident memory of this process (not of the one that started it)."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
+    except (OSError, StopIteration):  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def serve(wire: Connection) -> None:
+    """Make the engine that the first message names, and answer the jobs that follow."""
+    from engines import ENGINES
+    from peers import tekken
+
+    module, function, name, options = wire.recv()
+    job = getattr(importlib.import_module(module), function)
+    vocabulary, _ = tekken()
+    engine = ENGINES[name](vocabulary, **options)
+    # The tokenizer and the engine stay: otherwise each collection would look at them again, in somebody's mask. What a
+    # schema leaves behind is collected, and counted, as in a server.
+    gc.collect()
+    gc.freeze()
+    wire.send({"version": engine.version, "compiled": engine.compiled})
+    while (arguments := wire.recv()) is not None:
+        wire.send({**job(engine, *arguments), "peak_memory_mb": peak_memory_mb()})
+
+
+class Worker:
+    """An engine in a process of its own.
+
+    Args:
+        name: of the engine in the results.
+        job: ``(module, function)``; the function takes the engine and the arguments of `run`, and returns a dict.
+        engine: a key of ``engines.ENGINES``.
+        options: keyword arguments of the engine, beside the vocabulary.
+        deadline: seconds on the wall that a job may take.
+        python: the interpreter, whose environment has the engine.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        job: tuple[str, str],
+        *,
+        engine: str = "",
+        options: Mapping[str, Any] | None = None,
+        deadline: float = 60,
+        python: str = sys.executable,
+    ) -> None:
+        self.name, self.deadline = name, deadline
+        self._python = python
+        self._first = (*job, engine or name, dict(options or {}))
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the process, and wait until its engine is made."""
+        self._wire, theirs = Pipe()
+        self.process = subprocess.Popen(
+            [self._python, __file__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, **THREADS},
+        )
+        theirs.close()
+        self._wire.send(self._first)
+        try:
+            found = self._wire.recv()
+        except EOFError:
+            raise SystemExit(f"the engine {self.name} did not start") from None
+        self.version: str = found["version"]
+        self.compiled: bool = found["compiled"]
+
+    def run(self, *arguments: Any) -> Sheet:
+        """Return what the job finds, or ``{"refused": reason}`` if it takes too long or its process dies."""
+        try:
+            self._wire.send(arguments)
+            if self._wire.poll(self.deadline):
+                sheet: Sheet = self._wire.recv()
+                return sheet
+            refused = f"no answer in {self.deadline:g} s"
+        except (EOFError, OSError):
+            refused = "crash"
+        self.kill()
+        self.begin()
+        return {"refused": refused}
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self._wire.close()
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._wire.send(None)
+        self.process.wait()
+        self._wire.close()
+
+
+def sheets(
+    workers: Sequence[Worker],
+    rows: Sequence[Mapping[str, Any]],
+    arguments: Callable[[Mapping[str, Any]], tuple[Any, ...]],
+    settings: Mapping[str, Any],
+    path: Path | None = None,
+) -> Iterator[tuple[str, dict[str, Sheet]]]:
+    """Yield the id of each row, and the sheet of each worker; the workers take turns at going first.
+
+    Args:
+        workers: the engines.
+        rows: what is measured, each with an ``id``.
+        arguments: of the job, for a row.
+        settings: of the run, plain data.
+        path: where sheets are kept, one line for each worker and row. What the file has is not measured again; the file
+            of other settings or versions is an error.
+    """
+    settings = {**settings, "versions": {worker.name: worker.version for worker in workers}}
+    known: dict[tuple[str, str], Sheet] = {}
+    if path is not None and path.is_file():
+        with path.open(encoding="utf-8") as file:
+            lines = [line for line in file if line.endswith("\n")]  # a stopped run may have written half of the last
+        if not lines or json.loads(lines[0]) != json.loads(json.dumps(settings)):
+            raise SystemExit(f"{path} has sheets of other settings; name another file, or delete it")
+        for line in lines[1:]:
+            at, name, sheet = json.loads(line)
+            known[at, name] = sheet
+        path.write_text("".join(lines), encoding="utf-8")
+    elif path is not None:
+        path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
+    for number, row in enumerate(rows):
+        given: tuple[Any, ...] | None = None
+        found: dict[str, Sheet] = {}
+        turn = number % len(workers)
+        for worker in (*workers[turn:], *workers[:turn]):
+            sheet = known.get((row["id"], worker.name))
+            if sheet is None:
+                given = arguments(row) if given is None else given
+                sheet = worker.run(*given)
+                if path is not None:
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps([row["id"], worker.name, sheet]) + "\n")
+            found[worker.name] = sheet
+        yield row["id"], {worker.name: found[worker.name] for worker in workers}
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))
