@@ -120,7 +120,20 @@ class InvalidSchemaError(SchemaError, ValueError, code="invalid_schema"):
 
 
 class UnsupportedSchemaError(SchemaError, code="unsupported_schema"):
-    """The schema is well-formed, but this keyword cannot be enforced exactly."""
+    """The schema is well-formed, but this keyword cannot be enforced exactly.
+
+    Args:
+        message: what cannot be enforced.
+        hint: what the caller can do about it.
+        place: where in the schema.
+        left_out: the valid values that are not written when the keyword is narrowed; None if it cannot be narrowed.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, place: Place | None = None, left_out: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, place=place)
+        self.left_out = left_out
 
 
 class UnsatisfiableSchemaError(SchemaError, code="unsatisfiable_schema"):

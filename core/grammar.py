@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
 from .automaton.shared_terms import SharedTerms
-from .errors import GrammarError, LimitError, ToolGrammarError, UnsatisfiableSchemaError
+from .errors import (
+    GrammarError,
+    LimitError,
+    SchemaError,
+    ToolGrammarError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
 from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
@@ -60,6 +67,7 @@ class Grammar:
         "_is_part",
         "_key",
         "_lock",
+        "_narrowed",
         "_program",
         "_program_in_use",
         "_specials",
@@ -77,6 +85,7 @@ class Grammar:
         parts: Sequence[Grammar] = (),
         sure: Callable[[], bool] | None = None,
         specials: Iterable[str] = (),
+        narrowed: Sequence[UnsupportedSchemaError] = (),
     ) -> None:
         self._build = build
         self._key = key  # the name of the maker, and its arguments
@@ -93,6 +102,10 @@ class Grammar:
             *unenforced,
             *(problem for part in parts for problem in part._unenforced),
         )
+        self._narrowed: tuple[UnsupportedSchemaError, ...] = (
+            *narrowed,
+            *(problem for part in parts for problem in part._narrowed),
+        )
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
         self._lock = threading.Lock()
@@ -107,7 +120,7 @@ class Grammar:
         whitespace: Whitespace = "single",
         additional_properties: bool = True,
         property_order: PropertyOrder = "schema",
-        on_unsupported: OnUnsupported = "error",
+        on_unsupported: OnUnsupported = "narrow",
         formats: bool = True,
         strict_formats: bool = False,
         registry: Mapping[str, Any] | None = None,
@@ -125,8 +138,10 @@ class Grammar:
                 standard says, or False, as a function's arguments do.
             property_order: ``"schema"``: members are written in the order in which the schema names them, others
                 last; ``"any"``: in any order.
-            on_unsupported: ``"error"``: a keyword that cannot be enforced exactly is refused; ``"validate"``: it is
-                left out, named in `unenforced`, and the finished value is to be validated.
+            on_unsupported: what becomes of a keyword that cannot be enforced exactly. ``"narrow"``: some of its valid
+                values are never written; which is said in `narrowed`. Where that is not possible, it is refused.
+                ``"error"``: it is refused in any case. ``"validate"``: it is narrowed, or else left out, named in
+                `unenforced`, and the finished value is to be validated.
             formats: whether ``format`` is enforced (as for ``format-assertion``), or an annotation only.
             strict_formats: a ``format`` that the specification does not know is refused; else it is an annotation.
             registry: schemas that references may name, by address. Nothing is ever fetched.
@@ -163,6 +178,7 @@ class Grammar:
             ("schema", compiled),
             compiled.problems,
             sure=lambda: compiled.is_surely_satisfiable,
+            narrowed=compiled.narrowed,
         )
         grammar.schema = schema
         return grammar
@@ -358,6 +374,14 @@ class Grammar:
         return tuple(problem for part in _reached(self) if not part._has_rules for problem in part._unenforced)
 
     @property
+    def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
+        """The keywords that cannot be enforced exactly and of which some valid values are never written; the
+        ``left_out`` of each says which."""
+        if not self._has_rules:
+            return self._narrowed
+        return tuple(problem for part in _reached(self) if not part._has_rules for problem in part._narrowed)
+
+    @property
     def specials(self) -> frozenset[str]:
         """The names of the control tokens that a text may contain."""
         if not self._has_rules:
@@ -484,16 +508,16 @@ class Grammar:
             _check_rules(self, nodes)
         return self._build(nodes)
 
-    def _unsatisfiable(self) -> UnsatisfiableSchemaError:
+    def _unsatisfiable(self) -> SchemaError:
         """Return the error for a grammar without any text."""
         kind, *rest = self._key
         if kind == "schema":
             compiled: Any = rest[0]
-            return cast(UnsatisfiableSchemaError, compiled.unsatisfiable())
+            return cast(SchemaError, compiled.unsatisfiable())
         for part in rest if kind == "sequence" else ():
             try:
                 cast(Grammar, part).check()
-            except UnsatisfiableSchemaError as error:
+            except SchemaError as error:
                 return error.with_traceback(None)
         return UnsatisfiableSchemaError(
             "no text can satisfy the grammar", hint="look for constraints that contradict each other"
@@ -505,15 +529,21 @@ class Grammar:
             self._program = None
 
     def matches(self, data: bytes | str) -> bool:
-        """Return whether ``data`` is a text of the language (control tokens cannot be given as text)."""
-        program = self.program
+        """Return True if ``data`` is a text of the language (control tokens cannot be given as text)."""
+        try:
+            program = self.program
+        except UnsatisfiableSchemaError:
+            return False
         with program.lock:
             state = self._after(program, data)
             return state != -1 and program.automaton.accepts(state)
 
     def begins(self, data: bytes | str) -> bool:
-        """Return whether some text of the language begins with ``data`` (control tokens cannot be given as text)."""
-        program = self.program
+        """Return True if some text of the language begins with ``data`` (control tokens cannot be given as text)."""
+        try:
+            program = self.program
+        except UnsatisfiableSchemaError:
+            return False
         with program.lock:
             return self._after(program, data) != -1
 

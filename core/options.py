@@ -11,8 +11,9 @@ Whitespace = Literal["compact", "single", "flexible"]
 #: In which order the members of an object are written: as the schema names them, or in any.
 PropertyOrder = Literal["schema", "any"]
 
-#: What becomes of keywords that cannot be enforced exactly: an error, or a check after generation.
-OnUnsupported = Literal["error", "validate"]
+#: What becomes of keywords that cannot be enforced exactly: they are narrowed, or an error; or, where they cannot be
+#: narrowed, checked after generation.
+OnUnsupported = Literal["narrow", "error", "validate"]
 
 
 def require_word(option: str, value: Any, words: Any) -> None:

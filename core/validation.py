@@ -33,6 +33,7 @@ from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.value_key import value_key
 from .schema.scalars import dates
+from .schema.scalars.bounded_formats import BOUNDED
 from .schema.scalars.numbers import NumberRange, exact
 
 #: How many seconds the validation of one value may take, and the match of a pattern that is not regular.
@@ -164,13 +165,17 @@ class Validator:
     def _format(self, validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if not validator.is_type(instance, "string") or not isinstance(name, str):
             return
+        if name in BOUNDED:
+            if not BOUNDED[name].judge(instance):
+                yield ValidationError(f"{instance!r} is not a valid {name!r}")
+            return
         day = dates.today() if name in dates.FORMATS else None
         if (name, day) not in self._formats:
             # A grammar is made of nothing but strings here, so what it cannot enforce is left to nobody.
             schema = {"type": "string", "format": name} if day is None else dates.as_judged(name, day)
             self._formats[name, day] = Grammar.from_json_schema(schema, on_unsupported="validate", whitespace="compact")
         if not self._formats[name, day].matches(json.dumps(instance)):
-            yield ValidationError(f"{instance!r} is no {name!r}")
+            yield ValidationError(f"{instance!r} is not a valid {name!r}")
 
     def _pattern_properties(
         self, validator: Any, patterns: Any, instance: Any, schema: Any

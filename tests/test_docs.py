@@ -24,6 +24,7 @@ import pytest
 from toolgrammar.core import Grammar, JsonMode
 from toolgrammar.core.schema import check
 from toolgrammar.core.schema.scalars import formats
+from toolgrammar.core.schema.scalars.bounded_formats import BOUNDED
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -155,10 +156,12 @@ def test_support_table_is_what_the_library_does(request: pytest.FixtureRequest) 
 
 
 def test_formats_are_the_ones_that_the_library_knows() -> None:
-    """The page names every format that is enforced and every format that is refused."""
+    """The page names every format that is enforced, narrowed or refused."""
     page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith("Enforced: "))
-    enforced, refused = row.split("Refused: ")
+    enforced, rest = row.split("Narrowed: ")
+    narrowed, refused = rest.split("Refused: ")
+    assert set(re.findall(r"`([a-z0-9-]+)`", narrowed)) == BOUNDED.keys()
     assert {name for name in formats.REFUSED if f"`{name}`" not in refused} == set()
     named = re.findall(r"`([a-z0-9-]+)`", enforced)
     assert [name for name in named if check({"type": "string", "format": name})] == []

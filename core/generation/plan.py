@@ -162,7 +162,7 @@ class Planner:
 
 def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
     return Grammar.from_json_schema(
-        schema, whitespace=whitespace, on_unsupported="error" if strict else "validate", plain_integers=True
+        schema, whitespace=whitespace, on_unsupported="narrow" if strict else "validate", plain_integers=True
     )
 
 

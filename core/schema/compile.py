@@ -39,12 +39,14 @@ class CompiledSchema:
         options: how it is read.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
         problems: why.
+        narrowed: keywords of which some valid values are left out.
     """
 
     document: Document
     options: SchemaOptions
     unenforced: frozenset[tuple[object, str]] = frozenset()
     problems: tuple[SchemaError | LimitError, ...] = ()
+    narrowed: tuple[UnsupportedSchemaError, ...] = ()
 
     def build(self, nodes: Nodes) -> int:
         """The root node in a store; everything below is lowered when it is met."""
@@ -66,8 +68,13 @@ class CompiledSchema:
         )
         return Lowering(normaliser, options, nodes)
 
-    def unsatisfiable(self) -> UnsatisfiableSchemaError:
-        """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it."""
+    def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
+        """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it.
+
+        If values were left out, the error is the first reason for that: there may be valid ones among them.
+        """
+        if self.narrowed:
+            return self.narrowed[0].with_traceback(None)
         from .check.unsatisfiable import unsatisfiable
 
         nodes = Nodes()
@@ -129,7 +136,8 @@ def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError
     options = options or SchemaOptions()
     found: dict[Place, SchemaError | LimitError] = {}
     for _, problem in _read(schema, options)[1]:
-        found.setdefault(problem.place, problem)
+        if not _may_be_narrowed(problem, options):
+            found.setdefault(problem.place, problem)
     return list(found.values())
 
 
@@ -142,22 +150,32 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
-    document, found = _read(schema, options)
-    left_out = [each for each in found if _may_be_left_out(each[1], options)]
-    refused = [problem for _, problem in found if not _may_be_left_out(problem, options)]
+    document, problems = _read(schema, options)
+    refused: list[SchemaError | LimitError] = []
+    narrowed: list[UnsupportedSchemaError] = []
+    left_out: list[tuple[Located, UnsupportedSchemaError]] = []
+    for located, problem in problems:
+        if not isinstance(problem, UnsupportedSchemaError):
+            refused.append(problem)
+        elif _may_be_narrowed(problem, options):
+            narrowed.append(problem)
+        elif options.on_unsupported == "validate" and problem.place.keyword is not None:
+            left_out.append((located, problem))
+        else:
+            refused.append(problem)
     if refused:
-        del found  # an error that a frame of its own traceback held would only be freed by the garbage collector
+        del problems  # an error that a frame of its own traceback held would only be freed by the garbage collector
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
-    return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out))
+    return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out), tuple(narrowed))
 
 
-def _may_be_left_out(problem: SchemaError | LimitError, options: SchemaOptions) -> bool:
-    """Whether it is a keyword that may go unenforced."""
+def _may_be_narrowed(problem: SchemaError | LimitError, options: SchemaOptions) -> bool:
+    """Return True if some valid values of a keyword may be left out, and the rest is enforced."""
     return (
-        options.on_unsupported == "validate"
+        options.on_unsupported != "error"
         and isinstance(problem, UnsupportedSchemaError)
-        and problem.place.keyword is not None
+        and problem.left_out is not None
     )
 
 

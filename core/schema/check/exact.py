@@ -28,6 +28,7 @@ from ..normal.normalise import Normaliser
 from ..read.keywords import CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Shape, keywords
 from ..read.options import SchemaOptions
 from ..read.resolve import Document, Located
+from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 
 #: Types that the value of a keyword may have, by its shape.
@@ -241,6 +242,13 @@ def _refused(located: Located, options: SchemaOptions) -> Iterator[SchemaError]:
             f"the format {_FORMAT_NAMES.get(name, repr(name))} cannot be enforced exactly",
             hint=f"remove it, say it by a pattern, or {CHECK_LATER}",
             place=Place(pointer=located.pointer, keyword="format"),
+        )
+    elif name in BOUNDED:
+        yield UnsupportedSchemaError(
+            f"the format {name!r} cannot be enforced exactly, only without {BOUNDED[name].left_out}",
+            hint='remove it, say it by a pattern, or allow that with on_unsupported="narrow"',
+            place=Place(pointer=located.pointer, keyword="format"),
+            left_out=BOUNDED[name].left_out,
         )
     elif name is not None and name not in ENFORCED and options.strict_formats:
         yield UnsupportedSchemaError(

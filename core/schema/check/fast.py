@@ -18,6 +18,7 @@ from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.options import SchemaOptions
 from ..read.resolve import Document, Located
+from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 from .exact import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
 
@@ -292,7 +293,9 @@ class _Pass:
     def _may_be_format(self, name: str) -> cython.bint:
         """Whether a format is enforced, or an annotation."""
         options = self.options
-        return not options.formats or (name not in REFUSED and (name in ENFORCED or not options.strict_formats))
+        if name in REFUSED or name in BOUNDED:
+            return not options.formats
+        return not options.formats or name in ENFORCED or not options.strict_formats
 
     @cython.cfunc
     def _depend(self, what: cython.int, needs: dict, known: cython.bint) -> cython.bint:

@@ -19,7 +19,9 @@ class SchemaOptions:
         additional_properties: what an object that does not mention ``additionalProperties`` takes.
         property_order: ``"schema"``: members are written in the order in which the schema names them, others last;
             ``"any"``: in any order.
-        on_unsupported: ``"error"``: what cannot be enforced exactly is refused; ``"validate"``: it is left out.
+        on_unsupported: what becomes of a keyword that cannot be enforced exactly. ``"narrow"``: some of its valid
+            values are left out, or it is refused where that is not possible; ``"error"``: it is refused;
+            ``"validate"``: it is narrowed, or left out where that is not possible.
         formats: whether ``format`` asserts, or annotates only.
         strict_formats: a format that the specification does not know is refused; else it is an annotation.
         plain_integers: integers, and numbers that the schema lists, have one spelling under any whitespace policy, as
@@ -32,7 +34,7 @@ class SchemaOptions:
     whitespace: Whitespace = "single"
     additional_properties: bool = True
     property_order: PropertyOrder = "schema"
-    on_unsupported: OnUnsupported = "error"
+    on_unsupported: OnUnsupported = "narrow"
     formats: bool = True
     strict_formats: bool = False
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)

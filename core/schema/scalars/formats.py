@@ -14,8 +14,7 @@ json-pointer                  RFC 6901 section 3
 relative-json-pointer         draft-handrews-relative-json-pointer-01
 ============================  ===============================================================================
 
-The others of the specification are not, and are refused: ``hostname`` and ``idn-hostname`` ask for valid punycode and
-for characters in context (RFC 5891), ``regex`` for brackets that match. A name that the specification does not know is
+The others of the specification are not regular: see `bounded_formats`. A name that the specification does not know is
 an annotation.
 """
 
@@ -29,6 +28,7 @@ from ...regex.compile import regex_term
 from ...regex.parser import parse
 from ...unicode.charset import CharSet
 from . import dates, python_formats
+from .bounded_formats import BOUNDED
 from .format_patterns import DATE, IPV4, IPV6
 
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
@@ -121,15 +121,14 @@ _PATTERNS = {
     "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
 }
 
-#: Formats of the specification that are enforced.
-SPECIFIED = frozenset(_PATTERNS) | {"date-time"}
+#: Formats of the specification (Draft 2020-12 validation, section 7.3).
+SPECIFIED = frozenset(_PATTERNS) | {"date-time"} | BOUNDED.keys()
 
 #: All formats that are enforced: those of the specification, Pydantic's and our own.
 ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | dates.FORMATS.keys() | {"zoneinfo"}
 
-#: Formats of the specification that are refused (Draft 2020-12 validation, section 7.3), and ours for a string that
-#: holds JSON of a type without an easy pattern.
-REFUSED = frozenset({"hostname", "idn-hostname", "regex", "python-json"})
+#: Refused: a string that holds JSON of a type without an easy pattern.
+REFUSED = frozenset({"python-json"})
 
 
 @cache  # there are fifteen
@@ -138,8 +137,19 @@ def _bytecode(name: str) -> bytes:
     return assemble(parse(_PATTERNS[name]))
 
 
-def format_term(terms: Terms, name: str) -> int:
-    """The strings of an enforced format."""
+def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
+    """Return the strings of a format, as far as they are a regular language.
+
+    Args:
+        terms: where the term is made.
+        name: one of `ENFORCED`.
+        outer: of a format of `BOUNDED`, its outer language instead of its inner one.
+    """
+    if name in BOUNDED:
+        bound = ("format", name, outer)
+        if bound not in terms.memo:
+            terms.memo[bound] = (BOUNDED[name].outer if outer else BOUNDED[name].inner)(terms)
+        return terms.memo[bound]
     day = dates.today() if name in dates.FORMATS else None
     key = ("format", name, day)
     found = terms.memo.get(key)
