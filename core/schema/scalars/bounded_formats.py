@@ -112,7 +112,7 @@ def _idn_characters() -> _IdnCharacters:
         parts = unicodedata.decomposition(chr(code)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
             seconds.add(int(parts[1], 16))
-    kinds = _IdnCharacters([], [], [], [])  # type: ignore[arg-type]
+    left, right, marks, right_marks = kinds = [set[int]() for _ in _IdnCharacters._fields]
     for packed in idnadata.codepoint_classes["PVALID"]:
         for code in range(max(packed >> 32, 0x80), min(packed & 0xFFFFFFFF, 0x10000)):
             bidi, category = unicodedata.bidirectional(chr(code)), unicodedata.category(chr(code))
@@ -120,14 +120,14 @@ def _idn_characters() -> _IdnCharacters:
                 continue
             if category[0] == "M":
                 if bidi in ("L", "NSM"):
-                    kinds.marks.append((code, code))
+                    marks.add(code)
                 if bidi == "NSM":
-                    kinds.right_marks.append((code, code))
+                    right_marks.add(code)
             elif bidi == "L":
-                kinds.left.append((code, code))
+                left.add(code)
             elif bidi in ("R", "AL"):
-                kinds.right.append((code, code))
-    return _IdnCharacters(*map(CharSet, kinds))
+                right.add(code)
+    return _IdnCharacters(*(CharSet([(code, code) for code in codes]) for codes in kinds))
 
 
 def _idn_hostname(terms: Terms) -> int:
