@@ -1,7 +1,7 @@
-"""JSON out of free text, for models that cannot be constrained: found, and repaired where only its spelling is wrong.
+"""Extraction of JSON from the free text of models that cannot be constrained, with repair of its spelling.
 
-Repairing corrects spelling (quotes, commas, Python's words). It never supplies an end: a value whose brackets or
-quotes are still open was cut, or was not written to its end, and what is missing of it is not known.
+Repair corrects spelling (quotes, commas, Python's words). It never supplies an end: a value whose brackets or quotes
+are still open was cut, or not written to its end, and nobody knows the rest of it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import re
 from typing import Any
 
 from .errors import MissingDependencyError, ParseError
-from .language.json_text import read_json, read_json_prefix
+from .language.json_text import SPACE, read_json, read_json_prefix
 
 _TOKENS = re.compile(r"""[{}\[\]"']""")
+_STRINGS = {quote: re.compile(rf"{quote}[^{quote}\\]*(?:\\.[^{quote}\\]*)*{quote}", re.DOTALL) for quote in "\"'"}
 
 
 def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
     """Return the JSON value that a text holds.
 
-    The value is the whole text, or a fenced block, or the first object or array that stands in prose and is JSON.
+    The value is the whole text, or a fenced block, or the first object or array in prose that is JSON.
 
     Args:
         text: what a model wrote.
@@ -43,9 +44,8 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
     if whole and not _is_one_region(body):
         raise ParseError("the text is not one JSON value", hint="write one JSON value, with nothing around it")
-    found = None if whole else _first_value(stripped)
-    if found is not None:
-        return found[0]
+    if not whole and (first := _first_value(stripped)) is not None:
+        return first[0]
     if not repair:
         raise ParseError("the text holds no JSON value", hint="constrain the model, or allow repair")
     try:
@@ -64,19 +64,19 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
 
 
 def ends_early(text: str) -> bool:
-    """Return whether a text ends inside a JSON value: a bracket or a quote that it opened is still open.
+    """Return True if a text ends inside a JSON value: a bracket or a quote that it opened is still open.
 
     Reads quotes as leniently as a repair does, so that it also judges what is not quite JSON. A number at the end of
     the text does not count, although it might have gone on; see `may_go_on`.
     """
     stripped = text.strip()
     if stripped.startswith('"'):
-        return _string_end(stripped, 0) is None
+        return _STRINGS['"'].match(stripped) is None
     return _regions(stripped)[1]
 
 
 def may_go_on(value: Any) -> bool:
-    """Return whether the JSON text of a value, cut at its end, could be the beginning of another value's: a number."""
+    """Return True if the text of a JSON value that was cut may have been meant to go on: it is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -90,7 +90,7 @@ def _unfenced(text: str) -> str:
 
 
 def _is_one_region(text: str) -> bool:
-    """Return whether a text is one bracketed region, with nothing but closing marks behind it."""
+    """Return True if a text is one bracketed region, with nothing but closing marks after it."""
     regions = _regions(text)[0]
     return bool(regions) and regions[0][0] == 0 and not text[regions[0][1] :].strip(" \t\r\n]}`")
 
@@ -111,43 +111,30 @@ def _regions(text: str) -> tuple[list[tuple[int, int]], bool]:
     A quote opens a string only inside brackets, and a single quote only where a key or a value may begin, so that
     apostrophes in prose and in double-quoted strings count for nothing.
     """
-    found: list[tuple[int, int]] = []
+    regions: list[tuple[int, int]] = []
     depth = start = index = 0
-    while (match := _TOKENS.search(text, index)) is not None:
-        char, at = match.group(), match.start()
-        index = at + 1
+    while (token := _TOKENS.search(text, index)) is not None:
+        char, index = token.group(), token.end()
         if char in "{[":
-            start = start if depth else at
+            start = start if depth else token.start()
             depth += 1
         elif not depth:
             continue
         elif char in "}]":
             depth -= 1
             if not depth:
-                found.append((start, index))
-        elif char == '"' or _begins_item(text, at):
-            end = _string_end(text, at)
-            if end is None:
-                return found, True
-            index = end
-    return found, depth > 0
+                regions.append((start, index))
+        elif char == '"' or _begins_item(text, token.start()):
+            string = _STRINGS[char].match(text, token.start())
+            if string is None:
+                return regions, True
+            index = string.end()
+    return regions, depth > 0
 
 
-def _begins_item(text: str, at: int) -> bool:
-    """Return whether a key or a value may begin at ``at``, inside brackets."""
-    at -= 1
-    while text[at] in " \t\r\n":
-        at -= 1
-    return text[at] in "{[,:("
-
-
-def _string_end(text: str, start: int) -> int | None:
-    """Return the index behind the string whose opening quote stands at ``start``; None if it is not closed."""
-    quote = text[start]
-    index = start + 1
-    while (at := text.find(quote, index)) >= 0:
-        slashes = at - len(text[index:at].rstrip("\\")) - index
-        if slashes % 2 == 0:
-            return at + 1
-        index = at + 1
-    return None
+def _begins_item(text: str, position: int) -> bool:
+    """Return True if a key or a value may begin at a position inside of brackets."""
+    position -= 1
+    while text[position] in SPACE:
+        position -= 1
+    return text[position] in "{[,:("

@@ -22,13 +22,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgrammar.core.json_pointer import escape, resolve_local
+from toolgrammar.core.schema.read.keywords import (
+    DEFINITIONS,
+    KEYWORDS,
+    Role,
+    Shape,
+    keywords,
+    map_subschemas,
+    subschemas,
+)
 
 _NAMING = ("properties", "patternProperties")
-_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-_IN_PLACE = (*_IN_PLACE_LISTS, "$ref", "$dynamicRef", "then", "else", "dependentSchemas")
-_VALUE_MAPS = ("properties", "patternProperties")
-_VALUE_SCHEMAS = ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains")
-_DEFINITIONS = ("$defs", "definitions")
+_LISTS = frozenset(keywords(shapes=(Shape.ALTERNATIVES,)))
+#: Keywords whose schemas are about the same value, conditions (``not``, ``if``) aside.
+_IN_PLACE = frozenset(
+    row.name
+    for row in KEYWORDS.values()
+    if row.role in (Role.REFERENCE, Role.SAME_VALUE)
+    and not row.negates
+    and row.shape not in (Shape.DEPENDENCIES, Shape.REQUIREMENTS)
+)
+#: Keywords whose schemas are about the values in an object or array.
+_INSIDE = frozenset(keywords(roles=(Role.PARTS, Role.REMAINDER))) - {"propertyNames"}
 
 
 def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
@@ -81,10 +96,10 @@ class _Closer:
         result = self._open(schema)
         if "unevaluatedProperties" in schema or self._may_name_nothing(schema):
             return result
-        composed = [key for key in _IN_PLACE if key in schema]
+        composed = _IN_PLACE & schema.keys()
         if not composed:
             result.setdefault("additionalProperties", False)
-        elif composed != ["$ref"] or any(key in schema for key in _NAMING) or self._stays_open(schema["$ref"]):
+        elif composed != {"$ref"} or any(key in schema for key in _NAMING) or self._stays_open(schema["$ref"]):
             result["unevaluatedProperties"] = False
         return result
 
@@ -94,19 +109,11 @@ class _Closer:
             return schema
         result = dict(schema)
         for key, value in schema.items():
-            if key in _VALUE_MAPS and isinstance(value, dict):
-                result[key] = {name: self.close(sub) for name, sub in value.items()}
-            elif key in _VALUE_SCHEMAS:
-                result[key] = self.close(value)
-            elif key == "prefixItems" and isinstance(value, list):
-                result[key] = [self.close(item) for item in value]
-            elif key in _IN_PLACE_LISTS and isinstance(value, list):
-                result[key] = [self._open(branch) for branch in value]
-            elif key in ("then", "else"):
-                result[key] = self._open(value)
-            elif key == "dependentSchemas" and isinstance(value, dict):
-                result[key] = {name: self._open(sub) for name, sub in value.items()}
-            elif key in _DEFINITIONS and isinstance(value, dict):
+            if key in _INSIDE:
+                result[key] = map_subschemas(key, value, lambda sub, *_: self.close(sub))
+            elif key in _IN_PLACE:
+                result[key] = map_subschemas(key, value, lambda sub, *_: self._open(sub))
+            elif key in DEFINITIONS and isinstance(value, dict):
                 result[key] = {name: self._definition(f"#/{key}/{escape(name)}", sub) for name, sub in value.items()}
         return result
 
@@ -124,10 +131,7 @@ class _Closer:
             return False
         if any(key in schema for key in _NAMING):
             return True
-        parts: list[Any] = [schema.get("then"), schema.get("else")]
-        for key in _IN_PLACE_LISTS:
-            parts += schema.get(key) or []
-        parts += (schema.get("dependentSchemas") or {}).values()
+        parts = [sub for key in _IN_PLACE & schema.keys() for _, sub in subschemas(key, schema[key])]
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             parts.append(self._resolve(reference))
@@ -159,24 +163,19 @@ class _Closer:
         reference = schema.get("$ref")
         if isinstance(reference, str) and (part or self._names(_without(schema, "$ref"))):
             self.parts.add(reference)
-        for key in _IN_PLACE_LISTS:
-            rest = self._names(_without(schema, key))
-            alone = len(schema.get(key) or ()) == 1 or key != "allOf"
-            for branch in schema.get(key) or ():
-                self._find_parts(branch, part or rest or not alone)
-        for sub in (schema.get("then"), schema.get("else"), *(schema.get("dependentSchemas") or {}).values()):
-            self._find_parts(sub, True)
-        for key in _VALUE_MAPS:
-            for sub in (schema.get(key) or {}).values():
-                self._find_parts(sub, False)
-        for key in _VALUE_SCHEMAS:
-            self._find_parts(schema.get(key), False)
-        for item in schema.get("prefixItems") or ():
-            self._find_parts(item, False)
+        for key, value in schema.items():
+            if key in _LISTS:
+                is_part = part or self._names(_without(schema, key)) or (key == "allOf" and len(value) > 1)
+            elif key in _IN_PLACE or key in _INSIDE:
+                is_part = key in _IN_PLACE
+            else:
+                continue
+            for _, sub in subschemas(key, value):
+                self._find_parts(sub, is_part)
 
     def _definitions(self) -> list[tuple[str, Any]]:
         return [
-            (f"#/{key}/{escape(name)}", sub) for key in _DEFINITIONS for name, sub in (self.root.get(key) or {}).items()
+            (f"#/{key}/{escape(name)}", sub) for key in DEFINITIONS for name, sub in (self.root.get(key) or {}).items()
         ]
 
     def _resolve(self, reference: str) -> Any:

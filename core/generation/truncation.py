@@ -3,8 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 
 from ..json_pointer import to_pointer
+
+#: Tokens of a valid JSON text, commas and colons aside.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s"{}\[\],:]+')
+
+
+@dataclass
+class _Value:
+    """One value of a JSON text: the place where it is written, and the steps that lead to it."""
+
+    parent: _Value | None
+    step: str | int
+    start: int
+    end: int
+    size: int = 0  # members or items so far
+
+    def pointer(self) -> str:
+        steps: list[str | int] = []
+        value = self
+        while value.parent is not None:
+            steps.append(value.step)
+            value = value.parent
+        return to_pointer(reversed(steps))
 
 
 def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
@@ -24,79 +48,40 @@ def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
         return ()
     if offset <= 0:
         return ("",)
-    found: list[str] = []
-    innermost: str | None = None
-    path: list[str | int] = []  # the key or index of the value that is being read, for each open container
-    opened: list[str] = []  # kinds of the open containers
-    hidden = 0  # depth inside a value that was reported as a whole
-    index, size = 0, len(text)
-    expect_key = False
-    while index < size:
-        char = text[index]
-        if char in " \t\n\r":
-            index += 1
-        elif char in "}]":
-            opened.pop()
-            path.pop()
-            if hidden:
-                hidden -= 1
-            index += 1
-            if index <= offset:
-                innermost = None if not opened else to_pointer(path[:-1])
-        elif char == ",":
-            if opened[-1] == "[":
-                path[-1] = int(path[-1]) + 1
-            else:
-                expect_key = True
-            index += 1
-        elif char == ":":
-            index += 1
-        elif expect_key:
-            end = _string_end(text, index)
-            path[-1] = _decode(text[index:end])
-            expect_key = False
-            index = end
-        else:
-            pointer = to_pointer(path)
-            forced = index >= offset
-            if forced and not hidden:
-                found.append(pointer)
-            if char in "{[":
-                if forced and not hidden:
-                    hidden = 1
-                elif hidden:
-                    hidden += 1
-                elif not forced:
-                    innermost = pointer
-                opened.append(char)
-                path.append("" if char == "{" else 0)
-                expect_key = char == "{" and text[index + 1 :].lstrip()[:1] != "}"
-                index += 1
-            else:
-                end = _string_end(text, index) if char == '"' else _scalar_end(text, index)
-                if not forced:
-                    if end > offset or (end == offset and char != '"' and end < size):
-                        innermost = pointer
-                    else:
-                        innermost = to_pointer(path[:-1]) if opened else None
-                index = end
-    if innermost is not None:
-        found.insert(0, innermost)
-    return tuple(dict.fromkeys(found))
+    innermost: list[_Value] = []
+    forced: list[_Value] = []
+    for value in _values(text):
+        is_scalar = text[value.start] not in '"{['
+        if value.start >= offset:
+            if value.parent is None or value.parent.start < offset:
+                forced.append(value)
+        elif value.end > offset or (is_scalar and value.end == offset < len(text)):  # a number might have gone on
+            innermost = [value]
+    return tuple(dict.fromkeys(value.pointer() for value in innermost + forced))
 
 
-def _string_end(text: str, index: int) -> int:
-    index += 1
-    while text[index] != '"':
-        index += 2 if text[index] == "\\" else 1
-    return index + 1
-
-
-def _scalar_end(text: str, index: int) -> int:
-    while index < len(text) and text[index] not in ",]} \t\n\r":
-        index += 1
-    return index
-
-
-def _decode(text: str) -> str:
-    return str(json.loads(text))
+def _values(text: str) -> list[_Value]:
+    """Return the values in a JSON text, in the order in which they begin."""
+    values: list[_Value] = []
+    parent: _Value | None = None
+    key: str | None = None
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token in "}]":
+            assert parent is not None
+            parent.end = match.end()
+            parent = parent.parent
+            continue
+        in_object = parent is not None and text[parent.start] == "{"
+        if in_object and key is None:
+            key = json.loads(token)
+            continue
+        step = key if key is not None else parent.size if parent is not None else ""
+        value = _Value(parent, step, match.start(), match.end())
+        values.append(value)
+        key = None
+        if parent is not None:
+            parent.size += 1
+        if token in "{[":
+            parent = value
+    return values

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
-from ...json_pointer import escape
+from ...json_pointer import escape, to_pointer
 from ...regex.printer import with_short_classes
+from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas
 from ...schema.scalars.dates import of_today
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
-#: Keywords that OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
-_STRICT = frozenset(
-    {
-        "type",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "anyOf",
-        "enum",
-        "const",
-        "$ref",
-        "$defs",
-        "definitions",
-    }
-    | {"pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-    | {"minItems", "maxItems", "title", "description"}
+#: Keywords that every server with schemas knows; all others may be left out of a request.
+_BASIC = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"} | DEFINITIONS
 )
+#: Keywords that OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
+_STRICT = _BASIC | {
+    *("pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minItems", "maxItems", "title", "description"),
+}
 _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 #: Formats of the specification for those of Python, where what Python takes is less.
 _STANDARD_FORMATS = {
@@ -41,26 +34,8 @@ _STANDARD_FORMATS = {
     "python-url": "uri",
     **{f"uuid{version}": "uuid" for version in (1, 3, 4, 5, 6, 7, 8)},
 }
-_ANNOTATIONS = frozenset(
-    {"title", "description", "default", "examples", "$comment", "deprecated", "readOnly", "writeOnly"}
-)
-
-# Keywords that hold schemas: one, several, or several by name.
-_ONE = frozenset(
-    {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
-)
-_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-
-# Keywords under which a wider subschema may mean a narrower whole.
-_INVERTING = frozenset({"not", "if", "contains", "unevaluatedItems", "unevaluatedProperties", "oneOf"})
-
-#: Keywords that every server with schemas knows; all others may be left out of a request.
-_BASIC = frozenset(
-    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
-    | {"$defs", "definitions"}
-)
+#: Keywords under which a wider subschema may mean a narrower whole.
+_INVERTING = frozenset(row.name for row in KEYWORDS.values() if row.negates) | {"oneOf"}
 
 Keep = Callable[[str, Any], bool]
 
@@ -95,7 +70,7 @@ def extra_keywords(schema: Any) -> frozenset[str]:
         return True
 
     without(schema, note)
-    return frozenset(found - _BASIC - _ANNOTATIONS)
+    return frozenset(found - _BASIC - ANNOTATIONS)
 
 
 def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
@@ -116,16 +91,20 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
     """
     left_out: list[str] = []
     schema = of_today(schema)
-    reduced = _reduce(schema, keep, "", left_out)
+    reduced = _reduce(keep, left_out, "", schema)
     if left_out and _refers(reduced):  # what is referred to may have become wider
         left_out = []
-        reduced = _reduce(
-            schema, lambda key, value: keep(key, value) and not (key in _INVERTING and _refers(value)), "", left_out
-        )
+
+        def keep_closed(key: str, value: Any) -> bool:
+            return keep(key, value) and not (key in _INVERTING and _refers(value))
+
+        reduced = _reduce(keep_closed, left_out, "", schema)
     return reduced, tuple(left_out)
 
 
-def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
+def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
+    """Return the schema at ``steps`` from ``place`` with the keywords that ``keep`` takes; note where others were."""
+    place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
     found: dict[str, Any] = {}
@@ -145,11 +124,11 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
             left_out.append(f"{place}/oneOf")
             key = "anyOf"
         elif not keep(key, value):
-            if key not in _ANNOTATIONS:
+            if key not in ANNOTATIONS:
                 left_out.append(f"{place}/{escape(key)}")
             continue
         inner: list[str] = []
-        found[key] = _inner(key, value, keep, f"{place}/{escape(key)}", inner)
+        found[key] = map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
         if inner and key in _INVERTING and key != "oneOf":
             del found[key]
             inner = [f"{place}/{key}"]
@@ -159,16 +138,6 @@ def _reduce(schema: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
                 found["anyOf"] = branches
         left_out += inner
     return _widened(schema, found, lost=len(left_out) > before)
-
-
-def _inner(key: str, value: Any, keep: Keep, place: str, left_out: list[str]) -> Any:
-    if key in _ONE and isinstance(value, Mapping):
-        return _reduce(value, keep, place, left_out)
-    if key in _MANY and isinstance(value, list):
-        return [_reduce(each, keep, f"{place}/{index}", left_out) for index, each in enumerate(value)]
-    if key in _NAMED and isinstance(value, Mapping):
-        return {name: _reduce(each, keep, f"{place}/{escape(name)}", left_out) for name, each in value.items()}
-    return value
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
@@ -212,7 +181,7 @@ def _is_strict(schema: Any) -> bool:
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
         return False
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-    inner += [each for key in ("$defs", "definitions") for each in schema.get(key, {}).values()]
+    inner += [each for key in DEFINITIONS for each in schema.get(key, {}).values()]
     if "items" in schema:
         inner.append(schema["items"])
     return all(map(_is_strict, inner))
@@ -222,9 +191,7 @@ def _refers(value: Any) -> bool:
     """Return whether there is a reference somewhere in a schema."""
     if isinstance(value, list):
         return any(map(_refers, value))
-    return isinstance(value, Mapping) and (
-        "$ref" in value or "$dynamicRef" in value or any(map(_refers, value.values()))
-    )
+    return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(_refers, value.values())))
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
@@ -236,7 +203,7 @@ def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
     target = value.get("$ref")
     if isinstance(target, str) and target != "#":
         where, _, name = target.removeprefix("#/").partition("/")
-        if not target.startswith("#/") or where not in ("$defs", "definitions") or name not in root.get(where, {}):
+        if not target.startswith("#/") or where not in DEFINITIONS or name not in root.get(where, {}):
             return False
     return all(_resolves(each, root) for each in value.values())
 

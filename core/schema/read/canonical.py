@@ -58,5 +58,5 @@ class _Reader:
                 continue
             if keyword in REFERENCES and not ANNOTATIONS.isdisjoint(str(value).split("/")):
                 self.is_referred_to = True
-            result[keyword] = map_subschemas(keyword, value, self.read)
+            result[keyword] = map_subschemas(keyword, value, lambda inner, *_: self.read(inner))
         return result

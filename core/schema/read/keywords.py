@@ -7,7 +7,7 @@ dialects and everything that walks schemas follow the row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
@@ -222,13 +222,30 @@ APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.RE
 CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
 
 
-def map_subschemas(keyword: str, value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a keyword's value with each schema in it changed; a value of another shape has none."""
+def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield each schema in a keyword's value after the steps that lead to it; a value of another shape has none."""
     row = KEYWORDS.get(keyword)
     if row is None or row.shape > Shape.DEPENDENCIES:
-        return value
+        return
     if row.shape in (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES):
-        return {name: change(inner) for name, inner in value.items()} if isinstance(value, dict) else value
-    if isinstance(value, list):
-        return value if row.shape is Shape.SCHEMA else [change(inner) for inner in value]
-    return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
+        if isinstance(value, dict):
+            yield from (((name,), inner) for name, inner in value.items())
+    elif isinstance(value, list):
+        if row.shape is not Shape.SCHEMA:
+            yield from (((index,), inner) for index, inner in enumerate(value))
+    elif row.shape not in (Shape.SCHEMAS, Shape.ALTERNATIVES):
+        yield (), value
+
+
+def map_subschemas(keyword: str, value: Any, change: Callable[..., Any]) -> Any:
+    """Return a keyword's value with each schema in it changed.
+
+    Args:
+        keyword: its name.
+        value: its value.
+        change: takes a schema, and the step that leads to it if it is one of several.
+    """
+    changed = {steps: change(inner, *steps) for steps, inner in subschemas(keyword, value)}
+    if not changed or () in changed:
+        return changed.get((), value)
+    return list(changed.values()) if isinstance(value, list) else {steps[0]: inner for steps, inner in changed.items()}
