@@ -8,37 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import jsdoc
+from . import model as ts
 from .context import Evaluator
-from .model import (
-    ANY,
-    NEVER,
-    NUMBER,
-    NUMBER_NAME,
-    OBJECT,
-    STRING,
-    SYMBOL,
-    UNDEFINED,
-    UNKNOWN,
-    Array,
-    At,
-    Documented,
-    Function,
-    Index,
-    Literal,
-    Object,
-    Property,
-    Refused,
-    Scope,
-    Template,
-    Tuple,
-    Type,
-    documented,
-    element_type,
-    key_of,
-    text_of,
-    union,
-    unknown,
-)
 from .source import child_of, has_word, only_child, parts
 
 if TYPE_CHECKING:
@@ -62,7 +33,7 @@ class ObjectTypes:
 
     # -- what is written ---------------------------------------------------------------------------------------
 
-    def literal(self, node: Node, scope: Scope) -> Type:
+    def literal(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of ``{ ... }``: properties, or a mapped type."""
         for member in parts(node):
             clause = next((child for child in member.named_children if child.type == "mapped_type_clause"), None)
@@ -71,15 +42,15 @@ class ObjectTypes:
                 return self._mapped(member, clause, scope)
         return self._body(parts(node), scope, declared=False)
 
-    def _check_alone(self, members: list[Node], scope: Scope) -> None:
+    def _check_alone(self, members: list[Node], scope: ts.Scope) -> None:
         if len(members) > 1:
             raise scope.source.wrong(
                 members[1], "a mapped type has no other members", "intersect it: { [K in Keys]: type } & { ... }"
             )
 
-    def declared(self, declaration: Declaration, scope: Scope) -> Type:
+    def declared(self, declaration: Declaration, scope: ts.Scope) -> ts.Type:
         """Return the type of an interface or of a class's instances, with what they inherit."""
-        bases: list[tuple[Type, At]] = []
+        bases: list[tuple[ts.Type, ts.At]] = []
         bodies: list[Node] = []
         for node in declaration.nodes:
             for clause in node.named_children:
@@ -92,18 +63,18 @@ class ObjectTypes:
                         if inner.type == "extends_clause"
                     ]
             bodies.append(child_of(node, "body"))
-        own = Object(declared=True)
+        own = ts.Object(declared=True)
         for body in bodies:
             own = _override(own, self._body(parts(body), scope, declared=True))
-        whole = Object(declared=True)
+        whole = ts.Object(declared=True)
         for base, at in bases:
             bare = self.reader.bare(base, at)
             more = bool(own.properties or own.indexes or len(bases) > 1)
-            if isinstance(bare, Refused):
-                return unknown(bare.reason, bare.hint, bare.at) if more else bare
-            if isinstance(bare, (Array, Tuple)):
+            if isinstance(bare, ts.Refused):
+                return ts.unknown(bare.reason, bare.hint, bare.at) if more else bare
+            if isinstance(bare, (ts.Array, ts.Tuple)):
                 if more:
-                    return unknown(
+                    return ts.unknown(
                         f"{declaration.name!r} is an array with properties, which JSON has no values for",
                         "use the array alone",
                         at,
@@ -112,22 +83,22 @@ class ObjectTypes:
             whole = self.reader.intersections.objects([whole, self.of(base, at)])
         return replace(_override(whole, own), declared=True)
 
-    def _base(self, clause: Node, scope: Scope) -> Type:
+    def _base(self, clause: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of ``extends Base<T>`` of a class."""
         value = child_of(clause, "value")
         arguments = clause.child_by_field_name("type_arguments")
         given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
         if scope.source.text(value) in ("Array", "ReadonlyArray") and len(given) == 1:
-            return Array(given[0], scope.at(value), scope.source.text(value) == "ReadonlyArray")
+            return ts.Array(given[0], scope.at(value), scope.source.text(value) == "ReadonlyArray")
         if value.type in ("identifier", "member_expression"):
             return self.reader.reference(scope.source.text(value), given, scope.at(value), scope)
         reason = "what this class extends is worked out when the program runs"
-        return unknown(reason, "extend a class that is declared in the text", scope.at(value))
+        return ts.unknown(reason, "extend a class that is declared in the text", scope.at(value))
 
-    def _body(self, members: list[Node], scope: Scope, *, declared: bool) -> Object:
-        properties: dict[str, Property] = {}
-        indexes: list[Index] = []
-        call: Function | None = None
+    def _body(self, members: list[Node], scope: ts.Scope, *, declared: bool) -> ts.Object:
+        properties: dict[str, ts.Property] = {}
+        indexes: list[ts.Index] = []
+        call: ts.Function | None = None
         for member in members:
             if member.type in ("property_signature", "public_field_definition"):
                 made = self._property(member, scope)
@@ -142,14 +113,14 @@ class ObjectTypes:
                 indexes += self._index(member, scope)
             elif member.type in _METHODS:
                 for made in self._method(member, scope):
-                    if made.name in properties and isinstance(made.type, Function):
+                    if made.name in properties and isinstance(made.type, ts.Function):
                         made = replace(made, type=replace(made.type, overloaded=True))
                     properties[made.name] = made
             elif member.type in ("call_signature", "construct_signature"):
-                call = Function(member, scope, member.type == "construct_signature", overloaded=call is not None)
-        return Object(tuple(properties.values()), tuple(indexes), call, declared)
+                call = ts.Function(member, scope, member.type == "construct_signature", overloaded=call is not None)
+        return ts.Object(tuple(properties.values()), tuple(indexes), call, declared)
 
-    def _property(self, node: Node, scope: Scope) -> Property | None:
+    def _property(self, node: Node, scope: ts.Scope) -> ts.Property | None:
         """Return a property; None for one that is not part of the values: static, private."""
         source = scope.source
         name_node = child_of(node, "name")
@@ -162,13 +133,13 @@ class ObjectTypes:
         annotation = node.child_by_field_name("type")
         value = node.child_by_field_name("value")
         doc = self.reader.doc(node, source)
-        type_: Type
+        type_: ts.Type
         if annotation is not None:
             type_ = self.reader.later(only_child(annotation), scope)
         elif value is not None:
             type_ = self.reader.values.widened(value, scope)
         elif node.type == "public_field_definition":
-            type_ = ANY
+            type_ = ts.ANY
         else:
             raise source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
         behind = source.comment_behind(node)
@@ -177,9 +148,9 @@ class ObjectTypes:
                 doc.keywords.setdefault("default", jsdoc.json_or_text(behind[len("default:") :].strip()))
             else:
                 doc.description = "\n".join(part for part in (doc.description, behind) if part)
-        return Property(name, type_, has_word(node, "?"), key=key, doc=doc, at=scope.at(node))
+        return ts.Property(name, type_, has_word(node, "?"), key=key, doc=doc, at=scope.at(node))
 
-    def _method(self, node: Node, scope: Scope) -> list[Property]:
+    def _method(self, node: Node, scope: ts.Scope) -> list[ts.Property]:
         """Return a method, or the properties that a constructor declares with its parameters."""
         source = scope.source
         name_node = child_of(node, "name")
@@ -197,11 +168,11 @@ class ObjectTypes:
             result = node.child_by_field_name("return_type")
             in_class = node.parent is not None and node.parent.type == "class_body"
             if has_word(node, "get") and result is not None and not in_class:
-                return [Property(name, self.reader.later(only_child(result), scope), key=key, at=scope.at(node))]
-            return [Property(name, ANY, method=True, at=scope.at(node))] if in_class else []
-        return [Property(name, Function(node, scope), has_word(node, "?"), method=True, at=scope.at(node))]
+                return [ts.Property(name, self.reader.later(only_child(result), scope), key=key, at=scope.at(node))]
+            return [ts.Property(name, ts.ANY, method=True, at=scope.at(node))] if in_class else []
+        return [ts.Property(name, ts.Function(node, scope), has_word(node, "?"), method=True, at=scope.at(node))]
 
-    def _parameter(self, node: Node, scope: Scope) -> Property | None:
+    def _parameter(self, node: Node, scope: ts.Scope) -> ts.Property | None:
         """Return the property that a constructor's parameter declares (``constructor(public x: number)``)."""
         access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
         shown = scope.source.text(access) == "public" if access is not None else has_word(node, "readonly")
@@ -209,17 +180,17 @@ class ObjectTypes:
         if not shown or pattern is None or pattern.type != "identifier":
             return None
         value = node.child_by_field_name("value")
-        type_: Type = ANY
+        type_: ts.Type = ts.ANY
         if annotation is not None:
             type_ = self.reader.later(only_child(annotation), scope)
         elif value is not None:
             type_ = self.reader.values.widened(value, scope)
         doc = self.reader.doc(node, scope.source)
-        return Property(
+        return ts.Property(
             scope.source.text(pattern), type_, node.type == "optional_parameter", doc=doc, at=scope.at(node)
         )
 
-    def _index(self, node: Node, scope: Scope) -> list[Index]:
+    def _index(self, node: Node, scope: ts.Scope) -> list[ts.Index]:
         if node.child_by_field_name("index_type") is None:
             raise scope.source.wrong(
                 node, "an interface cannot be a mapped type", "write type Name = { [K in Keys]: type }"
@@ -230,18 +201,18 @@ class ObjectTypes:
         key = self.reader.type(child_of(node, "index_type"), scope)
         doc = self.reader.doc(node, scope.source)
         value = self.reader.later(only_child(annotation), scope)
-        made: list[Index] = []
+        made: list[ts.Index] = []
         for one in self.reader.members(key):
             bare = self.reader.bare(one)
-            if bare in (STRING, NUMBER) or isinstance(bare, Template):
-                made.append(Index(self.key(one), value, doc, scope.at(node)))
-            elif bare != SYMBOL:  # JSON has no such names
+            if bare in (ts.STRING, ts.NUMBER) or isinstance(bare, ts.Template):
+                made.append(ts.Index(self.key(one), value, doc, scope.at(node)))
+            elif bare != ts.SYMBOL:  # JSON has no such names
                 raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
         return made
 
     # -- mapped types ------------------------------------------------------------------------------------------
 
-    def _mapped(self, node: Node, clause: Node, scope: Scope) -> Type:
+    def _mapped(self, node: Node, clause: Node, scope: ts.Scope) -> ts.Type:
         source = scope.source
         annotation = node.child_by_field_name("type")
         if annotation is None:
@@ -254,8 +225,8 @@ class ObjectTypes:
                 name = source.text(target)
                 members = self.reader.members(original, scope.at(target))
                 bare = [self.reader.bare(member) for member in members]
-                if len(members) > 1 or not (bare and isinstance(bare[0], Object)):
-                    return union(self._mapped_over(name, one, node, clause, scope) for one in members)
+                if len(members) > 1 or not (bare and isinstance(bare[0], ts.Object)):
+                    return ts.union(self._mapped_over(name, one, node, clause, scope) for one in members)
             return self._mapped_object(node, clause, annotation, scope, original, scope.at(target))
         constraint = _constraint(source.text(over), clause, source.text) if over.type == "type_identifier" else None
         if constraint is not None and constraint.type == "index_type_query":
@@ -267,90 +238,90 @@ class ObjectTypes:
                 )
         return self._mapped_object(node, clause, annotation, scope, None, scope.at(over))
 
-    def _mapped_over(self, name: str, member: Type, node: Node, clause: Node, scope: Scope) -> Type:
+    def _mapped_over(self, name: str, member: ts.Type, node: Node, clause: Node, scope: ts.Scope) -> ts.Type:
         """Return a mapped type over one member of a union; of an array, over its items."""
         bare = self.reader.bare(member)
         inner = scope.with_types({name: member})
-        if isinstance(bare, (Array, Tuple)):
+        if isinstance(bare, (ts.Array, ts.Tuple)):
             key = scope.source.text(child_of(clause, "name"))
             value = only_child(child_of(node, "type"))
             optional = child_of(node, "type").type == "opting_type_annotation"
-            if isinstance(bare, Array):
-                return Array(
-                    self.reader.type(value, inner.with_types({key: NUMBER})), bare.at, _readonly(node, bare.readonly)
+            if isinstance(bare, ts.Array):
+                return ts.Array(
+                    self.reader.type(value, inner.with_types({key: ts.NUMBER})), bare.at, _readonly(node, bare.readonly)
                 )
             elements = []
             for index, element in enumerate(bare.elements):
-                place = NUMBER if element.rest else Literal.of(str(index))
+                place = ts.NUMBER if element.rest else ts.Literal.of(str(index))
                 made = self.reader.type(value, inner.with_types({key: place}))
                 elements.append(
                     replace(element, type=made, optional=element.optional or (optional and not element.rest))
                 )
-            return Tuple(tuple(elements), _readonly(node, bare.readonly))
-        if isinstance(bare, Object):
+            return ts.Tuple(tuple(elements), _readonly(node, bare.readonly))
+        if isinstance(bare, ts.Object):
             return self._mapped_object(node, clause, child_of(node, "type"), inner, member, scope.at(clause))
-        if bare in (ANY, UNKNOWN, OBJECT):
+        if bare in (ts.ANY, ts.UNKNOWN, ts.OBJECT):
             return self._mapped_object(node, clause, child_of(node, "type"), inner, None, scope.at(clause))
         return member  # primitives stay what they are
 
     def _mapped_object(
-        self, node: Node, clause: Node, annotation: Node, scope: Scope, original: Type | None, at: At
-    ) -> Type:
+        self, node: Node, clause: Node, annotation: Node, scope: ts.Scope, original: ts.Type | None, at: ts.At
+    ) -> ts.Type:
         source = scope.source
         name, over = source.text(child_of(clause, "name")), child_of(clause, "type")
         keys = self.reader.type(over, scope)
         if has_word(clause, "as") and clause.child_by_field_name("alias") is None:
             raise source.refuse(clause, "the new name of the keys is missing", "write [Key in Keys as Name]: type")
-        known: dict[str, Property] = {}
+        known: dict[str, ts.Property] = {}
         if original is not None:
             for shape in self.alternatives(original, at):
                 known.update((one.name, one) for one in shape.properties)
         renamed = clause.child_by_field_name("alias")
         inner = only_child(annotation)
-        properties: dict[str, Property] = {}
-        indexes: list[Index] = []
+        properties: dict[str, ts.Property] = {}
+        indexes: list[ts.Index] = []
         for key in self.reader.members(keys, at):
             bound = scope.with_types({name: self.reader.bare(key)})
             new = self.reader.members(self.reader.type(renamed, bound)) if renamed is not None else [key]
             for each in map(self.reader.bare, new):
                 value = self.reader.later(inner, bound)
-                if each in (STRING, NUMBER) or isinstance(each, Template):
+                if each in (ts.STRING, ts.NUMBER) or isinstance(each, ts.Template):
                     index = self.key(key) if renamed is None else each
-                    indexes.append(Index(index, value, at=scope.at(node)))
-                elif each == ANY:
-                    indexes.append(Index(STRING, value, at=scope.at(node)))
-                elif isinstance(each, Literal) and each.kind != "boolean":
+                    indexes.append(ts.Index(index, value, at=scope.at(node)))
+                elif each == ts.ANY:
+                    indexes.append(ts.Index(ts.STRING, value, at=scope.at(node)))
+                elif isinstance(each, ts.Literal) and each.kind != "boolean":
                     before = known.get(_text(self.reader.bare(key)))
                     optional = before is not None and before.optional
                     if annotation.type in ("opting_type_annotation", "adding_type_annotation"):
                         optional = "-" not in source.text(annotation)[:2]
                     definite = annotation.type == "omitting_type_annotation"
-                    properties[_text(each)] = Property(
+                    properties[_text(each)] = ts.Property(
                         _text(each),
                         value,
                         optional and not definite,
                         definite,
                         before is not None and before.method,
-                        key_of(each),
+                        ts.key_of(each),
                         at=scope.at(node),
                     )
-                elif each != SYMBOL:
+                elif each != ts.SYMBOL:
                     raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
-        return Object(tuple(properties.values()), tuple(indexes))
+        return ts.Object(tuple(properties.values()), tuple(indexes))
 
     # -- operators ---------------------------------------------------------------------------------------------
 
-    def alternatives(self, type_: Type, at: At) -> list[Object]:
+    def alternatives(self, type_: ts.Type, at: ts.At) -> list[ts.Object]:
         """Return the objects that a type is, one for each member of a union.
 
         Raises:
             UnsupportedSchemaError: one is no object, or a comment constrains it as a whole.
         """
-        found: list[Object] = []
+        found: list[ts.Object] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.resolve(member, at)
             additional: bool | None = None
-            while isinstance(bare, Documented):
+            while isinstance(bare, ts.Documented):
                 constraints = {name for name in bare.doc.keywords if jsdoc.CONSTRAINTS.get(name) is not None}
                 if constraints - {"additionalProperties"} or bare.doc.schema:
                     raise at.source.refuse(
@@ -358,13 +329,13 @@ class ObjectTypes:
                     )
                 additional = bare.doc.keywords.get("additionalProperties", additional)
                 bare = self.reader.resolve(bare.type, at)
-            if isinstance(bare, Object):
+            if isinstance(bare, ts.Object):
                 if additional is not None:
-                    bare = replace(bare, indexes=(Index(STRING, ANY),) if additional else ())
+                    bare = replace(bare, indexes=(ts.Index(ts.STRING, ts.ANY),) if additional else ())
                 found.append(bare)
-            elif bare == OBJECT:
-                found.append(Object())
-            elif isinstance(bare, Refused):
+            elif bare == ts.OBJECT:
+                found.append(ts.Object())
+            elif isinstance(bare, ts.Refused):
                 raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
             else:
                 raise at.source.refuse(
@@ -372,120 +343,120 @@ class ObjectTypes:
                 )
         return found
 
-    def of(self, type_: Type, at: At) -> Object:
+    def of(self, type_: ts.Type, at: ts.At) -> ts.Object:
         """Return the one object that a type is."""
         shapes = self.alternatives(type_, at)
         if len(shapes) != 1:
             raise at.source.refuse(at.node, "this is not evaluated for a union", "write the result out")
         return shapes[0]
 
-    def keyof(self, type_: Type, at: At) -> Type:
+    def keyof(self, type_: ts.Type, at: ts.At) -> ts.Type:
         """Return the names of an object's properties as a type; of a union, those that all members have."""
         bare = self.reader.bare(type_, at)
-        if bare in (ANY, NEVER):
-            return union([STRING, NUMBER, SYMBOL])
-        if bare == UNKNOWN:
-            return NEVER
-        if isinstance(bare, (Array, Tuple)):
-            return unknown("the keys of an array are its methods too", "use number", at)
-        found: list[list[Type]] = []
+        if bare in (ts.ANY, ts.NEVER):
+            return ts.union([ts.STRING, ts.NUMBER, ts.SYMBOL])
+        if bare == ts.UNKNOWN:
+            return ts.NEVER
+        if isinstance(bare, (ts.Array, ts.Tuple)):
+            return ts.unknown("the keys of an array are its methods too", "use number", at)
+        found: list[list[ts.Type]] = []
         for shape in self.alternatives(bare, at):
-            names: list[Type] = [one.key or Literal.of(one.name) for one in shape.properties]
+            names: list[ts.Type] = [one.key or ts.Literal.of(one.name) for one in shape.properties]
             for index in shape.indexes:
-                names += [STRING, NUMBER] if self.reader.bare(index.key) == STRING else [index.key]
+                names += [ts.STRING, ts.NUMBER] if self.reader.bare(index.key) == ts.STRING else [index.key]
             found.append(names)
         if not found:
-            return NEVER
-        return union([name for name in found[0] if all(_has(other, name) for other in found[1:])])
+            return ts.NEVER
+        return ts.union([name for name in found[0] if all(_has(other, name) for other in found[1:])])
 
-    def lookup(self, type_: Type, key: Type, at: At, index: At) -> Type:
+    def lookup(self, type_: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
         """Return the type of ``T[K]``; of a union, that of each member."""
-        found: list[Type] = []
+        found: list[ts.Type] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.bare(member, at)
             for name in self.reader.members(key, index):
                 found.append(self._one(bare, self.reader.bare(name, index), at, index))
-        return union(found)
+        return ts.union(found)
 
-    def _one(self, owner: Type, key: Type, at: At, index: At) -> Type:
-        if owner == ANY:
-            return ANY
-        if isinstance(owner, Refused):
+    def _one(self, owner: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
+        if owner == ts.ANY:
+            return ts.ANY
+        if isinstance(owner, ts.Refused):
             return owner
-        if isinstance(key, Refused):
+        if isinstance(key, ts.Refused):
             return key
-        if isinstance(owner, (Array, Tuple)):
+        if isinstance(owner, (ts.Array, ts.Tuple)):
             return self._item(owner, key, index)
         shape = self.of(owner, at)
-        if isinstance(key, Literal):
+        if isinstance(key, ts.Literal):
             found = shape.get(_text(key))
             if found is not None:
-                type_ = documented(self.reader.settled(found.type), found.doc, found.at)
-                return union([type_, UNDEFINED]) if found.optional else type_
+                type_ = ts.documented(self.reader.settled(found.type), found.doc, found.at)
+                return ts.union([type_, ts.UNDEFINED]) if found.optional else type_
             extra = self.indexed(shape, _text(key))
             if extra is not None:
                 return self.reader.settled(extra)
         for one in shape.indexes:
-            if self.reader.bare(one.key) in (key, STRING):
+            if self.reader.bare(one.key) in (key, ts.STRING):
                 return self.reader.settled(one.type)
         raise index.source.wrong(index.node, "there is no such property", "check its name")
 
-    def _item(self, owner: Array | Tuple, key: Type, index: At) -> Type:
-        name = _text(key) if isinstance(key, Literal) else None
+    def _item(self, owner: ts.Array | ts.Tuple, key: ts.Type, index: ts.At) -> ts.Type:
+        name = _text(key) if isinstance(key, ts.Literal) else None
         if name == "length":
-            fixed = isinstance(owner, Tuple) and not any(one.rest or one.optional for one in owner.elements)
-            return Literal.of(len(owner.elements)) if fixed and isinstance(owner, Tuple) else NUMBER
+            fixed = isinstance(owner, ts.Tuple) and not any(one.rest or one.optional for one in owner.elements)
+            return ts.Literal.of(len(owner.elements)) if fixed and isinstance(owner, ts.Tuple) else ts.NUMBER
         position = int(name) if name is not None and re.fullmatch("0|[1-9][0-9]{0,8}", name) else None
-        if isinstance(owner, Array):
-            if key == NUMBER or position is not None:
+        if isinstance(owner, ts.Array):
+            if key == ts.NUMBER or position is not None:
                 return owner.item
-        elif key == NUMBER:
-            return union([element_type(one) for one in owner.elements])
+        elif key == ts.NUMBER:
+            return ts.union([ts.element_type(one) for one in owner.elements])
         elif position is not None:
             for at, one in enumerate(owner.elements):
                 if one.rest or at == position:
-                    return element_type(one)
+                    return ts.element_type(one)
         raise index.source.wrong(index.node, "there is no such item", "use a position of the tuple, or number")
 
-    def value(self, shape: Object, name: str) -> Type | None:
+    def value(self, shape: ts.Object, name: str) -> ts.Type | None:
         """Return the type of the property of a name, also by an index signature; None if there is none."""
         found = shape.get(name)
         return found.type if found is not None else self.indexed(shape, name)
 
-    def indexed(self, shape: Object, name: str) -> Type | None:
+    def indexed(self, shape: ts.Object, name: str) -> ts.Type | None:
         """Return the type that an index signature gives to the property of a name."""
         for index in shape.indexes:
             key = self.reader.bare(index.key)
-            if key == STRING or (key == NUMBER and re.search(NUMBER_NAME, name)):
+            if key == ts.STRING or (key == ts.NUMBER and re.search(ts.NUMBER_NAME, name)):
                 return index.type
-            if isinstance(key, Template) and self.reader.relations.assignable(Literal.of(name), key):
+            if isinstance(key, ts.Template) and self.reader.relations.assignable(ts.Literal.of(name), key):
                 return index.type
         return None
 
-    def keys(self, type_: Type, at: At) -> list[Type]:
+    def keys(self, type_: ts.Type, at: ts.At) -> list[ts.Type]:
         """Return the members of a type of keys: string and number literals, ``string``, ``number``, templates."""
-        found: list[Type] = []
+        found: list[ts.Type] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.bare(member, at)
-            if isinstance(bare, Refused):
+            if isinstance(bare, ts.Refused):
                 raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
-            number_or_text = isinstance(bare, Literal) and bare.kind != "boolean"
-            if bare in (STRING, NUMBER, SYMBOL) or number_or_text or isinstance(bare, Template):
+            number_or_text = isinstance(bare, ts.Literal) and bare.kind != "boolean"
+            if bare in (ts.STRING, ts.NUMBER, ts.SYMBOL) or number_or_text or isinstance(bare, ts.Template):
                 found.append(self.key(member))
-            elif bare == ANY:
-                found.append(STRING)
+            elif bare == ts.ANY:
+                found.append(ts.STRING)
             else:
                 raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
         return found
 
-    def key(self, type_: Type) -> Type:
+    def key(self, type_: ts.Type) -> ts.Type:
         """Return a type of keys, with the comment that constrains it; without its name and other comments."""
         resolved = self.reader.resolve(type_)
-        if isinstance(resolved, Documented) and any(jsdoc.CONSTRAINTS.get(name) for name in resolved.doc.keywords):
+        if isinstance(resolved, ts.Documented) and any(jsdoc.CONSTRAINTS.get(name) for name in resolved.doc.keywords):
             return resolved
         return self.reader.bare(type_)
 
-    def pick(self, type_: Type, keys: list[Type], at: At, where: At) -> Object:
+    def pick(self, type_: ts.Type, keys: list[ts.Type], at: ts.At, where: ts.At) -> ts.Object:
         """Return the object with only these properties; of a union, those that all members have.
 
         Args:
@@ -495,12 +466,12 @@ class ObjectTypes:
             where: where the keys stand.
         """
         shapes = self.alternatives(type_, at)
-        texts = {text_of(key) for key in keys}
-        kept = [one for one in self._common(shapes) if one.name in texts or STRING in keys]
+        texts = {ts.text_of(key) for key in keys}
+        kept = [one for one in self._common(shapes) if one.name in texts or ts.STRING in keys]
         names = {one.name for one in kept}
-        indexes: list[Index] = []
+        indexes: list[ts.Index] = []
         for key in keys:
-            if not isinstance(key, Literal):
+            if not isinstance(key, ts.Literal):
                 indexes += [one for one in shapes[0].indexes if one.key == key]
             elif _text(key) not in names:
                 extra = self.indexed(shapes[0], _text(key)) if len(shapes) == 1 else None
@@ -508,45 +479,45 @@ class ObjectTypes:
                     raise where.source.wrong(
                         where.node, f"there is no property {_text(key)!r} to pick", "check its name"
                     )
-                kept.append(Property(_text(key), extra, at=at))
-        return Object(tuple(kept), tuple(indexes))
+                kept.append(ts.Property(_text(key), extra, at=at))
+        return ts.Object(tuple(kept), tuple(indexes))
 
-    def omit(self, type_: Type, keys: list[Type], at: At) -> Object:
+    def omit(self, type_: ts.Type, keys: list[ts.Type], at: ts.At) -> ts.Object:
         """Return the object without these properties; of a union, what all members have."""
         shapes = self.alternatives(type_, at)
         assignable = self.reader.relations.assignable
         kept = [
             one
             for one in self._common(shapes)
-            if not any(assignable(one.key or Literal.of(one.name), key) for key in keys)
+            if not any(assignable(one.key or ts.Literal.of(one.name), key) for key in keys)
         ]
         indexes = [one for one in shapes[0].indexes if one.key not in keys] if len(shapes) == 1 else []
-        return Object(tuple(kept), () if STRING in keys else tuple(indexes))
+        return ts.Object(tuple(kept), () if ts.STRING in keys else tuple(indexes))
 
-    def _common(self, shapes: list[Object]) -> list[Property]:
+    def _common(self, shapes: list[ts.Object]) -> list[ts.Property]:
         """Return the properties that all of these objects have, with the types of all."""
-        found: list[Property] = []
+        found: list[ts.Property] = []
         for first in shapes[0].properties if shapes else ():
             same = [one for shape in shapes if (one := shape.get(first.name)) is not None]
             if len(same) == len(shapes) == 1:
                 found.append(first)
             elif len(same) == len(shapes):
-                kinds = [documented(one.type, one.doc, one.at) for one in same]
+                kinds = [ts.documented(one.type, one.doc, one.at) for one in same]
                 optional = any(one.optional for one in same)
-                found.append(replace(first, type=union(kinds), optional=optional, doc=None))
+                found.append(replace(first, type=ts.union(kinds), optional=optional, doc=None))
         return found
 
 
-def _override(base: Object, own: Object) -> Object:
+def _override(base: ts.Object, own: ts.Object) -> ts.Object:
     """Return what ``interface own extends base`` has: a property declared again replaces the inherited one."""
     properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
     indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
-    return Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)
+    return ts.Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)
 
 
-def _text(key: Type) -> str:
+def _text(key: ts.Type) -> str:
     """Return a literal as the name of a property."""
-    return text_of(key) or ""
+    return ts.text_of(key) or ""
 
 
 def _readonly(node: Node, known: bool) -> bool:
@@ -557,8 +528,8 @@ def _readonly(node: Node, known: bool) -> bool:
     return sign is None or sign.type != "-"
 
 
-def _has(names: Iterable[Type], name: Type) -> bool:
-    return any(one == name or (one == STRING and isinstance(name, Literal)) for one in names)
+def _has(names: Iterable[ts.Type], name: ts.Type) -> bool:
+    return any(one == name or (one == ts.STRING and isinstance(name, ts.Literal)) for one in names)
 
 
 def _constraint(name: str, clause: Node, text: Callable[[Node], str]) -> Node | None:

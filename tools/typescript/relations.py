@@ -11,38 +11,8 @@ from typing import TYPE_CHECKING
 
 from toolgrammar.core.errors import SchemaError
 
+from . import model as ts
 from .context import Evaluator
-from .model import (
-    ANY,
-    BOOLEAN,
-    NEVER,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    UNDEFINED,
-    UNKNOWN,
-    VOID,
-    AllOf,
-    Array,
-    At,
-    Element,
-    Function,
-    Index,
-    Keyword,
-    Literal,
-    Object,
-    Refused,
-    Scope,
-    Template,
-    Tuple,
-    Type,
-    Union,
-    Variable,
-    element_type,
-    text_of,
-    union,
-)
 from .source import child_of, has_word, parts, walk
 
 if TYPE_CHECKING:
@@ -80,12 +50,12 @@ class Relations:
 
     def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
-        self._assumed: set[tuple[Type, Type]] = set()
-        self._at: At | None = None
+        self._assumed: set[tuple[ts.Type, ts.Type]] = set()
+        self._at: ts.At | None = None
 
     # -- conditional types -------------------------------------------------------------------------------------
 
-    def conditional(self, node: Node, scope: Scope) -> Type:
+    def conditional(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the branches that ``T extends U ? X : Y`` takes, for each member of ``T`` if that is a parameter."""
         left = child_of(node, "left")
         for name in ("consequence", "alternative"):
@@ -97,23 +67,23 @@ class Relations:
         members = self.reader.distributed(check, scope.at(left))
         if len(members) == 1:
             return self._branch(members[0], node, scope)
-        return union([self._branch(member, node, scope.with_types({name: member})) for member in members])
+        return ts.union([self._branch(member, node, scope.with_types({name: member})) for member in members])
 
-    def _branch(self, check: Type, node: Node, scope: Scope) -> Type:
+    def _branch(self, check: ts.Type, node: Node, scope: ts.Scope) -> ts.Type:
         reader = self.reader
         right = child_of(node, "right")
         at = scope.at(right)
         wanted = {scope.source.text(parts(one)[0]): one for one in walk(right) if one.type == "infer_type"}
         inner = scope
-        target = reader.type(right, scope.with_types({name: Variable(name) for name in wanted}))
+        target = reader.type(right, scope.with_types({name: ts.Variable(name) for name in wanted}))
         if wanted:
-            found: dict[str, list[Type]] = {name: [] for name in wanted}
+            found: dict[str, list[ts.Type]] = {name: [] for name in wanted}
             self.reader.inference.match(check, target, found)
-            inner = scope.with_types({name: union(types) if types else UNKNOWN for name, types in found.items()})
+            inner = scope.with_types({name: ts.union(types) if types else ts.UNKNOWN for name, types in found.items()})
             target = reader.type(right, inner)
         bare = reader.bare(check, at)
-        if bare == ANY and reader.bare(target) not in (ANY, UNKNOWN):
-            return union([self._taken(node, "consequence", inner), self._taken(node, "alternative", scope)])
+        if bare == ts.ANY and reader.bare(target) not in (ts.ANY, ts.UNKNOWN):
+            return ts.union([self._taken(node, "consequence", inner), self._taken(node, "alternative", scope)])
         holds = self.decided(check, target, at)
         for name, one in wanted.items():
             limit = parts(one)[1:]
@@ -121,18 +91,18 @@ class Relations:
                 holds = False
         return self._taken(node, "consequence", inner) if holds else self._taken(node, "alternative", scope)
 
-    def _taken(self, node: Node, name: str, scope: Scope) -> Type:
+    def _taken(self, node: Node, name: str, scope: ts.Scope) -> ts.Type:
         branch = child_of(node, name)
         scope.source.begin(branch)
         return self.reader.type(branch, scope)
 
-    def whole(self, type_: Type, kept: list[Type]) -> Type:
+    def whole(self, type_: ts.Type, kept: list[ts.Type]) -> ts.Type:
         """Return the kept members of a union; the union itself, name and comments included, if all are."""
-        return type_ if len(kept) == len(self.reader.distributed(type_)) else union(kept)
+        return type_ if len(kept) == len(self.reader.distributed(type_)) else ts.union(kept)
 
     # -- assignability -----------------------------------------------------------------------------------------
 
-    def decided(self, first: Type, second: Type, at: At) -> bool:
+    def decided(self, first: ts.Type, second: ts.Type, at: ts.At) -> bool:
         """Return whether ``first extends second``.
 
         Raises:
@@ -144,55 +114,55 @@ class Relations:
         finally:
             self._at = before
 
-    def overlap(self, first: Type, second: Type) -> bool:
+    def overlap(self, first: ts.Type, second: ts.Type) -> bool:
         """Return whether two types that are no objects and no unions may have a value in common."""
         return (
             self.narrower(first, second)
             or self.narrower(second, first)
-            or (isinstance(first, Template) and isinstance(second, Template))
+            or (isinstance(first, ts.Template) and isinstance(second, ts.Template))
         )
 
-    def narrower(self, first: Type, second: Type) -> bool:
+    def narrower(self, first: ts.Type, second: ts.Type) -> bool:
         """Return whether the first type is a part of the second; `assignable`, but for TypeScript's leniency."""
-        if isinstance(first, Literal) and isinstance(second, Literal):
+        if isinstance(first, ts.Literal) and isinstance(second, ts.Literal):
             return first == second
-        return not (first == NUMBER and isinstance(second, Literal)) and self.assignable(first, second)
+        return not (first == ts.NUMBER and isinstance(second, ts.Literal)) and self.assignable(first, second)
 
-    def assignable(self, first: Type, second: Type) -> bool:
+    def assignable(self, first: ts.Type, second: ts.Type) -> bool:
         """Return whether every value of the first type is one of the second."""
         if first == second or (first, second) in self._assumed:
             return True
         reader = self.reader
         mine, theirs = reader.bare(first), reader.bare(second)
-        if theirs in (mine, ANY, UNKNOWN) or isinstance(theirs, Variable) or mine == NEVER:
+        if theirs in (mine, ts.ANY, ts.UNKNOWN) or isinstance(theirs, ts.Variable) or mine == ts.NEVER:
             return True
-        if theirs == NEVER:
+        if theirs == ts.NEVER:
             return False
         self._check_known(mine, theirs)
-        if mine == ANY:
+        if mine == ts.ANY:
             return True
-        if isinstance(mine, Union):
+        if isinstance(mine, ts.Union):
             return all(self.assignable(member, second) for member in reader.distributed(mine))
-        if isinstance(mine, Object) and reader.impossible(mine):
+        if isinstance(mine, ts.Object) and reader.impossible(mine):
             return True
-        if isinstance(theirs, AllOf):
+        if isinstance(theirs, ts.AllOf):
             return all(self.assignable(first, member) for member in theirs.members)
-        if isinstance(theirs, Union):
-            if mine == BOOLEAN and all(Literal.of(v) in reader.members(theirs) for v in (True, False)):
+        if isinstance(theirs, ts.Union):
+            if mine == ts.BOOLEAN and all(ts.Literal.of(v) in reader.members(theirs) for v in (True, False)):
                 return True
             return any(self.assignable(first, member) for member in theirs.members)
-        if isinstance(mine, AllOf):
+        if isinstance(mine, ts.AllOf):
             return any(self.assignable(member, second) for member in mine.members)
-        if mine == UNDEFINED and theirs == VOID:
+        if mine == ts.UNDEFINED and theirs == ts.VOID:
             return True
-        if mine in (NULL, UNDEFINED, VOID) or theirs in (NULL, UNDEFINED, VOID):
+        if mine in (ts.NULL, ts.UNDEFINED, ts.VOID) or theirs in (ts.NULL, ts.UNDEFINED, ts.VOID):
             return False
-        if theirs == OBJECT:
-            return isinstance(mine, (Object, Array, Tuple, Function)) or (
-                isinstance(mine, Refused) and mine.name not in ("symbol", "bigint")
+        if theirs == ts.OBJECT:
+            return isinstance(mine, (ts.Object, ts.Array, ts.Tuple, ts.Function)) or (
+                isinstance(mine, ts.Refused) and mine.name not in ("symbol", "bigint")
             )
-        if isinstance(theirs, Object) and not (theirs.properties or theirs.indexes or theirs.call):
-            return mine != UNKNOWN
+        if isinstance(theirs, ts.Object) and not (theirs.properties or theirs.indexes or theirs.call):
+            return mine != ts.UNKNOWN
         pair = (first, second)
         self._assumed.add(pair)
         try:
@@ -200,43 +170,43 @@ class Relations:
         finally:
             self._assumed.discard(pair)
 
-    def _structural(self, mine: Type, theirs: Type) -> bool:
-        if mine == OBJECT:
-            mine = Object(declared=True)
-        if mine == NUMBER and isinstance(theirs, Literal):
+    def _structural(self, mine: ts.Type, theirs: ts.Type) -> bool:
+        if mine == ts.OBJECT:
+            mine = ts.Object(declared=True)
+        if mine == ts.NUMBER and isinstance(theirs, ts.Literal):
             return theirs.kind == "number" and theirs.enum is not None  # numbers may be flags of an enum
-        if isinstance(mine, Literal):
-            if isinstance(theirs, Keyword):
+        if isinstance(mine, ts.Literal):
+            if isinstance(theirs, ts.Keyword):
                 return theirs.name == mine.kind
-            if isinstance(theirs, Literal):
+            if isinstance(theirs, ts.Literal):
                 return self._literals(mine, theirs)
-            if isinstance(theirs, Template):
+            if isinstance(theirs, ts.Template):
                 return mine.kind == "string" and re.fullmatch(self.pattern(theirs), mine.value) is not None
-        if isinstance(mine, Template):
-            if theirs == STRING:
+        if isinstance(mine, ts.Template):
+            if theirs == ts.STRING:
                 return True
-            if isinstance(theirs, Template):
+            if isinstance(theirs, ts.Template):
                 raise self._undecided()
-        if isinstance(mine, (Literal, Keyword, Template)):
-            return isinstance(theirs, Object) and self._primitive(mine, theirs)
-        if isinstance(theirs, Refused) and theirs.name == "Function":
-            called = isinstance(mine, Object) and mine.call is not None
-            return called or isinstance(mine, Function) or mine == theirs
-        if isinstance(mine, Function) or isinstance(theirs, Function):
+        if isinstance(mine, (ts.Literal, ts.Keyword, ts.Template)):
+            return isinstance(theirs, ts.Object) and self._primitive(mine, theirs)
+        if isinstance(theirs, ts.Refused) and theirs.name == "Function":
+            called = isinstance(mine, ts.Object) and mine.call is not None
+            return called or isinstance(mine, ts.Function) or mine == theirs
+        if isinstance(mine, ts.Function) or isinstance(theirs, ts.Function):
             return self._functions(mine, theirs)
-        if isinstance(mine, (Array, Tuple)):
+        if isinstance(mine, (ts.Array, ts.Tuple)):
             return self._arrays(mine, theirs)
-        if isinstance(mine, Object) and isinstance(theirs, Object):
+        if isinstance(mine, ts.Object) and isinstance(theirs, ts.Object):
             return self._objects(mine, theirs)
-        if isinstance(mine, Refused) and isinstance(theirs, Refused):
+        if isinstance(mine, ts.Refused) and isinstance(theirs, ts.Refused):
             same = mine.name == theirs.name or (mine.name, theirs.name) == ("Promise", "PromiseLike")
             pairs = zip(mine.arguments, theirs.arguments, strict=False)
             return same and all(self.assignable(one, other) for one, other in pairs)
-        if isinstance(mine, Refused) and isinstance(theirs, Object):
+        if isinstance(mine, ts.Refused) and isinstance(theirs, ts.Object):
             raise self._undecided()
         return False
 
-    def _literals(self, mine: Literal, theirs: Literal) -> bool:
+    def _literals(self, mine: ts.Literal, theirs: ts.Literal) -> bool:
         """Two literals that are not the same: the members of an enum are plain values too, but not the other way."""
         if (mine.kind, mine.value) != (theirs.kind, theirs.value):
             return False
@@ -249,13 +219,13 @@ class Relations:
             return False
         return self.reader.values.enum_values(one).items() <= self.reader.values.enum_values(other).items()
 
-    def _primitive(self, mine: Literal | Keyword | Template, theirs: Object) -> bool:
+    def _primitive(self, mine: ts.Literal | ts.Keyword | ts.Template, theirs: ts.Object) -> bool:
         """Return a string, number or boolean as an object: it has the members of its class."""
         if theirs.call is not None:
             return False
-        texts = mine != BOOLEAN and mine != NUMBER and (not isinstance(mine, Literal) or mine.kind == "string")
+        texts = mine != ts.BOOLEAN and mine != ts.NUMBER and (not isinstance(mine, ts.Literal) or mine.kind == "string")
         for index in theirs.indexes:
-            if not (texts and self.reader.bare(index.key) == NUMBER and self.assignable(STRING, index.type)):
+            if not (texts and self.reader.bare(index.key) == ts.NUMBER and self.assignable(ts.STRING, index.type)):
                 return False
         known = [one for one in theirs.properties if one.name in _STRING_MEMBERS]
         if any(not one.optional and one.name not in _STRING_MEMBERS for one in theirs.properties):
@@ -263,12 +233,12 @@ class Relations:
         for one in known:
             if one.name != "length" or not texts:
                 raise self._undecided()
-            if not self.assignable(NUMBER, one.type):
+            if not self.assignable(ts.NUMBER, one.type):
                 return False
         return bool(known or theirs.indexes)
 
-    def _arrays(self, mine: Array | Tuple, theirs: Type) -> bool:
-        if isinstance(theirs, Object):
+    def _arrays(self, mine: ts.Array | ts.Tuple, theirs: ts.Type) -> bool:
+        if isinstance(theirs, ts.Object):
             if theirs.call is not None:
                 return False
             members = {"length", *_ARRAY_MEMBERS}
@@ -283,17 +253,17 @@ class Relations:
                 elif not wanted.optional:
                     return False
             return all(
-                index.key == NUMBER and self._arrays(mine, Array(index.type, readonly=True))
+                index.key == ts.NUMBER and self._arrays(mine, ts.Array(index.type, readonly=True))
                 for index in self._asked(theirs)
             )
-        if not isinstance(theirs, (Array, Tuple)) or (mine.readonly and not theirs.readonly):
+        if not isinstance(theirs, (ts.Array, ts.Tuple)) or (mine.readonly and not theirs.readonly):
             return False
-        own = (Element(mine.item, rest=True),) if isinstance(mine, Array) else mine.elements
-        if isinstance(theirs, Array):
-            return self.assignable(union([element_type(one) for one in own]), theirs.item)
+        own = (ts.Element(mine.item, rest=True),) if isinstance(mine, ts.Array) else mine.elements
+        if isinstance(theirs, ts.Array):
+            return self.assignable(ts.union([ts.element_type(one) for one in own]), theirs.item)
         return self._places(own, theirs.elements)
 
-    def _places(self, mine: tuple[Element, ...], theirs: tuple[Element, ...]) -> bool:
+    def _places(self, mine: tuple[ts.Element, ...], theirs: tuple[ts.Element, ...]) -> bool:
         """The places of a tuple, those before the rest counted from the start and those after it from the end."""
         rests = [index for index, one in enumerate(theirs) if one.rest]
         if len(rests) > 1 or sum(one.rest for one in mine) > 1:
@@ -311,22 +281,22 @@ class Relations:
             needed = not other.optional and not other.rest
             if needed and (one.optional or one.rest):
                 return False
-            if not self.assignable(element_type(one), element_type(other)):
+            if not self.assignable(ts.element_type(one), ts.element_type(other)):
                 return False
         return True
 
-    def _weak(self, type_: Object) -> bool:
+    def _weak(self, type_: ts.Object) -> bool:
         """Whether nothing of an object type must be there: TypeScript takes a value without any of it for a mistake."""
         plain = not type_.indexes and type_.call is None
         return plain and bool(type_.properties) and all(one.optional for one in type_.properties)
 
-    def _asked(self, type_: Object) -> list[Index]:
+    def _asked(self, type_: ts.Object) -> list[ts.Index]:
         """The index signatures that an object must follow; beside one of all strings, those of ``any`` ask nothing."""
         bare = self.reader.bare
-        texts = any(bare(index.key) == STRING for index in type_.indexes)
-        return [index for index in type_.indexes if not (texts and bare(index.type) == ANY)]
+        texts = any(bare(index.key) == ts.STRING for index in type_.indexes)
+        return [index for index in type_.indexes if not (texts and bare(index.type) == ts.ANY)]
 
-    def _objects(self, mine: Object, theirs: Object) -> bool:
+    def _objects(self, mine: ts.Object, theirs: ts.Object) -> bool:
         if theirs.call is not None and (mine.call is None or not self._functions(mine.call, theirs.call)):
             return False
         own = mine.properties or mine.call is not None
@@ -342,12 +312,12 @@ class Relations:
                 continue
             if known.optional and not one.optional and not self.reader.undefined(one.type):
                 return False
-            target = union([one.type, UNDEFINED]) if one.optional else one.type
+            target = ts.union([one.type, ts.UNDEFINED]) if one.optional else one.type
             if not self.assignable(known.type, target):
                 return False
         return all(self._index(mine, index) for index in self._asked(theirs))
 
-    def _index(self, mine: Object, wanted: Index) -> bool:
+    def _index(self, mine: ts.Object, wanted: ts.Index) -> bool:
         """Whether an object follows an index signature: by its own, or else by its properties, if TypeScript sees
         that it has no others."""
         key = self.reader.bare(wanted.key)
@@ -358,22 +328,22 @@ class Relations:
         if mine.declared or mine.call is not None:
             return False
         for one in mine.properties:
-            if self.reader.objects.indexed(Object(indexes=(wanted,)), one.name) is not None:
+            if self.reader.objects.indexed(ts.Object(indexes=(wanted,)), one.name) is not None:
                 type_ = one.type
-                if one.optional and key == NUMBER:
-                    type_ = union([type_, UNDEFINED])
-                elif self.reader.bare(type_) != UNDEFINED:
-                    kept = [member for member in self.reader.members(type_) if self.reader.bare(member) != UNDEFINED]
-                    type_ = union(kept) if one.optional else type_
+                if one.optional and key == ts.NUMBER:
+                    type_ = ts.union([type_, ts.UNDEFINED])
+                elif self.reader.bare(type_) != ts.UNDEFINED:
+                    kept = [member for member in self.reader.members(type_) if self.reader.bare(member) != ts.UNDEFINED]
+                    type_ = ts.union(kept) if one.optional else type_
                 if not self.assignable(type_, wanted.type):
                     return False
         return all(self.assignable(type_, wanted.type) for known, type_ in own if _speaks(key, known))
 
-    def _functions(self, mine: Type, theirs: Type) -> bool:
-        if not (isinstance(mine, Function) and isinstance(theirs, Function)):
-            if isinstance(mine, Object) and mine.call is not None and isinstance(theirs, Function):
+    def _functions(self, mine: ts.Type, theirs: ts.Type) -> bool:
+        if not (isinstance(mine, ts.Function) and isinstance(theirs, ts.Function)):
+            if isinstance(mine, ts.Object) and mine.call is not None and isinstance(theirs, ts.Function):
                 return self._functions(mine.call, theirs)
-            if isinstance(mine, Function) and isinstance(theirs, Object):
+            if isinstance(mine, ts.Function) and isinstance(theirs, ts.Object):
                 if theirs.call is not None and not self._functions(mine, theirs.call):
                     return False
                 if not theirs.properties and not theirs.indexes:
@@ -392,13 +362,13 @@ class Relations:
             raise self._undecided()
         values = self.reader.values
         result = values.result(theirs)
-        if result != VOID and not self.assignable(values.result(mine), result):
+        if result != ts.VOID and not self.assignable(values.result(mine), result):
             return False
         wanted, given = values.parameters(theirs), values.parameters(mine)
-        if isinstance(wanted, Array) and self.reader.bare(wanted.item) in (ANY, NEVER):
+        if isinstance(wanted, ts.Array) and self.reader.bare(wanted.item) in (ts.ANY, ts.NEVER):
             return True
-        mine_parameters = given.elements if isinstance(given, Tuple) else None
-        their_parameters = wanted.elements if isinstance(wanted, Tuple) else None
+        mine_parameters = given.elements if isinstance(given, ts.Tuple) else None
+        their_parameters = wanted.elements if isinstance(wanted, ts.Tuple) else None
         if (
             mine_parameters is None
             or their_parameters is None
@@ -409,19 +379,19 @@ class Relations:
             return False
         lenient = theirs.node.type in ("method_signature", "method_definition", "abstract_method_signature")
         for own, wanted_one in zip(mine_parameters, their_parameters, strict=False):
-            one, other = element_type(own), element_type(wanted_one)
+            one, other = ts.element_type(own), ts.element_type(wanted_one)
             if not (self.assignable(other, one) or (lenient and self.assignable(one, other))):
                 return False
         return True
 
-    def _length(self, array: Array | Tuple) -> Type:
+    def _length(self, array: ts.Array | ts.Tuple) -> ts.Type:
         assert self._at is not None
-        return self.reader.objects.lookup(array, Literal.of("length"), self._at, self._at)
+        return self.reader.objects.lookup(array, ts.Literal.of("length"), self._at, self._at)
 
-    def _check_known(self, *types: Type) -> None:
+    def _check_known(self, *types: ts.Type) -> None:
         """Refuse a type of which nothing is known: one whose file was not given, a result of a call."""
         for type_ in types:
-            if isinstance(type_, Refused) and type_.unknown is not None:
+            if isinstance(type_, ts.Refused) and type_.unknown is not None:
                 raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
 
     def _undecided(self) -> SchemaError:
@@ -430,7 +400,7 @@ class Relations:
             self._at.node, "whether one of these types extends the other is not worked out", "write out the result"
         )
 
-    def pattern(self, template: Template) -> str:
+    def pattern(self, template: ts.Template) -> str:
         """Return a Python pattern of a template's strings."""
         pieces = []
         for part in template.parts:
@@ -440,14 +410,15 @@ class Relations:
             choices = []
             for member in self.reader.members(part):
                 bare = self.reader.bare(member)
-                text = text_of(bare)
+                text = ts.text_of(bare)
                 if text is not None:
                     choices.append(re.escape(text))
-                elif bare in (STRING, ANY, UNKNOWN) or isinstance(bare, Variable):  # unknown: what `infer` did not find
+                elif bare in (ts.STRING, ts.ANY, ts.UNKNOWN) or isinstance(bare, ts.Variable):
+                    # UNKNOWN is a variable of `infer` for which nothing was found.
                     choices.append(r"[\s\S]*")
-                elif bare == NUMBER:
+                elif bare == ts.NUMBER:
                     choices.append(_NUMBER_TEXT)
-                elif isinstance(bare, Template):
+                elif isinstance(bare, ts.Template):
                     choices.append(self.pattern(bare))
                 else:
                     raise self._undecided()
@@ -455,11 +426,11 @@ class Relations:
         return "".join(pieces)
 
 
-def _least(elements: tuple[Element, ...]) -> int:
+def _least(elements: tuple[ts.Element, ...]) -> int:
     """Return how many items a tuple has at least."""
     return max((index + 1 for index, one in enumerate(elements) if not one.optional and not one.rest), default=0)
 
 
-def _speaks(known: Type, key: Type) -> bool:
+def _speaks(known: ts.Type, key: ts.Type) -> bool:
     """Return whether an index signature of the keys ``known`` speaks of the keys ``key``."""
-    return known == key or (known == STRING and (key == NUMBER or isinstance(key, Template)))
+    return known == key or (known == ts.STRING and (key == ts.NUMBER or isinstance(key, ts.Template)))

@@ -16,35 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import jsdoc
+from . import model as ts
 from .intersections import NO_VALUES
-from .model import (
-    NEVER,
-    NUMBER,
-    NUMBER_NAME,
-    STRING,
-    SYMBOL,
-    UNDEFINED,
-    VOID,
-    AllOf,
-    Array,
-    At,
-    Both,
-    Deferred,
-    Documented,
-    Function,
-    Index,
-    Keyword,
-    Literal,
-    Named,
-    Object,
-    Property,
-    Refused,
-    Template,
-    Tuple,
-    Type,
-    Union,
-    Variable,
-)
 from .source import in_generic
 from .types import TypeReader
 
@@ -74,13 +47,13 @@ class SchemaWriter:
     def __init__(self, reader: TypeReader) -> None:
         self.reader = reader
         self.definitions: dict[str, dict[str, Any] | bool] = {}
-        self._keys: dict[Named, str] = {}
-        self._waiting: deque[Named] = deque()
-        self._open: dict[Type, str | None] = {}  # what is being written, and its name if it refers to itself
+        self._keys: dict[ts.Named, str] = {}
+        self._waiting: deque[ts.Named] = deque()
+        self._open: dict[ts.Type, str | None] = {}  # what is being written, and its name if it refers to itself
         self._patterns: set[str] = set()  # of templates: these may be parts of larger ones
         self._count = Counter(declaration.name for declaration in reader.program.declarations)
 
-    def schema(self, type_: Type, at: At) -> Any:
+    def schema(self, type_: ts.Type, at: ts.At) -> Any:
         """Return the schema of a type; the named types that it needs are in `definitions` then.
 
         Args:
@@ -95,31 +68,31 @@ class SchemaWriter:
             named = self._waiting.popleft()
             key = self._keys[named]
             declaration = named.declaration
-            where = At(declaration.space.source, declaration.node)
+            where = ts.At(declaration.space.source, declaration.node)
             self.definitions[key] = True  # in case of a circle
             self.definitions[key] = self._schema(self.reader.step(named), where)
             self._check_grounded(key, where)
         return made
 
-    def kinds(self, type_: Type, seen: frozenset[Type] = frozenset()) -> frozenset[str]:
+    def kinds(self, type_: ts.Type, seen: frozenset[ts.Type] = frozenset()) -> frozenset[str]:
         """Return the JSON types that a type's values may have."""
         if type_ in seen:
             return frozenset()
         seen |= {type_}
         bare = self.reader.bare(type_)
-        if isinstance(bare, Union):
+        if isinstance(bare, ts.Union):
             return frozenset().union(*(self.kinds(member, seen) for member in bare.members))
-        if isinstance(bare, AllOf):
+        if isinstance(bare, ts.AllOf):
             return _KINDS.intersection(*(self.kinds(member, seen) for member in bare.members))
-        if isinstance(bare, Literal):
+        if isinstance(bare, ts.Literal):
             return frozenset({bare.kind})
-        if isinstance(bare, (Array, Tuple)):
+        if isinstance(bare, (ts.Array, ts.Tuple)):
             return frozenset({"array"})
-        if isinstance(bare, Object):
+        if isinstance(bare, ts.Object):
             return frozenset({"object"})
-        if isinstance(bare, Template):
+        if isinstance(bare, ts.Template):
             return frozenset({"string"})
-        if isinstance(bare, Keyword):
+        if isinstance(bare, ts.Keyword):
             if bare.name in ("any", "unknown"):
                 return _KINDS
             return _KINDS & {bare.name}
@@ -127,17 +100,17 @@ class SchemaWriter:
 
     # -- types -------------------------------------------------------------------------------------------------
 
-    def _schema(self, type_: Type, at: At) -> Any:
-        if isinstance(type_, Named):
+    def _schema(self, type_: ts.Type, at: ts.At) -> Any:
+        if isinstance(type_, ts.Named):
             return {"$ref": f"#/$defs/{self._key(type_)}"}
         with self.reader.nested(at):
-            if isinstance(type_, Documented):
+            if isinstance(type_, ts.Documented):
                 return self.documented(type_.type, self._schema(type_.type, type_.at), type_.doc, type_.at)
-            if isinstance(type_, (Deferred, Both, Object)):
+            if isinstance(type_, (ts.Deferred, ts.Both, ts.Object)):
                 return self._recursive(type_, at)
             return self._plain(type_, at)
 
-    def _recursive(self, type_: Deferred | Both | Object, at: At) -> Any:
+    def _recursive(self, type_: ts.Deferred | ts.Both | ts.Object, at: ts.At) -> Any:
         """Return the schema of a type without a name, which may be a part of itself all the same."""
         if type_ in self._open:
             key = self._open[type_]
@@ -147,7 +120,7 @@ class SchemaWriter:
             return {"$ref": f"#/$defs/{key}"}
         self._open[type_] = None
         try:
-            if isinstance(type_, Object):
+            if isinstance(type_, ts.Object):
                 made: Any = self._object(type_, at)
             else:
                 made = self._schema(self.reader.step(type_), at)
@@ -159,49 +132,49 @@ class SchemaWriter:
         self._check_grounded(key, at)
         return {"$ref": f"#/$defs/{key}"}
 
-    def _plain(self, type_: Type, at: At) -> Any:
-        if isinstance(type_, Keyword):
+    def _plain(self, type_: ts.Type, at: ts.At) -> Any:
+        if isinstance(type_, ts.Keyword):
             if type_.name == "symbol":
                 raise at.source.refuse(at.node, "JSON has no values of the type 'symbol'", "use a string")
             if type_.name in ("any", "unknown"):
                 return {}
-            return False if type_ in (NEVER, UNDEFINED, VOID) else {"type": type_.name}
-        if isinstance(type_, Literal):
+            return False if type_ in (ts.NEVER, ts.UNDEFINED, ts.VOID) else {"type": type_.name}
+        if isinstance(type_, ts.Literal):
             return literal_schema([type_.value])
-        if isinstance(type_, Array):
+        if isinstance(type_, ts.Array):
             return _array_of(self._value(type_.item, type_.at or at, "in an array"))
-        if isinstance(type_, Tuple):
+        if isinstance(type_, ts.Tuple):
             return self._tuple(type_, at)
-        if isinstance(type_, Union):
+        if isinstance(type_, ts.Union):
             # Members that JSON has no values for are no part of it, as long as others are.
             members = [member for member in type_.members if not self._empty(member)]
-            if all(member in (UNDEFINED, VOID) for member in members):
+            if all(member in (ts.UNDEFINED, ts.VOID) for member in members):
                 members = list(type_.members)
             return union_schema([self._schema(member, at) for member in members])
-        if isinstance(type_, AllOf):
+        if isinstance(type_, ts.AllOf):
             made: Any = {}
             for member in type_.members:
                 made = joined(made, self._schema(member, at))
             return made
-        if isinstance(type_, Template):
+        if isinstance(type_, ts.Template):
             return self._template(type_)
-        if isinstance(type_, Refused):
+        if isinstance(type_, ts.Refused):
             raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
-        if isinstance(type_, Function):
+        if isinstance(type_, ts.Function):
             what = "a constructor" if type_.construct else "a function"
             raise type_.scope.source.refuse(
                 type_.node, f"{what} is no JSON value", "leave it out, or give its result's type"
             )
-        assert isinstance(type_, Variable)
+        assert isinstance(type_, ts.Variable)
         raise at.source.wrong(at.node, "`infer` belongs behind `extends`", "write the type itself")
 
-    def _value(self, type_: Type, at: At, where: str) -> Any:
+    def _value(self, type_: ts.Type, at: ts.At, where: str) -> Any:
         """Return the schema of a type whose value must be there."""
         if self.reader.undefined(type_):
             raise at.source.refuse(at.node, f"JSON has no `undefined` {where}", "use null")
         return self._schema(type_, at)
 
-    def _tuple(self, type_: Tuple, at: At) -> Any:
+    def _tuple(self, type_: ts.Tuple, at: ts.At) -> Any:
         items: list[Any] = []
         least: int | None = None
         rest: Any = None
@@ -239,7 +212,7 @@ class SchemaWriter:
             made["items"] = rest
         return made
 
-    def _object(self, type_: Object, at: At) -> Any:
+    def _object(self, type_: ts.Object, at: ts.At) -> Any:
         if type_.call is not None:
             what = "a constructor" if type_.call.construct else "a function"
             raise type_.call.scope.source.refuse(
@@ -277,41 +250,45 @@ class SchemaWriter:
             made["additionalProperties"] = additional if additional != {} else True
         return made
 
-    def _property(self, one: Property, at: At) -> Any:
+    def _property(self, one: ts.Property, at: ts.At) -> Any:
         return self.documented(one.type, self._schema(one.type, at), one.doc, at)
 
-    def _empty(self, type_: Type) -> bool:
+    def _empty(self, type_: ts.Type) -> bool:
         """Return whether JSON has no value for a type, in any form."""
         bare = self.reader.bare(type_)
-        if isinstance(bare, Refused):
+        if isinstance(bare, ts.Refused):
             return bare.name in _WITHOUT_FORM or bare.name == NO_VALUES
-        return isinstance(bare, Function) or bare == SYMBOL or (isinstance(bare, Object) and bare.call is not None)
+        return (
+            isinstance(bare, ts.Function)
+            or bare == ts.SYMBOL
+            or (isinstance(bare, ts.Object) and bare.call is not None)
+        )
 
-    def _is_callback(self, one: Property) -> bool:
+    def _is_callback(self, one: ts.Property) -> bool:
         """Return whether a property is a function that may be left out, as ``onDone?: () => void``."""
         members = [self.reader.bare(member) for member in self.reader.members(one.type)]
         functions = [
-            isinstance(bare, Function)
-            or (isinstance(bare, Refused) and bare.name == "Function")
-            or (isinstance(bare, Object) and bare.call is not None)
+            isinstance(bare, ts.Function)
+            or (isinstance(bare, ts.Refused) and bare.name == "Function")
+            or (isinstance(bare, ts.Object) and bare.call is not None)
             for bare in members
-            if bare not in (UNDEFINED, VOID)
+            if bare not in (ts.UNDEFINED, ts.VOID)
         ]
-        return bool(functions) and all(functions) and (one.optional or UNDEFINED in members or VOID in members)
+        return bool(functions) and all(functions) and (one.optional or ts.UNDEFINED in members or ts.VOID in members)
 
-    def _key_pattern(self, index: Index, at: At) -> str | None:
+    def _key_pattern(self, index: ts.Index, at: ts.At) -> str | None:
         """Return the pattern of the names that an index signature speaks of; None for all names."""
-        if index.key == STRING:
+        if index.key == ts.STRING:
             return None
-        if index.key == NUMBER:
-            return NUMBER_NAME
+        if index.key == ts.NUMBER:
+            return ts.NUMBER_NAME
         made = self._schema(index.key, at)
         pattern = made.get("pattern")
         if not isinstance(pattern, str) or set(made) - {"type", "pattern", *ANNOTATIONS}:
             raise at.source.refuse(at.node, "only @pattern can constrain keys", "put the rest into the pattern")
         return pattern
 
-    def _template(self, type_: Template) -> Any:
+    def _template(self, type_: ts.Template) -> Any:
         at = type_.at
         made = Pattern()
         for part in type_.parts:
@@ -333,7 +310,7 @@ class SchemaWriter:
 
     # -- comments ----------------------------------------------------------------------------------------------
 
-    def documented(self, type_: Type, schema: Any, doc: jsdoc.Doc | None, at: At) -> Any:
+    def documented(self, type_: ts.Type, schema: Any, doc: jsdoc.Doc | None, at: ts.At) -> Any:
         """Return the schema of a type with what a comment says of it.
 
         Raises:
@@ -377,7 +354,7 @@ class SchemaWriter:
             self._name_references(doc.schema, at)
         return made
 
-    def _name_references(self, schema: Any, at: At) -> None:
+    def _name_references(self, schema: Any, at: ts.At) -> None:
         """Read the types that ``@schema`` refers to."""
         if isinstance(schema, list):
             for item in schema:
@@ -394,7 +371,7 @@ class SchemaWriter:
 
     # -- names -------------------------------------------------------------------------------------------------
 
-    def _key(self, named: Named) -> str:
+    def _key(self, named: ts.Named) -> str:
         known = self._keys.get(named)
         if known is not None:
             return known
@@ -411,18 +388,18 @@ class SchemaWriter:
         names = itertools.chain([name], (f"{name}_{index}" for index in itertools.count(2)))
         return next(one for one in names if one not in taken)
 
-    def _label(self, type_: Type) -> str:
-        if isinstance(type_, Documented):
+    def _label(self, type_: ts.Type) -> str:
+        if isinstance(type_, ts.Documented):
             return self._label(type_.type)
-        if isinstance(type_, Named):
+        if isinstance(type_, ts.Named):
             return type_.declaration.name
-        if isinstance(type_, Keyword):
+        if isinstance(type_, ts.Keyword):
             return type_.name
-        if isinstance(type_, Literal):
+        if isinstance(type_, ts.Literal):
             return type_.kind
-        return {Array: "array", Tuple: "array", Object: "object", Template: "string"}.get(type(type_), "T")
+        return {ts.Array: "array", ts.Tuple: "array", ts.Object: "object", ts.Template: "string"}.get(type(type_), "T")
 
-    def _check_grounded(self, key: str, at: At) -> None:
+    def _check_grounded(self, key: str, at: ts.At) -> None:
         """A type that is itself, or itself or something else, says nothing."""
         waiting, seen = [self.definitions[key]], set()
         while waiting:

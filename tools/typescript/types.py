@@ -14,39 +14,9 @@ from typing import TYPE_CHECKING
 from toolgrammar.core.errors import LimitError, SchemaError
 
 from . import jsdoc
+from . import model as ts
 from .inference import Inference
 from .intersections import Intersections
-from .model import (
-    ANY,
-    NEVER,
-    NULL,
-    STRING,
-    SYMBOL,
-    UNDEFINED,
-    UNKNOWN,
-    VOID,
-    Array,
-    At,
-    Both,
-    Deferred,
-    Documented,
-    Element,
-    Function,
-    Keyword,
-    Literal,
-    Named,
-    Object,
-    Refused,
-    Scope,
-    Template,
-    Tuple,
-    Type,
-    Union,
-    Variable,
-    documented,
-    text_of,
-    union,
-)
 from .modules import Declaration, Missing, Program, Space, names_in
 from .objects import ObjectTypes
 from .relations import Relations
@@ -123,15 +93,15 @@ class TypeReader:
         self.values = Values(self)
         self.utilities = Utilities(self)
         self.read: set[Declaration] = set()  # declarations that something asked for
-        self._known: dict[Type, Type] = {}
-        self._open: set[Type] = set()
+        self._known: dict[ts.Type, ts.Type] = {}
+        self._open: set[ts.Type] = set()
         self._instances = 0
         self._depth = 0
-        self._readers: dict[str, Callable[[Node, Scope], Type]] = {
+        self._readers: dict[str, Callable[[Node, ts.Scope], ts.Type]] = {
             "predefined_type": self._predefined,
             "literal_type": self._literal,
-            "array_type": lambda node, scope: Array(self.type(only_child(node), scope), scope.at(only_child(node))),
-            "union_type": lambda node, scope: union([self.type(part, scope) for part in operands(node)]),
+            "array_type": lambda node, scope: ts.Array(self.type(only_child(node), scope), scope.at(only_child(node))),
+            "union_type": lambda node, scope: ts.union([self.type(part, scope) for part in operands(node)]),
             "intersection_type": self._intersection,
             "object_type": self.objects.literal,
             "tuple_type": self._tuple,
@@ -150,18 +120,18 @@ class TypeReader:
             "infer_type": self._infer,
             "type_query": lambda node, scope: self.values.typeof(only_child(node), scope),
             "this_type": self._this,
-            "function_type": lambda node, scope: Function(node, scope),
-            "constructor_type": lambda node, scope: Function(node, scope, construct=True),
+            "function_type": lambda node, scope: ts.Function(node, scope),
+            "constructor_type": lambda node, scope: ts.Function(node, scope, construct=True),
         }
 
     # -- expressions -------------------------------------------------------------------------------------------
 
-    def type(self, node: Node, scope: Scope) -> Type:
+    def type(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return what a type expression comes to, with what the comment before it says."""
         while node.type == "parenthesized_type":
             doc = self.doc(node, scope.source)
             if doc.constrains or doc.description:
-                return documented(self.type(only_child(node), scope), doc, scope.at(node))
+                return ts.documented(self.type(only_child(node), scope), doc, scope.at(node))
             node = only_child(node)
         doc = self.doc(node, scope.source)
         with self.nested(scope.at(node)):
@@ -170,12 +140,12 @@ class TypeReader:
                 known = _UNREADABLE.get(node.type)
                 reason, hint = known or ("this type is not known here", "write it with interfaces and unions")
                 raise scope.source.refuse(node, reason, hint)
-            return documented(reader(node, scope), doc, scope.at(node))
+            return ts.documented(reader(node, scope), doc, scope.at(node))
 
-    def later(self, node: Node, scope: Scope) -> Deferred:
+    def later(self, node: Node, scope: ts.Scope) -> ts.Deferred:
         """Return a type expression to be evaluated when it is needed."""
         scope.source.postpone(node)
-        return Deferred(node, scope)
+        return ts.Deferred(node, scope)
 
     def doc(self, node: Node, source: Source) -> jsdoc.Doc:
         """Return what the comment before a node says."""
@@ -190,7 +160,7 @@ class TypeReader:
             raise source.wrong(comment, str(error), "see docs/tools.md for the tags") from None
 
     @contextmanager
-    def nested(self, at: At) -> Iterator[None]:
+    def nested(self, at: ts.At) -> Iterator[None]:
         """Count one level of nesting.
 
         Raises:
@@ -210,22 +180,22 @@ class TypeReader:
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
-    def resolve(self, type_: Type, at: At | None = None) -> Type:
+    def resolve(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
         """Return the type behind names and expressions that are not evaluated yet.
 
         Args:
             type_: any type.
             at: where it is needed, for the error that it is defined by itself.
         """
-        seen: set[Type] = set()
-        while isinstance(type_, (Named, Deferred, Both)):
+        seen: set[ts.Type] = set()
+        while isinstance(type_, (ts.Named, ts.Deferred, ts.Both)):
             if type_ in seen or type_ in self._open:
                 raise self._circle(type_, at)
             seen.add(type_)
             type_ = self.step(type_)
         return type_
 
-    def step(self, type_: Named | Deferred | Both) -> Type:
+    def step(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
         """Return what is directly behind a name or an expression."""
         known = self._known.get(type_)
         if known is None:
@@ -236,73 +206,78 @@ class TypeReader:
                 self._open.discard(type_)
         return known
 
-    def bare(self, type_: Type, at: At | None = None) -> Type:
+    def bare(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
         """Return the type behind names and comments."""
         type_ = self.resolve(type_, at)
-        while isinstance(type_, Documented):
+        while isinstance(type_, ts.Documented):
             type_ = self.resolve(type_.type, at)
         return type_
 
-    def settled(self, type_: Type) -> Type:
+    def settled(self, type_: ts.Type) -> ts.Type:
         """Return a property's type evaluated as far as the next name, so that equal types are found to be equal."""
-        while isinstance(type_, Deferred) and type_ not in self._open:
+        while isinstance(type_, ts.Deferred) and type_ not in self._open:
             type_ = self.step(type_)
         return type_
 
-    def members(self, type_: Type, at: At | None = None) -> list[Type]:
+    def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
         """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
-        found: list[Type] = []
+        found: list[ts.Type] = []
         bare = self.bare(type_, at)
-        if isinstance(bare, Union):
+        if isinstance(bare, ts.Union):
             for member in bare.members:
                 found += self.members(member, at)
             return found
-        if bare == NEVER:
+        if bare == ts.NEVER:
             return []
-        if bare == Keyword("boolean"):
-            return [Literal.of(True), Literal.of(False)]
+        if bare == ts.Keyword("boolean"):
+            return [ts.Literal.of(True), ts.Literal.of(False)]
         return [type_]
 
-    def distributed(self, type_: Type, at: At | None = None) -> list[Type]:
+    def distributed(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
         """Return the members of a union for TypeScript, which drops the literals beside ``string`` or ``number``."""
         found = self.members(type_, at)
-        wide = {bare.name for one in found if isinstance(bare := self._named(one), Keyword)}
+        wide = {bare.name for one in found if isinstance(bare := self._named(one), ts.Keyword)}
         return [
             one
             for one in found
-            if not (isinstance(bare := self.bare(one), Literal) and bare.kind in wide)
-            and not (isinstance(bare, Object) and self.impossible(bare))
+            if not (isinstance(bare := self.bare(one), ts.Literal) and bare.kind in wide)
+            and not (isinstance(bare, ts.Object) and self.impossible(bare))
         ]
 
-    def impossible(self, type_: Object) -> bool:
+    def impossible(self, type_: ts.Object) -> bool:
         """Whether an intersection has contradicting values for a property, which to TypeScript makes it ``never``."""
         for one in type_.properties:
-            if isinstance(one.type, Both) and not one.type.indexed and not one.optional and one.type not in self._open:
+            if (
+                isinstance(one.type, ts.Both)
+                and not one.type.indexed
+                and not one.optional
+                and one.type not in self._open
+            ):
                 parts_ = [self.bare(member) for part in one.type.members for member in self.members(part)]
-                if self.bare(one.type) == NEVER and any(isinstance(part, Literal) for part in parts_):
+                if self.bare(one.type) == ts.NEVER and any(isinstance(part, ts.Literal) for part in parts_):
                     return True
         return False
 
-    def _named(self, type_: Type) -> Type:
+    def _named(self, type_: ts.Type) -> ts.Type:
         """Return the type behind names and comments; an intersection as such, since ``string & {}`` keeps literals."""
-        while isinstance(type_, (Named, Deferred, Documented)):
-            type_ = type_.type if isinstance(type_, Documented) else self.step(type_)
+        while isinstance(type_, (ts.Named, ts.Deferred, ts.Documented)):
+            type_ = type_.type if isinstance(type_, ts.Documented) else self.step(type_)
         return type_
 
-    def undefined(self, type_: Type) -> bool:
+    def undefined(self, type_: ts.Type) -> bool:
         """Return whether a value may be ``undefined``, which JSON has no word for."""
         bare = self.bare(type_)
-        if isinstance(bare, Union):
+        if isinstance(bare, ts.Union):
             return any(self.undefined(member) for member in bare.members)
-        return bare in (UNDEFINED, VOID)
+        return bare in (ts.UNDEFINED, ts.VOID)
 
-    def named(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Type:
+    def named(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Type:
         """Return a declared type, its type arguments completed by their defaults."""
         scope = self._scope(declaration, arguments, at)
         self.read.add(declaration)
-        return Named(declaration, tuple(scope.types.values()), at)
+        return ts.Named(declaration, tuple(scope.types.values()), at)
 
-    def _scope(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Scope:
+    def _scope(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Scope:
         """Return the type parameters of a declaration with what stands for them."""
         own = declaration.space.source
         given = [
@@ -318,7 +293,7 @@ class TypeReader:
                 f"{declaration.name!r} takes {len(given)} type arguments, not {len(arguments)}",
                 "leave some out",
             )
-        scope = Scope(declaration.space)
+        scope = ts.Scope(declaration.space)
         for index, parameter in enumerate(given):
             name = own.text(child_of(parameter, "name"))
             default = parameter.child_by_field_name("value")
@@ -333,15 +308,15 @@ class TypeReader:
             scope = scope.with_types({name: value})
         return scope
 
-    def _evaluated(self, type_: Named | Deferred | Both) -> Type:
-        if isinstance(type_, Both):
+    def _evaluated(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
+        if isinstance(type_, ts.Both):
             with self.nested(type_.at):
                 return self.intersections.evaluated(type_)
-        if isinstance(type_, Deferred):
+        if isinstance(type_, ts.Deferred):
             type_.scope.source.begin(type_.node)
             return self.type(type_.node, type_.scope)
         declaration = type_.declaration
-        at = At(declaration.space.source, declaration.node)
+        at = ts.At(declaration.space.source, declaration.node)
         self._instances += bool(type_.arguments)
         if self._instances > MAX_TYPE_INSTANCES:
             raise LimitError(
@@ -359,38 +334,38 @@ class TypeReader:
             else:
                 body = self.objects.declared(declaration, scope.with_types({"this": type_}))
         for doc, statement in zip(docs, declaration.statements, strict=True):
-            body = documented(body, doc, At(at.source, statement))
+            body = ts.documented(body, doc, ts.At(at.source, statement))
         return body
 
-    def _circle(self, type_: Type, at: At | None) -> SchemaError:
-        if isinstance(type_, Named):
+    def _circle(self, type_: ts.Type, at: ts.At | None) -> SchemaError:
+        if isinstance(type_, ts.Named):
             name = repr(type_.declaration.name)
-            at = at or At(type_.declaration.space.source, type_.declaration.node)
+            at = at or ts.At(type_.declaration.space.source, type_.declaration.node)
         else:
             name = "here"
             if at is None:
-                at = type_.at if isinstance(type_, Both) else type_.scope.at(type_.node)  # type: ignore[union-attr]
+                at = type_.at if isinstance(type_, ts.Both) else type_.scope.at(type_.node)  # type: ignore[union-attr]
         return at.source.wrong(at.node, f"the type {name} is defined by itself", "break the circle")
 
     # -- kinds of expressions ----------------------------------------------------------------------------------
 
-    def _predefined(self, node: Node, scope: Scope) -> Type:
+    def _predefined(self, node: Node, scope: ts.Scope) -> ts.Type:
         name = scope.source.text(node)
         if "symbol" in name:
-            return SYMBOL if name == "symbol" else self.no_json("symbol", scope.at(node))
-        return Keyword(name)
+            return ts.SYMBOL if name == "symbol" else self.no_json("symbol", scope.at(node))
+        return ts.Keyword(name)
 
-    def _literal(self, node: Node, scope: Scope) -> Type:
+    def _literal(self, node: Node, scope: ts.Scope) -> ts.Type:
         child = only_child(node)
         if child.type == "undefined":
-            return UNDEFINED
+            return ts.UNDEFINED
         if child.type == "null":
-            return NULL
+            return ts.NULL
         if child.type == "number" and scope.source.text(child).endswith("n"):
             return self.no_json("bigint", scope.at(child))
-        return Literal.of(self.values.literal(child, scope.source))
+        return ts.Literal.of(self.values.literal(child, scope.source))
 
-    def _name(self, node: Node, scope: Scope) -> Type:
+    def _name(self, node: Node, scope: ts.Scope) -> ts.Type:
         name = scope.source.text(node)
         if name in scope.types:
             return scope.types[name]
@@ -400,13 +375,13 @@ class TypeReader:
         if name in UTILITIES:
             raise scope.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
         if name == "undefined":
-            return UNDEFINED
+            return ts.UNDEFINED
         return self.no_json(name, scope.at(node))
 
-    def _qualified(self, node: Node, scope: Scope) -> Type:
+    def _qualified(self, node: Node, scope: ts.Scope) -> ts.Type:
         return self._dotted(names_in(scope.source, node), (), node, scope)
 
-    def _member(self, node: Node, scope: Scope) -> Type:
+    def _member(self, node: Node, scope: ts.Scope) -> ts.Type:
         """``import("./file").Name``."""
         names: list[str] = []
         while node.type == "member_expression":
@@ -421,7 +396,7 @@ class TypeReader:
                 return self._found(found, names[-1], (), scope.at(node))
         raise scope.source.refuse(node, "this type is not known here", "write the type itself")
 
-    def _dotted(self, path: tuple[str, ...], arguments: tuple[Type, ...], node: Node, scope: Scope) -> Type:
+    def _dotted(self, path: tuple[str, ...], arguments: tuple[ts.Type, ...], node: Node, scope: ts.Scope) -> ts.Type:
         found = self.program.find(path, scope.space)
         if found is None:
             owner = self.program.find(path[:-1], scope.space)
@@ -432,18 +407,20 @@ class TypeReader:
                         node, f"the enum {'.'.join(path[:-1])} has no member {path[-1]}", "use one of its members"
                     )
                 self.read.add(owner)
-                return Literal.of(values[path[-1]], owner)
+                return ts.Literal.of(values[path[-1]], owner)
             return self.no_json(".".join(path), scope.at(node))
         return self._found(found, ".".join(path), arguments, scope.at(node))
 
-    def _found(self, found: Declaration | Space | Missing, name: str, arguments: tuple[Type, ...], at: At) -> Type:
+    def _found(
+        self, found: Declaration | Space | Missing, name: str, arguments: tuple[ts.Type, ...], at: ts.At
+    ) -> ts.Type:
         if isinstance(found, Missing):
             return self.missing(found, name, at)
         if isinstance(found, Space) or found.kind in ("function", "const"):
             raise at.source.wrong(at.node, f"{name!r} is no type", "name an interface, a type, a class or an enum")
         return self.named(found, arguments, at)
 
-    def _generic(self, node: Node, scope: Scope) -> Type:
+    def _generic(self, node: Node, scope: ts.Scope) -> ts.Type:
         path = names_in(scope.source, child_of(node, "name"))
         given = parts(child_of(node, "type_arguments"))
         name = ".".join(path)
@@ -454,12 +431,12 @@ class TypeReader:
             return self.utilities.apply(name, given, node, scope)
         return self.no_json(name, scope.at(node), tuple(self.type(one, scope) for one in given))
 
-    def reference(self, name: str, arguments: tuple[Type, ...], at: At, scope: Scope) -> Type:
+    def reference(self, name: str, arguments: tuple[ts.Type, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
         """Return the type of a dotted name, with its type arguments."""
         found = self.program.find(tuple(name.split(".")), scope.space)
         return self._found(found, name, arguments, at) if found is not None else self.no_json(name, at, arguments)
 
-    def no_json(self, name: str, at: At, arguments: tuple[Type, ...] = ()) -> Refused:
+    def no_json(self, name: str, at: ts.At, arguments: tuple[ts.Type, ...] = ()) -> ts.Refused:
         """Return a type of TypeScript's library that JSON has no values for.
 
         Raises:
@@ -467,11 +444,11 @@ class TypeReader:
         """
         if name not in _NO_JSON:
             raise at.source.wrong(at.node, f"the type {name!r} is not declared in this text", "add its declaration")
-        return Refused(name, f"JSON has no values of the type {name!r}", f"use {_NO_JSON[name]}", at, arguments)
+        return ts.Refused(name, f"JSON has no values of the type {name!r}", f"use {_NO_JSON[name]}", at, arguments)
 
-    def missing(self, found: Missing, name: str, at: At) -> Refused:
+    def missing(self, found: Missing, name: str, at: ts.At) -> ts.Refused:
         """Return a type whose file was not given."""
-        return Refused(
+        return ts.Refused(
             f"{found.module} {name}",
             f"{name!r} comes from {found.module!r}, which was not given",
             f"give its text, files={{{found.module + '.ts'!r}: ...}}, or put the declaration into this text",
@@ -479,27 +456,27 @@ class TypeReader:
             unknown=at,
         )
 
-    def _lookup(self, node: Node, scope: Scope) -> Type:
+    def _lookup(self, node: Node, scope: ts.Scope) -> ts.Type:
         owner, index = parts(node)
         target = self.type(owner, scope)
         return self.objects.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
 
-    def _this(self, node: Node, scope: Scope) -> Type:
+    def _this(self, node: Node, scope: ts.Scope) -> ts.Type:
         if "this" not in scope.types:
             raise scope.source.refuse(node, "`this` is no JSON value", "use the interface's name")
         return scope.types["this"]
 
-    def _infer(self, node: Node, scope: Scope) -> Type:
+    def _infer(self, node: Node, scope: ts.Scope) -> ts.Type:
         name = scope.source.text(parts(node)[0])
         if name in scope.types:
             return scope.types[name]
         raise scope.source.wrong(node, "`infer` belongs behind `extends`", "write the type itself")
 
-    def _intersection(self, node: Node, scope: Scope) -> Type:
-        return Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))
+    def _intersection(self, node: Node, scope: ts.Scope) -> ts.Type:
+        return ts.Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))
 
-    def _tuple(self, node: Node, scope: Scope) -> Type:
-        elements: list[Element] = []
+    def _tuple(self, node: Node, scope: ts.Scope) -> ts.Type:
+        elements: list[ts.Element] = []
         for child in parts(node):
             at = scope.at(child)
             doc = self.doc(child, scope.source) if child.type.endswith("_parameter") else None
@@ -517,26 +494,26 @@ class TypeReader:
             if spread:
                 elements += self._spread(type_, at, scope.at(inner))
             else:
-                elements.append(Element(type_, optional, False, label, doc, at))
+                elements.append(ts.Element(type_, optional, False, label, doc, at))
         if len(elements) == 1 and elements[0].rest:
-            return Array(elements[0].type, elements[0].at)
-        return Tuple(tuple(elements))
+            return ts.Array(elements[0].type, elements[0].at)
+        return ts.Tuple(tuple(elements))
 
-    def _spread(self, type_: Type, at: At, inner: At) -> list[Element]:
+    def _spread(self, type_: ts.Type, at: ts.At, inner: ts.At) -> list[ts.Element]:
         """Return the elements of ``...T`` in a tuple."""
         bare = self.bare(type_, inner)
-        if isinstance(bare, Tuple):
+        if isinstance(bare, ts.Tuple):
             return list(bare.elements)
-        if isinstance(bare, Variable):
-            return [Element(bare, rest=True, at=at)]
-        if isinstance(bare, Array):
-            return [Element(bare.item, rest=True, at=at)]
-        if bare in (ANY, UNKNOWN):  # unknown is what `infer` did not find
-            return [Element(bare, rest=True, at=at)]
+        if isinstance(bare, ts.Variable):
+            return [ts.Element(bare, rest=True, at=at)]
+        if isinstance(bare, ts.Array):
+            return [ts.Element(bare.item, rest=True, at=at)]
+        if bare in (ts.ANY, ts.UNKNOWN):  # unknown is what `infer` did not find
+            return [ts.Element(bare, rest=True, at=at)]
         raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
 
-    def _template(self, node: Node, scope: Scope) -> Type:
-        made: list[str | Type] = []
+    def _template(self, node: Node, scope: ts.Scope) -> ts.Type:
+        made: list[str | ts.Type] = []
         start = node.start_byte + 1
         for child in node.named_children:
             if child.type == "template_type":
@@ -546,9 +523,9 @@ class TypeReader:
         made.append(scope.source.bytes[start : node.end_byte - 1].decode("utf-8", "surrogatepass"))
         return self.template(made, scope.at(node))
 
-    def template(self, made: list[str | Type], at: At) -> Type:
+    def template(self, made: list[str | ts.Type], at: ts.At) -> ts.Type:
         """Return the strings of a template; literals while they are few."""
-        flat: list[str | Type] = []
+        flat: list[str | ts.Type] = []
         choices: list[list[str]] = []
         finite = True
         for part in made:
@@ -557,12 +534,12 @@ class TypeReader:
                 choices.append([part])
                 continue
             members = [self.bare(member) for member in self.members(part, at)]
-            if len(members) == 1 and isinstance(members[0], Template):
+            if len(members) == 1 and isinstance(members[0], ts.Template):
                 flat += members[0].parts
                 finite = False
                 continue
             flat.append(part)
-            texts = [text_of(member) for member in members]
+            texts = [ts.text_of(member) for member in members]
             if None in texts:
                 finite = False
             else:
@@ -571,7 +548,7 @@ class TypeReader:
         for choice in choices:
             count *= len(choice)
         if finite and count <= MAX_TEMPLATE_VALUES:
-            return union(Literal.of("".join(chosen)) for chosen in itertools.product(*choices))
-        if flat == ["", STRING, ""]:
-            return STRING
-        return Template(tuple(part for part in flat if part != ""), at)
+            return ts.union(ts.Literal.of("".join(chosen)) for chosen in itertools.product(*choices))
+        if flat == ["", ts.STRING, ""]:
+            return ts.STRING
+        return ts.Template(tuple(part for part in flat if part != ""), at)

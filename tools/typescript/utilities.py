@@ -6,30 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from . import model as ts
 from .context import Evaluator
-from .model import (
-    ANY,
-    NEVER,
-    NULL,
-    SYMBOL,
-    UNDEFINED,
-    UNKNOWN,
-    VOID,
-    Array,
-    Function,
-    Index,
-    Literal,
-    Object,
-    Property,
-    Refused,
-    Scope,
-    Tuple,
-    Type,
-    key_of,
-    text_of,
-    union,
-    unknown,
-)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,7 +37,7 @@ class Utilities:
     def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
 
-    def apply(self, name: str, given: list[Node], node: Node, scope: Scope) -> Type:
+    def apply(self, name: str, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
         """Return what ``name<given>`` comes to."""
         count = UTILITIES[name]
         if len(given) != count:
@@ -73,7 +51,7 @@ class Utilities:
         places = [scope.at(one) for one in given]
         first = types[0]
         if name in ("Array", "ReadonlyArray"):
-            return Array(first, places[0], name == "ReadonlyArray")
+            return ts.Array(first, places[0], name == "ReadonlyArray")
         if name == "Readonly":
             return self.readonly(first)
         if name == "NoInfer":
@@ -101,80 +79,80 @@ class Utilities:
             return self._awaited(first)
         return self._of_function(name, first, scope, given[0])
 
-    def _record(self, keys: Type, value: Type, scope: Scope, given: list[Node], node: Node) -> Type:
+    def _record(self, keys: ts.Type, value: ts.Type, scope: ts.Scope, given: list[Node], node: Node) -> ts.Type:
         at = scope.at(node)
-        properties: list[Property] = []
-        indexes: list[Index] = []
+        properties: list[ts.Property] = []
+        indexes: list[ts.Index] = []
         for key in self.reader.objects.keys(keys, scope.at(given[0])):
-            if isinstance(key, Literal):
-                properties.append(Property(text_of(key) or "", value, key=key_of(key), at=at))
-            elif key != SYMBOL:  # JSON has no such names
-                indexes.append(Index(key, value, at=at))
-        return Object(tuple(properties), tuple(indexes))
+            if isinstance(key, ts.Literal):
+                properties.append(ts.Property(ts.text_of(key) or "", value, key=ts.key_of(key), at=at))
+            elif key != ts.SYMBOL:  # JSON has no such names
+                indexes.append(ts.Index(key, value, at=at))
+        return ts.Object(tuple(properties), tuple(indexes))
 
-    def readonly(self, type_: Type) -> Type:
+    def readonly(self, type_: ts.Type) -> ts.Type:
         """Return the type with its arrays read-only; of objects, that word says nothing here."""
         bare = [self.reader.bare(member) for member in self.reader.members(type_)]
-        if not any(isinstance(one, (Array, Tuple)) for one in bare):
+        if not any(isinstance(one, (ts.Array, ts.Tuple)) for one in bare):
             return type_
-        return union(replace(one, readonly=True) if isinstance(one, (Array, Tuple)) else one for one in bare)
+        return ts.union(replace(one, readonly=True) if isinstance(one, (ts.Array, ts.Tuple)) else one for one in bare)
 
-    def without_null(self, type_: Type) -> Type:
+    def without_null(self, type_: ts.Type) -> ts.Type:
         """Return the type without ``null`` and ``undefined``."""
         bare = self.reader.bare(type_)
-        if bare in (UNKNOWN, ANY):
+        if bare in (ts.UNKNOWN, ts.ANY):
             return bare
         members = self.reader.members(type_)
-        kept = [member for member in members if self.reader.bare(member) not in (NULL, UNDEFINED, VOID)]
+        kept = [member for member in members if self.reader.bare(member) not in (ts.NULL, ts.UNDEFINED, ts.VOID)]
         return self.reader.relations.whole(type_, kept)
 
-    def _optional(self, type_: Type, partial: bool, scope: Scope, node: Node) -> Type:
-        made: list[Type] = []
+    def _optional(self, type_: ts.Type, partial: bool, scope: ts.Scope, node: Node) -> ts.Type:
+        made: list[ts.Type] = []
         for member in self.reader.members(type_, scope.at(node)):
             bare = self.reader.bare(member)
-            if isinstance(bare, Array):
+            if isinstance(bare, ts.Array):
                 made.append(bare)
                 continue
-            if isinstance(bare, Tuple):
+            if isinstance(bare, ts.Tuple):
                 elements = tuple(replace(one, optional=partial and not one.rest) for one in bare.elements)
                 made.append(replace(bare, elements=elements))
                 continue
             shape = self.reader.objects.of(member, scope.at(node))
             properties = [replace(one, optional=partial, definite=not partial) for one in shape.properties]
-            made.append(Object(tuple(properties), shape.indexes))
-        return union(made)
+            made.append(ts.Object(tuple(properties), shape.indexes))
+        return ts.union(made)
 
-    def _cased(self, name: str, type_: Type, scope: Scope, node: Node) -> Type:
-        made: list[Type] = []
+    def _cased(self, name: str, type_: ts.Type, scope: ts.Scope, node: Node) -> ts.Type:
+        made: list[ts.Type] = []
         for member in self.reader.members(type_, scope.at(node)):
             bare = self.reader.bare(member)
-            if isinstance(bare, Literal) and bare.kind == "string":
-                made.append(Literal.of(_CASES[name](bare.value)))
+            if isinstance(bare, ts.Literal) and bare.kind == "string":
+                made.append(ts.Literal.of(_CASES[name](bare.value)))
             else:
-                made.append(unknown(f"{name} is evaluated for literals only", "use string", scope.at(node)))
-        return union(made)
+                made.append(ts.unknown(f"{name} is evaluated for literals only", "use string", scope.at(node)))
+        return ts.union(made)
 
-    def _awaited(self, type_: Type) -> Type:
-        made: list[Type] = []
+    def _awaited(self, type_: ts.Type) -> ts.Type:
+        made: list[ts.Type] = []
         for member in self.reader.members(type_):
             bare = self.reader.bare(member)
-            if isinstance(bare, Refused) and bare.name in ("Promise", "PromiseLike") and len(bare.arguments) == 1:
+            if isinstance(bare, ts.Refused) and bare.name in ("Promise", "PromiseLike") and len(bare.arguments) == 1:
                 made.append(self._awaited(bare.arguments[0]))
             else:
                 made.append(member)
-        return union(made)
+        return ts.union(made)
 
-    def _of_function(self, name: str, type_: Type, scope: Scope, node: Node) -> Type:
-        made: list[Type] = []
+    def _of_function(self, name: str, type_: ts.Type, scope: ts.Scope, node: Node) -> ts.Type:
+        made: list[ts.Type] = []
         for member in self.reader.members(type_, scope.at(node)):
             bare = self.reader.bare(member)
-            if isinstance(bare, Object) and bare.call is not None:
+            if isinstance(bare, ts.Object) and bare.call is not None:
                 bare = bare.call
-            if bare == ANY:
-                made.append({"Parameters": Array(UNKNOWN), "ConstructorParameters": Array(UNKNOWN)}.get(name, ANY))
+            if bare == ts.ANY:
+                made.append(ts.Array(ts.UNKNOWN) if name.endswith("Parameters") else ts.ANY)
                 continue
-            if not isinstance(bare, Function):
-                if isinstance(bare, Refused):
+            if not isinstance(bare, ts.Function):
+                if isinstance(bare, ts.Refused):
                     made.append(bare)
                     continue
                 raise scope.source.refuse(node, f"{name} needs a function", "write the type itself")
@@ -182,4 +160,4 @@ class Utilities:
                 made.append(self.reader.values.parameters(bare))
             else:
                 made.append(self.reader.values.result(bare))
-        return union(made) if made else NEVER
+        return ts.union(made) if made else ts.NEVER

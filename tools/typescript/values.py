@@ -10,31 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import SchemaError
 
+from . import model as ts
 from .context import Evaluator
-from .model import (
-    ANY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    STRING,
-    UNDEFINED,
-    UNKNOWN,
-    Array,
-    At,
-    Element,
-    Function,
-    Literal,
-    Object,
-    Property,
-    Scope,
-    Tuple,
-    Type,
-    key_of,
-    number_text,
-    text_of,
-    union,
-    unknown,
-)
 from .modules import Declaration, Missing, names_in
 from .source import Source, child_of, has_word, only_child, parts, unescape
 
@@ -108,43 +85,43 @@ class Values:
         except SchemaError:
             return None
 
-    def property_name(self, node: Node, scope: Scope) -> tuple[str, Literal | None]:
+    def property_name(self, node: Node, scope: ts.Scope) -> tuple[str, ts.Literal | None]:
         """Return the name of a property, and its `Property.key`."""
         if node.type == "computed_property_name":
             inner = only_child(node)
             names = ("string", "number", "identifier", "member_expression", "subscript_expression", "template_string")
-            known: Type = UNDEFINED
+            known: ts.Type = ts.UNDEFINED
             if inner.type in names and not scope.source.text(inner).startswith("Symbol."):
                 known = self.reader.bare(self.constant(inner, scope))
-            if not isinstance(known, Literal) or known.kind == "boolean":
+            if not isinstance(known, ts.Literal) or known.kind == "boolean":
                 raise scope.source.refuse(
                     node,
                     f"the name {scope.source.text(node)!r} is not known before the program runs",
                     "write the name itself",
                 )
-            return text_of(known) or "", key_of(known)
-        number = Literal.of(self.literal(node, scope.source)) if node.type == "number" else None
+            return ts.text_of(known) or "", ts.key_of(known)
+        number = ts.Literal.of(self.literal(node, scope.source)) if node.type == "number" else None
         return self._plain_name(node, scope.source), number
 
     def _plain_name(self, node: Node, source: Source) -> str:
         if node.type == "string":
             return source.string(node)
         if node.type == "number":
-            return number_text(self.literal(node, source))
+            return ts.number_text(self.literal(node, source))
         return source.text(node)
 
     # -- enums -------------------------------------------------------------------------------------------------
 
-    def enum(self, declaration: Declaration) -> Type:
+    def enum(self, declaration: Declaration) -> ts.Type:
         """Return the values of an enum."""
-        return union(Literal.of(value, declaration) for value in self.enum_values(declaration).values())
+        return ts.union(ts.Literal.of(value, declaration) for value in self.enum_values(declaration).values())
 
     def enum_values(self, declaration: Declaration) -> dict[str, Any]:
         """Return the values of an enum by the names of its members."""
         if declaration in self._enums:
             return self._enums[declaration]
         values: dict[str, Any] = {}
-        scope = Scope(declaration.space)
+        scope = ts.Scope(declaration.space)
         source = scope.source
         for node in declaration.nodes:
             following: int | None = 0
@@ -166,7 +143,7 @@ class Values:
         self._enums[declaration] = values
         return values
 
-    def _constant_value(self, node: Node, values: dict[str, Any], declaration: Declaration, scope: Scope) -> Any:
+    def _constant_value(self, node: Node, values: dict[str, Any], declaration: Declaration, scope: ts.Scope) -> Any:
         """Return the value of a constant expression in an enum."""
         source = scope.source
 
@@ -183,7 +160,7 @@ class Values:
                 if len(path) == 2 and path[0] == declaration.name and path[1] in values:
                     return values[path[1]]
                 known = self.reader.bare(self.constant(node, scope))
-                if isinstance(known, Literal):
+                if isinstance(known, ts.Literal):
                     return known.value
             elif node.type == "template_string":
                 return self._template(node, source, lambda child: _text(inner(child)))
@@ -227,20 +204,20 @@ class Values:
 
     # -- typeof ------------------------------------------------------------------------------------------------
 
-    def typeof(self, node: Node, scope: Scope) -> Type:
+    def typeof(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of a value that is named in ``typeof name``."""
         if node.type in ("identifier", "member_expression", "subscript_expression"):
             return self.constant(node, scope)
         reason = "the type of this is not evaluated"
-        return unknown(reason, "write the type itself", scope.at(node))
+        return ts.unknown(reason, "write the type itself", scope.at(node))
 
-    def constant(self, node: Node, scope: Scope) -> Type:
+    def constant(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of a name of a value, or of a member of it."""
         at = scope.at(node)
         source = scope.source
         if node.type == "identifier":
             if source.text(node) == "undefined":
-                return UNDEFINED
+                return ts.UNDEFINED
             return self._declared(names_in(source, node), at, scope)
         if node.type == "member_expression":
             path = names_in(source, node)
@@ -248,7 +225,7 @@ class Values:
             if isinstance(found, (Declaration, Missing)):
                 return self._declared(path, at, scope)
             owner = self.constant(parts(node)[0], scope)
-            key: Type = Literal.of(source.text(parts(node)[-1]))
+            key: ts.Type = ts.Literal.of(source.text(parts(node)[-1]))
         elif node.type == "subscript_expression":
             owner = self.constant(parts(node)[0], scope)
             key = self.expression(parts(node)[-1], scope, constant=True)
@@ -256,7 +233,7 @@ class Values:
             return self.expression(node, scope, constant=True)
         return self.reader.objects.lookup(owner, key, at, at)
 
-    def _declared(self, path: tuple[str, ...], at: At, scope: Scope) -> Type:
+    def _declared(self, path: tuple[str, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
         name = ".".join(path)
         found = self.reader.program.find(path, scope.space, values=True)
         if isinstance(found, Missing):
@@ -276,15 +253,15 @@ class Values:
         finally:
             self._open.discard(found)
 
-    def _of(self, declaration: Declaration) -> Type:
-        scope, node = Scope(declaration.space), declaration.node
+    def _of(self, declaration: Declaration) -> ts.Type:
+        scope, node = ts.Scope(declaration.space), declaration.node
         at = scope.at(node)
         if declaration.kind == "function":
-            return Function(declaration.nodes[-1], scope, overloaded=len(declaration.nodes) > 1)
+            return ts.Function(declaration.nodes[-1], scope, overloaded=len(declaration.nodes) > 1)
         if declaration.kind == "enum":
             values = self.enum_values(declaration)
-            return Object(
-                tuple(Property(name, Literal.of(value, declaration), at=at) for name, value in values.items())
+            return ts.Object(
+                tuple(ts.Property(name, ts.Literal.of(value, declaration), at=at) for name, value in values.items())
             )
         if declaration.kind == "class":
             return self._statics(declaration, scope)
@@ -292,34 +269,34 @@ class Values:
         if annotation is not None:
             return self.reader.type(only_child(annotation), scope)
         if value is None:
-            return ANY
+            return ts.ANY
         fixed = node.parent is not None and has_word(node.parent, "const")
         return self.expression(value, scope, constant=False, literal=fixed)
 
-    def _statics(self, declaration: Declaration, scope: Scope) -> Type:
+    def _statics(self, declaration: Declaration, scope: ts.Scope) -> ts.Type:
         """Return the constructor of a class: its static properties, and that it can be called."""
-        found: list[Property] = []
+        found: list[ts.Property] = []
         for node in declaration.nodes:
             for member in parts(child_of(node, "body")):
                 if member.type != "public_field_definition" or not has_word(member, "static"):
                     continue
                 name, _ = self.property_name(child_of(member, "name"), scope)
                 annotation, value = member.child_by_field_name("type"), member.child_by_field_name("value")
-                type_: Type = ANY
+                type_: ts.Type = ts.ANY
                 if annotation is not None:
                     type_ = self.reader.type(only_child(annotation), scope)
                 elif value is not None:
                     type_ = self.expression(value, scope, literal=has_word(member, "readonly"))
-                found.append(Property(name, type_, at=scope.at(member)))
-        return Object(tuple(found), call=Function(declaration.node, scope, construct=True), declared=True)
+                found.append(ts.Property(name, type_, at=scope.at(member)))
+        return ts.Object(tuple(found), call=ts.Function(declaration.node, scope, construct=True), declared=True)
 
-    def widened(self, node: Node, scope: Scope) -> Type:
+    def widened(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of a variable that is declared with this value."""
         return self.expression(node, scope)
 
     def expression(
-        self, node: Node, scope: Scope, *, constant: bool = False, literal: bool = False, like: Type | None = None
-    ) -> Type:
+        self, node: Node, scope: ts.Scope, *, constant: bool = False, literal: bool = False, like: ts.Type | None = None
+    ) -> ts.Type:
         """Return the type of an expression.
 
         Args:
@@ -348,17 +325,17 @@ class Values:
             if kind in ("string", "number", "true", "false", "unary_expression", "template_string"):
                 return self._plain(node, scope, constant or literal, like)
             if kind == "null":
-                return NULL
+                return ts.NULL
             if kind == "object":
                 return self._object(node, scope, constant, like)
             if kind == "array":
                 return self._array(node, scope, constant, like)
             if kind in ("identifier", "member_expression", "subscript_expression"):
                 type_ = self.constant(node, scope)
-                widen = not (constant or literal) and isinstance(type_, Literal)
+                widen = not (constant or literal) and isinstance(type_, ts.Literal)
                 return self._widened(type_) if widen else type_
             if kind in _FUNCTIONS:
-                return Function(node, scope)
+                return ts.Function(node, scope)
             if kind == "new_expression":
                 value = child_of(node, "constructor")
                 arguments = node.child_by_field_name("type_arguments")
@@ -366,37 +343,37 @@ class Values:
                 if value.type in ("identifier", "member_expression"):
                     return self.reader.reference(source.text(value), given, scope.at(value), scope)
             reason = f"{source.shown(node)} is worked out when the program runs"
-            return unknown(reason, "write its type", scope.at(node))
+            return ts.unknown(reason, "write its type", scope.at(node))
 
-    def _plain(self, node: Node, scope: Scope, literal: bool, like: Type | None) -> Type:
+    def _plain(self, node: Node, scope: ts.Scope, literal: bool, like: ts.Type | None) -> ts.Type:
         source = scope.source
-        found: Type
+        found: ts.Type
         if node.type == "template_string":
             if any(child.type == "template_substitution" for child in node.named_children):
-                return STRING
-            found = Literal.of(self._template(node, source, lambda child: ""))
+                return ts.STRING
+            found = ts.Literal.of(self._template(node, source, lambda child: ""))
         elif node.type == "unary_expression" and source.text(node)[0] not in "+-":
-            return BOOLEAN if source.text(node)[0] == "!" else NUMBER
+            return ts.BOOLEAN if source.text(node)[0] == "!" else ts.NUMBER
         elif node.type == "unary_expression" and child_of(node, "argument").type != "number":
-            return NUMBER
+            return ts.NUMBER
         else:
-            found = Literal.of(self.literal(node, source))
+            found = ts.Literal.of(self.literal(node, source))
         if literal or (like is not None and not self.reader.relations.decided(_keyword(found), like, scope.at(node))):
             return found
         return self._widened(found)
 
-    def _widened(self, type_: Type) -> Type:
+    def _widened(self, type_: ts.Type) -> ts.Type:
         """Return the type of a variable that may be given another value of the kind."""
-        if isinstance(type_, Literal) and type_.enum is not None:
-            return self.reader.named(type_.enum, (), At(type_.enum.space.source, type_.enum.node))
+        if isinstance(type_, ts.Literal) and type_.enum is not None:
+            return self.reader.named(type_.enum, (), ts.At(type_.enum.space.source, type_.enum.node))
         return _keyword(type_)
 
-    def _like(self, like: Type | None, name: str) -> Type | None:
+    def _like(self, like: ts.Type | None, name: str) -> ts.Type | None:
         bare = self.reader.bare(like) if like is not None else None
-        return self.reader.objects.value(bare, name) if isinstance(bare, Object) else None
+        return self.reader.objects.value(bare, name) if isinstance(bare, ts.Object) else None
 
-    def _object(self, node: Node, scope: Scope, constant: bool, like: Type | None) -> Type:
-        found: dict[str, Property] = {}
+    def _object(self, node: Node, scope: ts.Scope, constant: bool, like: ts.Type | None) -> ts.Type:
+        found: dict[str, ts.Property] = {}
         at = scope.at(node)
         for member in parts(node):
             if member.type == "spread_element":
@@ -407,71 +384,71 @@ class Values:
             if member.type == "shorthand_property_identifier":
                 name = scope.source.text(member)
                 type_ = self._declared((name,), scope.at(member), scope)
-                found[name] = Property(name, type_ if constant else self._widened(type_), at=at)
+                found[name] = ts.Property(name, type_ if constant else self._widened(type_), at=at)
                 continue
             if member.type == "method_definition":
                 name, key = self.property_name(child_of(member, "name"), scope)
-                found[name] = Property(name, Function(member, scope), method=True, key=key, at=at)
+                found[name] = ts.Property(name, ts.Function(member, scope), method=True, key=key, at=at)
                 continue
             name, key = self.property_name(child_of(member, "key"), scope)
             value = child_of(member, "value")
             type_ = self.expression(value, scope, constant=constant, like=self._like(like, name))
             doc = self.reader.doc(member, scope.source)
-            found[name] = Property(name, type_, key=key, doc=doc, at=scope.at(member))
-        return Object(tuple(found.values()))
+            found[name] = ts.Property(name, type_, key=key, doc=doc, at=scope.at(member))
+        return ts.Object(tuple(found.values()))
 
-    def _array(self, node: Node, scope: Scope, constant: bool, like: Type | None) -> Type:
+    def _array(self, node: Node, scope: ts.Scope, constant: bool, like: ts.Type | None) -> ts.Type:
         bare = self.reader.bare(like) if like is not None else None
-        inner = bare.item if isinstance(bare, Array) else None
-        elements: list[Element] = []
+        inner = bare.item if isinstance(bare, ts.Array) else None
+        elements: list[ts.Element] = []
         for child in parts(node):
             if child.type == "spread_element":
                 spread = self.reader.bare(self.expression(only_child(child), scope, constant=constant))
-                if isinstance(spread, Tuple):
+                if isinstance(spread, ts.Tuple):
                     elements += spread.elements
-                elif isinstance(spread, Array):
-                    elements.append(Element(spread.item, rest=True, at=scope.at(child)))
+                elif isinstance(spread, ts.Array):
+                    elements.append(ts.Element(spread.item, rest=True, at=scope.at(child)))
                 else:
                     raise scope.source.refuse(child, "only an array or a tuple can be spread", "write its items out")
             else:
                 type_ = self.expression(child, scope, constant=constant, like=inner)
-                elements.append(Element(type_, at=scope.at(child)))
+                elements.append(ts.Element(type_, at=scope.at(child)))
         if constant:
-            return Tuple(tuple(elements), readonly=True)
-        return Array(union([one.type for one in elements]), scope.at(node))
+            return ts.Tuple(tuple(elements), readonly=True)
+        return ts.Array(ts.union([one.type for one in elements]), scope.at(node))
 
     # -- functions ---------------------------------------------------------------------------------------------
 
-    def parameters(self, function: Function) -> Tuple | Array:
+    def parameters(self, function: ts.Function) -> ts.Tuple | ts.Array:
         """Return the types of a function's parameters."""
         node, scope = function.node, self._inside(function)
         if node.type in ("class_declaration", "abstract_class_declaration"):
             node = next((one for one in parts(child_of(node, "body")) if _is_constructor(one, scope.source)), node)
         listed = node.child_by_field_name("parameters")
-        elements: list[Element] = []
+        elements: list[ts.Element] = []
         for child in parts(listed) if listed is not None else ():
             pattern, annotation = child.child_by_field_name("pattern"), child.child_by_field_name("type")
             if pattern is not None and pattern.type == "this":
                 continue
-            type_ = self.reader.type(only_child(annotation), scope) if annotation is not None else ANY
+            type_ = self.reader.type(only_child(annotation), scope) if annotation is not None else ts.ANY
             optional = child.type == "optional_parameter" or child.child_by_field_name("value") is not None
             at = scope.at(child)
             if pattern is not None and pattern.type == "rest_pattern":
                 bare = self.reader.bare(type_)
-                if isinstance(bare, Tuple):
+                if isinstance(bare, ts.Tuple):
                     elements += bare.elements
-                elif isinstance(bare, Array):
-                    elements.append(Element(bare.item, rest=True, at=at))
+                elif isinstance(bare, ts.Array):
+                    elements.append(ts.Element(bare.item, rest=True, at=at))
                 else:  # any, or what `infer` is to find
-                    elements.append(Element(bare, rest=True, at=at))
+                    elements.append(ts.Element(bare, rest=True, at=at))
                 continue
             label = scope.source.text(pattern) if pattern is not None and pattern.type == "identifier" else None
-            elements.append(Element(type_, optional, label=label, at=at))
-        if len(elements) == 1 and elements[0].rest and elements[0].type == ANY:
-            return Array(ANY)
-        return Tuple(tuple(elements))
+            elements.append(ts.Element(type_, optional, label=label, at=at))
+        if len(elements) == 1 and elements[0].rest and elements[0].type == ts.ANY:
+            return ts.Array(ts.ANY)
+        return ts.Tuple(tuple(elements))
 
-    def result(self, function: Function) -> Type:
+    def result(self, function: ts.Function) -> ts.Type:
         """Return the type of what a function returns."""
         node, scope = function.node, self._inside(function)
         if node.type in ("class_declaration", "abstract_class_declaration"):
@@ -482,30 +459,34 @@ class Values:
             if found.type == "type_annotation":
                 found = only_child(found)
             if found.type in ("type_predicate", "type_predicate_annotation"):
-                return BOOLEAN
+                return ts.BOOLEAN
             if found.type in ("asserts", "asserts_annotation"):
-                return UNDEFINED
+                return ts.UNDEFINED
             return self.reader.type(found, scope)
         body = node.child_by_field_name("body")
         if node.type == "arrow_function" and body is not None and body.type != "statement_block":
             return self.expression(body, scope)
         reason = "what this function returns is worked out when the program runs"
-        return unknown(reason, "declare its result", scope.at(node))
+        return ts.unknown(reason, "declare its result", scope.at(node))
 
-    def _inside(self, function: Function) -> Scope:
+    def _inside(self, function: ts.Function) -> ts.Scope:
         """Return what names mean inside a function: its own type parameters are as wide as they may be."""
         scope = function.scope
         listed = function.node.child_by_field_name("type_parameters")
         for parameter in parts(listed) if listed is not None and function.node.type != "class_declaration" else ():
             limit = parameter.child_by_field_name("constraint")
-            wide = self.reader.type(only_child(limit), scope) if limit is not None else UNKNOWN
+            wide = self.reader.type(only_child(limit), scope) if limit is not None else ts.UNKNOWN
             scope = scope.with_types({scope.source.text(child_of(parameter, "name")): wide})
         return scope
 
 
-def _keyword(type_: Type) -> Type:
+def _keyword(type_: ts.Type) -> ts.Type:
     """Return the type of a variable that may be given another value of the kind."""
-    return {"string": STRING, "number": NUMBER, "boolean": BOOLEAN}[type_.kind] if isinstance(type_, Literal) else type_
+    return (
+        {"string": ts.STRING, "number": ts.NUMBER, "boolean": ts.BOOLEAN}[type_.kind]
+        if isinstance(type_, ts.Literal)
+        else type_
+    )
 
 
 def _is_constructor(node: Node, source: Source) -> bool:
@@ -514,7 +495,7 @@ def _is_constructor(node: Node, source: Source) -> bool:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else number_text(value)
+    return value if isinstance(value, str) else ts.number_text(value)
 
 
 def _int32(value: int) -> int:
