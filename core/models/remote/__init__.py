@@ -1,7 +1,7 @@
-"""Models on servers that speak OpenAI's chat completions: asked for the most they can be held to, and checked here.
+"""Models on servers that speak OpenAI's chat completions; their answers are validated here.
 
-`RemoteModel` is what ``load_model("openai:MODEL@URL")`` gives. It sees no logits, so nothing is constrained on this
-side: what comes back is validated, mended or asked for again, and only then handed on.
+``load_model("openai:MODEL@URL")`` returns a `RemoteModel`. It sees no logits, so nothing is constrained on this side:
+each answer is validated, repaired or requested again before you get it.
 """
 
 from .model import RemoteModel

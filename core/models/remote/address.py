@@ -33,10 +33,10 @@ class Address:
 
 
 def parse_address(rest: str, base_url: str | None) -> Address:
-    """Parse a model's URI after its scheme: ``MODEL@URL``, or ``MODEL`` where the URL is given apart.
+    """Parse a model's URI after its scheme: ``MODEL@URL``, or ``MODEL`` with a separate URL.
 
     Raises:
-        ModelError: there is no model or no server in it. No server is ever assumed.
+        ModelError: it has no model or no server. No server is ever assumed.
     """
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     model, url = (rest, None) if cut < 0 else (rest[:cut], rest[cut + 1 :])
@@ -48,10 +48,10 @@ def parse_address(rest: str, base_url: str | None) -> Address:
         raise ModelError(f"the address names no {missing}", hint=f"for example {_EXAMPLE}")
     try:
         parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise ModelError("the server's address cannot be read", hint=f"for example {_EXAMPLE}") from None
-    if not sound or parts.query or parts.fragment:
+        raise ModelError("the server's address is not a URL", hint=f"for example {_EXAMPLE}") from None
+    if not is_http or parts.query or parts.fragment:
         raise ModelError("the server's address is not http://HOST:PORT/PATH", hint=f"for example {_EXAMPLE}")
     if parts.username is not None or parts.password is not None:
         raise ModelError("the server's address holds a password", hint="give api_key='env:NAME' instead")
@@ -59,35 +59,38 @@ def parse_address(rest: str, base_url: str | None) -> Address:
 
 
 def secret_of(value: Any, what: str) -> str:
-    """A secret that was given as it is, wrapped (``get_secret_value``), or as ``env:NAME``.
+    """Return a secret that was given as text, wrapped (``get_secret_value``), or as ``env:NAME``.
 
     Raises:
-        ModelError: there is no such environment variable, or it is no text; the value is never shown.
+        ModelError: there is no such environment variable, or it is not text; the value is never shown.
     """
     value = value.get_secret_value() if hasattr(value, "get_secret_value") else value
     if not isinstance(value, str):
-        raise ModelError(f"{what} is a {type(value).__name__}, not a text", hint=f"{what}='env:NAME'")
+        raise ModelError(f"{what} is a {type(value).__name__}, not a string", hint=f"{what}='env:NAME'")
     if value.startswith(FROM_ENVIRONMENT):
         name = value.removeprefix(FROM_ENVIRONMENT)
         if not os.environ.get(name):
             raise ModelError(
-                f"the environment has no {name}, which {what} is to be read from", hint=f"export {name}=..."
+                f"{what} is to be read from the environment variable {name}, which is not set",
+                hint=f"export {name}=...",
             )
         value = os.environ[name]
     text: str = value.strip()
     if not text.isprintable() or not text.isascii():
-        raise ModelError(f"{what} has characters that no header may have", hint="is it the whole key, on one line?")
+        raise ModelError(
+            f"{what} has characters that are not allowed in a header", hint="is it the whole key, on one line?"
+        )
     return text
 
 
 def headers_of(api_key: Any, headers: Mapping[str, Any] | None) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the headers of every request, and the secrets in them."""
-    found = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar"}
+    sent = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar"}
     hidden: list[str] = []
     if api_key is not None and (key := secret_of(api_key, "api_key")):
-        found["Authorization"] = f"Bearer {key}"
+        sent["Authorization"] = f"Bearer {key}"
         hidden.append(key)
     for name, value in (headers or {}).items():
-        found[str(name)] = secret_of(value, f"the header {name}")
-        hidden += found[str(name)].split()  # a server may repeat the key of "Bearer KEY" alone
-    return found, tuple(each for each in hidden if len(each) > 5)
+        sent[str(name)] = secret_of(value, f"the header {name}")
+        hidden += sent[str(name)].split()  # a server may repeat the key of "Bearer KEY" alone
+    return sent, tuple(secret for secret in hidden if len(secret) > 5)

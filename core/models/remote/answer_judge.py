@@ -27,13 +27,13 @@ CUT = "malformed call: the token budget ended inside its arguments"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement of one answer.
+    """Judgement of one answer.
 
     Attributes:
-        text: of the answer; JSON in one spelling where JSON was asked for.
-        calls: of tools, all valid; the last may be cut (`ToolCall.cut`), and is no call then.
-        wrong: what is wrong with it, for the model to read; empty for an answer that is handed on.
-        cut: the token budget ended inside a structured answer that is wrong, so that asking again is of no use.
+        text: text of the answer; JSON in canonical spelling where JSON was asked for.
+        calls: valid tool calls; the last may be truncated (`ToolCall.cut`), and cannot be run then.
+        wrong: problems of the answer, for the model to read; empty for a valid answer.
+        cut: the token budget ended inside an invalid structured answer, so asking again is of no use.
     """
 
     text: str = ""
@@ -44,18 +44,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Task:
-    """The checked demands of a request.
+    """Checked demands of a request on its answer.
 
     Attributes:
-        params: as they were given.
-        tools: that may be called; None if there are none, or none is allowed.
-        forbidden: the tools that the model knows and may not call now (``tool_choice="none"``), where it writes text.
-        schema: of a text answer; None if it is free.
-        grammar: of a text answer; None if it is free.
-        repair: repair what can be repaired.
-        free: nothing is to be demanded of the server but in words (``constrained_decoding=False``).
+        params: options of the request.
+        tools: tools that may be called; None if there are none, or none is allowed.
+        forbidden: tools that the model knows and may not call now (``tool_choice="none"``), where it writes text.
+        schema: schema of a text answer; None if it is free.
+        grammar: grammar of a text answer; None if it is free.
+        repair: repair calls and JSON.
+        free: the server is asked in words only (``constrained_decoding=False``).
         plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
-        convert: what the value of a JSON answer must become besides; gives what is wrong.
+        convert: converts the value of a JSON answer, and returns what is wrong with it.
     """
 
     params: GenerateParams
@@ -71,20 +71,20 @@ class Task:
 
     @classmethod
     def of(cls, params: GenerateParams, planner: Planner, *, repair: bool, convert: Any = None) -> Task:
-        """The task of a request.
+        """Return the task of a request.
 
         Raises:
-            ModelError: two things that were asked for exclude each other.
+            ModelError: two options exclude each other.
             SchemaError: a schema is malformed, or nothing can satisfy it.
         """
         tools, mode, grammar = params.tools, params.json_mode, params.grammar
         given = tools is not None and isinstance(tools, ToolInterface) and bool(tools.names)
         free = mode is not None and not mode.constrained_decoding
-        # The planner knows what excludes what; keywords that no grammar can hold are no trouble here.
+        # The planner checks which options exclude each other; here, no grammar has to enforce the keywords.
         plain = replace(params, json_mode=None if free or mode is None else replace(mode, strict=False))
         if given and plain.tool_choice != "none":
             if grammar is not None or free or (mode is not None and mode.grammar is not None):
-                raise ModelError("tools and a grammar, or free JSON, exclude each other", hint="give one of them")
+                raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
             if params.response_schema is not None and mode is not None:
                 raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
             check_tool_choice(params.tool_choice, tools.names)  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ class Task:
         return self.is_json or self.grammar is not None or demanded or cut_here
 
     def text_verdict(self, text: str, used_up: bool | None) -> Verdict:
-        """Judge a text answer; JSON comes in one spelling.
+        """Judge a text answer; JSON is respelled.
 
         Args:
             text: the answer.
@@ -131,26 +131,26 @@ class Task:
                 return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
             return Verdict(text) if text else Verdict(wrong=("the answer is empty",), cut=cut)
         text = text.strip()
-        # Reasoning that a server did not tell apart stands before the answer.
+        # Some servers leave the reasoning in the text, before the answer.
         answer = text.rpartition("</think>")[2]
         try:
-            value = self._value(text, answer, mend=self.repair and not cut)
+            value = self._value(text, answer, repair=self.repair and not cut)
             if self.plain_integers:
                 value = self._judge().with_plain_integers(value)
-            found = self._spelled(value)
+            written = self._spelled(value)
         except (ValueError, ParseError, RecursionError) as error:
             cut = cut or (used_up is None and ends_early(answer))
-            return Verdict(text, wrong=(getattr(error, "message", None) or f"no JSON: {error}",), cut=cut)
-        wrong = tuple(self._problems(value, found))
+            return Verdict(text, wrong=(getattr(error, "message", None) or f"not JSON: {error}",), cut=cut)
+        wrong = tuple(self._problems(value, written))
         if not wrong and cut and may_go_on(value):
             wrong = ("the number may go on",)
-        return Verdict(found, wrong=wrong, cut=cut and bool(wrong))
+        return Verdict(written, wrong=wrong, cut=cut and bool(wrong))
 
-    def _value(self, text: str, answer: str, *, mend: bool) -> Any:
+    def _value(self, text: str, answer: str, *, repair: bool) -> Any:
         try:
             return read_json(text)
         except ValueError:
-            if not mend:
+            if not repair:
                 raise
         value = extract_json(answer, repair=True)
         _LOG.info("a JSON answer was repaired, or taken out of other text")
@@ -180,10 +180,10 @@ class Task:
 
 
 class AnswerReader:
-    """Reads one answer as it comes: what is certain is an event at once, the rest waits for `verdict`.
+    """Reader of a streamed answer: what is certain is an event at once, the rest waits for `verdict`.
 
     Args:
-        task: what was asked for.
+        task: demands of the request.
         parser: reads calls that come as text; None if there are no tools, or if text must be JSON.
         held: nothing is certain before the end.
     """
@@ -258,24 +258,24 @@ class AnswerReader:
     def _judged(
         self, tools: ToolInterface, answer: Answer, used_up: bool | None
     ) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-        """Return the calls of the answer, the last of them perhaps cut, or else what is wrong with them.
+        """Return the calls of the answer, the last perhaps truncated, or else what is wrong with them.
 
-        The last call of an answer whose tokens were used up is never taken for whole, even if it is valid: servers
-        close the arguments that they cut (vLLM while it streams, and those that hand on arguments as objects).
-        Calls in the text are the model's own writing: their end markers show that they are whole.
+        If the tokens of an answer were used up, its last call counts as truncated even if it is valid: servers close
+        arguments that they cut (vLLM while it streams, and servers that return arguments as objects).
+        Calls in the text are as the model wrote them: their end markers show that they are complete.
         """
-        found = [_read(raw) for raw in answer.calls] or list(self._calls)
+        received = [_read(raw) for raw in answer.calls] or list(self._calls)
         partial: ToolCall | None = None
         if answer.calls:
             open_end = _is_open(answer.calls[-1], tools)
             if used_up or (used_up is None and open_end):
-                partial = found.pop()
+                partial = received.pop()
         elif self._written or self._broken is not None:
             if used_up is False and self._broken is not None:
                 return (), (self._broken,)
             start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
             partial = ToolCall(start.id, start.name, {}, raw="".join(pieces))
-        calls = [tools.check_call(call, repair=self._task.repair) for call in found]
+        calls = [tools.check_call(call, repair=self._task.repair) for call in received]
         choice = self._task.params.tool_choice
         named = choice not in ("auto", "required")
         wrong = [call.error for call in calls if call.error is not None]
@@ -313,7 +313,7 @@ def _read(raw: RawCall) -> ToolCall:
             value = None
     if not isinstance(value, dict):
         return ToolCall(
-            raw.id, raw.name, {}, raw=raw.arguments, error="malformed call: the arguments are no JSON object"
+            raw.id, raw.name, {}, raw=raw.arguments, error="malformed call: the arguments are not a JSON object"
         )
     return ToolCall(raw.id, raw.name, value, raw=json_text(value))
 
@@ -321,17 +321,17 @@ def _read(raw: RawCall) -> ToolCall:
 def _is_open(call: RawCall, tools: ToolInterface) -> bool:
     """Return whether the arguments of a call end before their JSON does, so that a part of them may be missing.
 
-    Arguments of which nothing came are the same, unless the tool takes none.
+    So do empty arguments, unless the tool takes none.
     """
     if call.arguments.strip():
         return ends_early(call.arguments)
     functions = (tool["function"] for tool in tools.to_openai(closed=True))
-    schema: Mapping[str, Any] = next((each["parameters"] for each in functions if each["name"] == call.name), {})
+    schema: Mapping[str, Any] = next((one["parameters"] for one in functions if one["name"] == call.name), {})
     return bool(schema.get("properties")) or schema.get("additionalProperties") is not False
 
 
 def _cut(call: ToolCall) -> ToolCall:
-    """Return a cut call without its arguments, so that nobody can take what came of them for all."""
+    """Return a truncated call without its arguments, so that they cannot be taken for complete."""
     received = " ".join((call.raw or "").split())[:200]
     error = f"{CUT}; received: {received}" if received else CUT
     return ToolCall(call.id, call.name, {}, raw="{}", cut=("",), error=error)
@@ -339,7 +339,7 @@ def _cut(call: ToolCall) -> ToolCall:
 
 def _until(text: str, stop: Sequence[str]) -> str:
     """Return a text up to the first of the strings that end it."""
-    ends = [text.index(each) for each in stop if each and each in text]
+    ends = [text.index(end) for end in stop if end and end in text]
     return text[: min(ends)] if ends else text
 
 

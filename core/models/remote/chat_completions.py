@@ -1,4 +1,4 @@
-"""Conversations as chat completions take them, and what comes back, whole or in pieces.
+"""Chat completions: conversations as requests take them, and answers, whole or in pieces.
 
 Source: OpenAI's reference of ``POST /v1/chat/completions``, read leniently: servers differ in what they leave out.
 """
@@ -19,21 +19,21 @@ from ...language.json_text import escaped
 
 
 def json_text(value: Any, *, compact: bool = False) -> str:
-    """Return a value as JSON, in the spelling that grammars call ``single``; what UTF-8 cannot carry is escaped.
+    """Return a value as JSON in the whitespace ``single`` of grammars; what UTF-8 cannot carry is escaped.
 
     Args:
         value: the value.
-        compact: in the spelling that they call ``compact``.
+        compact: in the whitespace ``compact`` instead.
 
     Raises:
-        ValueError: it is no JSON value (NaN, an infinity).
+        ValueError: it is not a JSON value (NaN, an infinity).
     """
     separators = (",", ":") if compact else None
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))
 
 
 def new_call_id() -> str:
-    """An id for a call that came without one."""
+    """Return a new id for a call that came without one."""
     return f"call_{secrets.token_hex(12)}"
 
 
@@ -41,8 +41,8 @@ def new_call_id() -> str:
 
 
 def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """A conversation as OpenAI's ``messages``; calls and results of earlier turns that came without ids get some."""
-    found: list[dict[str, Any]] = []
+    """Return a conversation as OpenAI's ``messages``; earlier calls and results without ids get some."""
+    turns: list[dict[str, Any]] = []
     open_ids: list[str] = []
     for number, message in enumerate(messages):
         turn: dict[str, Any] = {"role": message.role, "content": _content(message.content)}
@@ -56,12 +56,12 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
                 open_ids.remove(turn["tool_call_id"])
         elif message.name:
             turn["name"] = message.name
-        found.append(turn)
-    return found
+        turns.append(turn)
+    return turns
 
 
 def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
-    # The arguments are written anew: servers and their templates fail on history that is no JSON.
+    # The arguments are written anew: servers and their templates fail on history that is not JSON.
     function = {"name": call.name, "arguments": json_text(dict(call.arguments))}
     return {"id": call.id or spare_id, "type": "function", "function": function}
 
@@ -86,12 +86,12 @@ def _address(image: ImagePart) -> str:
     return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
 
 
-#: Finish reasons of answers that ended by themselves; ``length``, and what is not known here, may mean a cut.
+#: Finish reasons of answers that ended by themselves; ``length``, and any other, may mean a cut.
 _WHOLE = frozenset(
     {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use", "complete"}
 )
 
-#: The least power of two that is taken for a token budget of the server's own.
+#: Minimum power of two that is taken for a token budget of the server's own.
 _LEAST_OWN_BUDGET = 1024
 
 # -- in ------------------------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ class RawCall:
 
     Attributes:
         id: empty if there was none.
-        name: of the tool.
-        arguments: their text.
+        name: name of the tool.
+        arguments: text of the arguments.
     """
 
     id: str = ""
@@ -117,11 +117,11 @@ class Answer:
     """One answer, put together from the pieces in which it came.
 
     Attributes:
-        text: what the model says.
-        reasoning: what it thought, where the server tells it apart.
-        refusal: why it does not answer.
-        calls: of tools, in order.
-        finish: why it ended, in the server's words; None if it has not.
+        text: text of the answer.
+        reasoning: reasoning before it, where the server separates it.
+        refusal: the model's reason not to answer.
+        calls: tool calls, in order.
+        finish: finish reason, in the server's words; None if the answer has not ended.
         usage: token counts, as far as the server gives them.
         model: the name under which the server answered.
         budget: the token budget that the request named; None if it named none.
@@ -138,12 +138,12 @@ class Answer:
     _by_index: dict[Any, RawCall] = field(default_factory=dict)
 
     def used_up(self, window: int | None = None) -> bool | None:
-        """Return whether the tokens that the answer might have were all used, so that it may have been cut.
+        """Return True if the answer used all the tokens that it could have, so that it may have been cut.
 
-        The finish reason alone does not tell: servers say ``tool_calls`` or ``stop`` of calls that they cut (named
-        choices of llama_cpp.server, streamed calls of vLLM, unfinished calls of ``transformers serve``), so their
-        counts are believed too. A server may also have a budget of its own, which nobody told (``transformers serve``:
-        1,024 tokens): a count that is a power of two from there on is taken for one.
+        The finish reason is not enough: servers give ``tool_calls`` or ``stop`` for calls that they cut (named choices
+        of llama_cpp.server, streamed calls of vLLM, unfinished calls of ``transformers serve``), so token counts are
+        used too. A server may also have a budget of its own that it does not report (``transformers serve``: 1,024
+        tokens): a count that is a power of two from there on is taken for one.
 
         Args:
             window: the context window, if it is known.
@@ -264,6 +264,6 @@ def _brief(text: str, most: int = 400) -> str:
 
 def _odd(event: Any) -> ServerError:
     return ServerError(
-        f"the server's answer is no chat completion; received: {_brief(json.dumps(event))}",
-        hint="the address should be where an OpenAI-compatible API begins, often http://HOST:PORT/v1",
+        f"the server's answer is not a chat completion; received: {_brief(json.dumps(event))}",
+        hint="give the address of an OpenAI-compatible API, often http://HOST:PORT/v1",
     )

@@ -10,8 +10,8 @@ from ...errors import ModelError
 from .transport import RefusedError, Transport
 
 
-async def recognised(transport: Transport, model: str) -> tuple[str, int | None]:
-    """Return the kind of a server, and its context window if it says.
+async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
+    """Return the kind of a server, and its context window if it reports one.
 
     vLLM and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
     """
@@ -20,7 +20,7 @@ async def recognised(transport: Transport, model: str) -> tuple[str, int | None]
         listed = await transport.fetch("models")
     entries = listed.get("data") if isinstance(listed, Mapping) else None
     entries = [entry for entry in entries or () if isinstance(entry, Mapping)]
-    entry = next((each for each in entries if each.get("id") == model), entries[0] if entries else {})
+    entry = next((one for one in entries if one.get("id") == model), entries[0] if entries else {})
     owner = str(entry.get("owned_by", ""))
     if owner == "vllm":
         return "vllm", _positive(entry.get("max_model_len"))

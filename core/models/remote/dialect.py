@@ -21,10 +21,10 @@ _HOPELESS = 3
 
 
 class Dialect:
-    """The refusals of one server so far.
+    """Refusals of one server so far.
 
     Attributes:
-        unknown: keywords of JSON Schema that it does not know: without them it took what it had refused before.
+        unknown: JSON Schema keywords that it does not know: without them it took what it had refused before.
     """
 
     def __init__(self) -> None:
@@ -43,11 +43,11 @@ class Dialect:
         return Descent(self, make)
 
     def after(self, request: str) -> frozenset[str] | None:
-        """Return which keywords to leave out of a request that is known to be refused; None if it is not."""
+        """Return the keywords to leave out of a request that is known to be refused; None if it is not."""
         return self._refused.get(request)
 
     def is_hopeless(self, form: str) -> bool:
-        """Return whether the server seems not to know a form at all."""
+        """Return True if the server seems not to know a form at all."""
         return form not in self._taken and len(self._hopeless.get(form, ())) >= _HOPELESS
 
     def learn(self, steps: Collection[_Step], taken: str) -> None:
@@ -79,9 +79,9 @@ class _Step(NamedTuple):
 
 
 class Descent:
-    """The forms of one request, the strongest first; each is tried with fewer keywords before the next one is.
+    """Forms of one request, the strongest first; each is tried with fewer keywords before the next one is.
 
-    Iterate over it, and say of each form what became of it: `refuse`, or `take` (then nothing more comes).
+    Iterate over it, and call `refuse` or `take` for each form; after `take`, nothing more comes.
 
     Attributes:
         refusals: those of this request, in order.
@@ -118,7 +118,7 @@ class Descent:
             if not leave:
                 return
             unknown = unknown | leave
-            weaker = next((each for each in self._make(unknown) if each.name == form.name), None)
+            weaker = next((other for other in self._make(unknown) if other.name == form.name), None)
             if weaker is None:
                 return
             form = weaker

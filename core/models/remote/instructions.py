@@ -1,4 +1,4 @@
-"""Instructions in words: the schema of an answer, and what was wrong with the last one."""
+"""Instructions in words: the schema of an answer, and the problems of the last one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .answer_judge import Verdict
 from .chat_completions import Answer
 
 
-def what_is_wrong(answer: Answer, verdict: Verdict) -> list[Message]:
-    """Return turns that show the model its answer and what is wrong with it.
+def correction(answer: Answer, verdict: Verdict) -> list[Message]:
+    """Return turns that show the model its answer and the problems of it.
 
-    Calls are shown as text: a call that is no JSON, or of a tool that is not there, makes servers and templates fail.
+    Calls are shown as text: servers and templates fail on a call that is not JSON, or of an unknown tool.
     """
     calls = [f"{call.name}({call.arguments})" for call in answer.calls]
     said = "\n".join([answer.text, *calls] if answer.text else calls) or "(nothing)"

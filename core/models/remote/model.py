@@ -1,4 +1,4 @@
-"""`RemoteModel`: a model on a server, with the surface of a local one; answers are judged before they are handed on."""
+"""`RemoteModel`: a model on a server, with the interface of a local one; answers are validated before you get them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from ..model import Capabilities, Model, Request
 from .address import KINDS, headers_of, parse_address
 from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
-from .detect import recognised
+from .detect import detect
 from .dialect import Dialect
-from .instructions import schema_text, what_is_wrong, with_system
+from .instructions import correction, schema_text, with_system
 from .servers import Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
@@ -88,21 +88,22 @@ class _CancelledByCallerError(Exception):
 class RemoteModel(Model):
     """A model behind an OpenAI-compatible API.
 
-    The server is asked for the most that it can be held to; every call and answer is then validated here, repaired if
-    that makes it valid, or asked for again with what was wrong. What is handed on is valid, and the guarantee is called
-    ``validated``, for it was not constrained while it was written. Thread-safe; all requests share their connections.
+    The server is asked to enforce as much as it can. Every call and answer is then validated here, repaired if that
+    makes it valid, or requested again together with its problems. So each answer that you get is valid; the guarantee
+    is called ``validated``, since the answer was not constrained while it was written. Thread-safe; all requests share
+    their connections.
 
     Args:
         address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``.
         base_url: where the server's API begins. No server is ever assumed.
         api_key: sent as a bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
         timeout: seconds of silence after which a request has failed.
-        headers: more of them, for every request; each value may be ``"env:NAME"``.
-        server: what it is: ``"openai"`` (or anything compatible), ``"vllm"``, ``"llama.cpp"``, ``"ollama"``, or
-            ``"auto"``: the server is asked when that is first needed.
-        context_window: in tokens; else what the server says (``"auto"``), or 8,192.
-        retries: how often the model is asked again when its answer is not valid.
-        max_retries: how often a request is sent again to a server that is busy or has failed.
+        headers: additional headers of every request; each value may be ``"env:NAME"``.
+        server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"llama.cpp"``, ``"ollama"``, or
+            ``"auto"``, which asks the server when it is first needed.
+        context_window: context window in tokens; by default as the server reports it (``"auto"``), or 8,192.
+        retries: maximum number of further attempts when an answer is not valid.
+        max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.
         repair: repair calls and JSON where that makes them valid.
         body: fields for every request, over ours; None leaves one out. ``messages``, ``n``, ``stop`` and ``stream`` are
             refused.
@@ -151,7 +152,7 @@ class RemoteModel(Model):
         )
         self._kind = server
         self._window = context_window
-        self._told_window: int | None = None  # what the server itself says: only that tells of a cut
+        self._reported_window: int | None = None  # as the server reports it: only that can show that an answer was cut
         self._retries = retries
         self._repair = repair
         self._body = dict(body or {})
@@ -167,7 +168,7 @@ class RemoteModel(Model):
 
     @property
     def base_url(self) -> str:
-        """Where the server's API begins."""
+        """Address of the server's API."""
         return self._transport.base_url
 
     @property
@@ -186,17 +187,17 @@ class RemoteModel(Model):
 
     @property
     def context_window(self) -> int:
-        """Number of tokens that fit in a sequence: as given, as the server says, or 8,192.
+        """Maximum number of tokens of a sequence: as given, as the server reports it, or 8,192.
 
         Raises:
-            ModelError: the server was to be asked (``server="auto"``), and cannot be.
+            ModelError: the server has to be asked (``server="auto"``), and does not answer.
         """
         if self._window is None and self._kind == "auto":
             self._loop.run(self._server())
         return self._window or DEFAULT_WINDOW
 
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
-        """An estimate of how many tokens a prompt takes: its bytes by 3. A server does not show its tokens."""
+        """Return an estimate of the number of tokens of a prompt, its bytes by 3: a server does not show its tokens."""
         messages = conversation_of(prompt)
         size = 0
         for message in messages:
@@ -210,14 +211,14 @@ class RemoteModel(Model):
         return -(-size // BYTES_PER_TOKEN)
 
     def close(self) -> None:
-        """Close the connections; what is asked afterwards is an error. Closing twice is allowed."""
+        """Close the connections; later requests are errors. Closing twice is allowed."""
         self._closed = True
         self._loop.close(self._transport.aclose)
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def _items(self, request: Request) -> Generator[Item, None, None]:
-        task = self._task(request)  # what excludes each other is an error at once
+        task = self._task(request)  # options that exclude each other are an error at once
 
         def items() -> Generator[Item, None, None]:
             collected = MessageBuilder()
@@ -247,7 +248,7 @@ class RemoteModel(Model):
             yield collected.cancelled()
 
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
-        """Send many requests at a time: batching is the server's business."""
+        """Send many requests at a time, which the server may batch."""
 
         def one(request: Request) -> Generation | Exception:
             try:
@@ -299,7 +300,7 @@ class RemoteModel(Model):
                     raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
                 if task.is_json and not verdict.calls:
                     reason: FinishReason = "stop"  # it is whole, whatever would have followed
-                elif cut or answer.used_up(self._told_window):
+                elif cut or answer.used_up(self._reported_window):
                     reason = "length"
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
@@ -322,14 +323,16 @@ class RemoteModel(Model):
                 self._name,
                 len(verdict.wrong),
             )
-            _LOG.debug("problems of answer %d: %s", attempt, [self._transport.shown(each) for each in verdict.wrong])
-            asked += what_is_wrong(answer, verdict)
+            _LOG.debug(
+                "problems of answer %d: %s", attempt, [self._transport.shown(problem) for problem in verdict.wrong]
+            )
+            asked += correction(answer, verdict)
         raise self._invalid(answer, verdict, attempt, task)
 
     async def _ask(
         self, kind: str, task: Task, messages: Sequence[Message], answer: Answer, live: bool, held: bool
     ) -> AsyncGenerator[Any, None]:
-        """One answer: the events of it that are certain at once, then the form that was used, and the verdict."""
+        """Yield the events of one answer that are certain at once, then its form and the verdict."""
         descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
@@ -357,7 +360,7 @@ class RemoteModel(Model):
                     form.name,
                     len(form.left_out),
                 )
-            yield form, reader.verdict(answer, answer.used_up(self._told_window))
+            yield form, reader.verdict(answer, answer.used_up(self._reported_window))
             return
         raise descent.refusals[0].error  # the last form is always tried
 
@@ -440,8 +443,8 @@ class RemoteModel(Model):
     async def _server(self) -> str:
         """Return the kind of the server; with ``"auto"`` it is asked once."""
         if self._kind == "auto":
-            kind, window = await recognised(self._transport, self._name)
-            self._told_window = window
+            kind, window = await detect(self._transport, self._name)
+            self._reported_window = window
             self._window = self._window or window
             self._kind = kind
         return self._kind
@@ -449,7 +452,7 @@ class RemoteModel(Model):
     def _invalid(self, answer: Answer, verdict: Verdict, attempts: int, task: Task) -> ToolCallError:
         received = answer.text or "; ".join(f"{call.name}({call.arguments})" for call in answer.calls)
         times = "once" if attempts == 1 else f"{attempts} times"
-        wrong = "; ".join(each.partition(" Hint: ")[0] for each in verdict.wrong[:3])
+        wrong = "; ".join(problem.partition(" Hint: ")[0] for problem in verdict.wrong[:3])
         message = (
             f"the model {self._name!r} was asked {times}, and no answer was valid: {wrong}; "
             f"received: {self._transport.shown(received) or 'nothing'}"

@@ -1,7 +1,7 @@
-"""Schemas as they are sent: what a server's own dialect cannot take is left out; what comes back is judged whole.
+"""JSON Schema dialects of servers: keywords that a server does not take are left out of what is sent to it.
 
 A schema that is sent may only be wider than the one that was asked for, never narrower: a server that followed a
-narrower one could not write every valid answer.
+narrower one could not write every valid answer. Answers are validated by the whole schema.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Keep = Callable[[str, Any], bool]
 
 
 def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
-    """The schema for OpenAI's strict mode, and the places of what was left out; None if that mode cannot take it.
+    """Return the schema for OpenAI's strict mode, and the places of what was left out; None if it cannot take it.
 
-    Its objects must be closed, and have no optional members; the root is an object and no union.
+    Its objects must be closed, without optional members; the root is an object, not a union.
     """
     reduced, left_out = without(schema, lambda key, value: key in _STRICT and _strict_value(key, value))
     if not isinstance(reduced, dict) or reduced.get("type") != "object" or "anyOf" in reduced:
@@ -52,12 +52,12 @@ def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
 
 
 def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
-    """The schema for llama.cpp, whose converter refuses patterns that are not anchored at both ends, or look around."""
+    """Return the schema for llama.cpp, which refuses patterns that look around or are not anchored at both ends."""
     return without(schema, lambda key, value: key != "pattern" or _is_anchored(value))
 
 
 def plain_schema(schema: Any) -> Any:
-    """The schema without keywords that say nothing where they stand."""
+    """Return the schema without keywords that have no effect where they are."""
     return without(schema, lambda key, value: True)[0]
 
 
@@ -82,10 +82,10 @@ def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
 
 
 def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
-    """The schema without the keywords that ``keep`` refuses, and the places of those (JSON pointers).
+    """Return the schema without the keywords that ``keep`` refuses, and the JSON pointers of those.
 
-    ``oneOf`` becomes ``anyOf`` where that is what is kept. Where a wider schema would mean a narrower whole (in ``not``
-    and its like), a keyword goes as a whole if anything in it, or in what it refers to, would have to.
+    ``oneOf`` becomes ``anyOf`` if only that is kept. Where a wider subschema would make the whole narrower (as in
+    ``not``), a keyword is left out if anything in it, or in what it refers to, is.
 
     Law: every valid instance of ``schema`` is one of the result.
     """
@@ -119,7 +119,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
                 left_out.append(f"{place}/format")
                 continue
         if key == "additionalProperties" and "object" not in ([kinds] if isinstance(kinds, str) else kinds):
-            continue  # says nothing here, and some servers stumble over it
+            continue  # has no effect here, and some servers fail on it
         if key == "oneOf" and not keep(key, value) and "anyOf" not in schema and keep("anyOf", value):
             left_out.append(f"{place}/oneOf")
             key = "anyOf"
@@ -141,7 +141,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
-    """Return the kept keywords, without those that mean more where another one is missing."""
+    """Return the kept keywords, without those that constrain more where another one is missing."""
     gone = schema.keys() - found.keys()
     if "patternProperties" in gone:
         found.pop("additionalProperties", None)
@@ -160,7 +160,7 @@ def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) ->
 
 
 def _is_ours(name: str) -> bool:
-    """Return whether a format is one that only Pydantic and we know."""
+    """Return True if a format is known to Pydantic and this library only."""
     return name not in SPECIFIED and (name in ENFORCED or name.startswith("python-"))
 
 

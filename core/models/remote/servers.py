@@ -1,4 +1,4 @@
-"""Forms of requests for each kind of server, the strongest way to demand an answer's shape first.
+"""Forms of requests for each kind of server, the one that enforces most of an answer's shape first.
 
 Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored by
 now); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
@@ -17,13 +17,13 @@ from .schema_dialects import anchored_schema, extra_keywords, plain_schema, stri
 
 @dataclass(frozen=True)
 class Form:
-    """One way of demanding what was asked for.
+    """One form of a request.
 
     Attributes:
-        name: of the way, for the record.
-        fields: what it adds to the request's body.
+        name: name of the form, for results and logs.
+        fields: fields that it adds to the request's body.
         left_out: places in schemas that were not sent, each after the tool's name or ``response``.
-        schema_in_prompt: the schema of the answer is in the prompt, since nothing else tells the model.
+        schema_in_prompt: the schema of the answer is in the prompt, since no field has it.
         tools_in_prompt: so are the tools, and calls come as text.
     """
 
@@ -35,7 +35,7 @@ class Form:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """The keywords in the schemas that are sent which a server may not know."""
+        """Keywords in the schemas of the form that a server may not know."""
         found: frozenset[str] = frozenset()
         for schema in self._schemas():
             found |= extra_keywords(schema)
@@ -56,13 +56,13 @@ def forms(
     schema: Any,
     unknown: Collection[str] = (),
 ) -> list[Form]:
-    """Return the ways of demanding an answer of a server, the strongest first; the last needs nothing of the server.
+    """Return the forms of a request, the strongest first; the last needs no support by the server.
 
     Args:
-        kind: of the server.
-        params: what was asked for.
-        tools: OpenAI-style dicts, arguments closed as they are judged; none if no call is allowed.
-        schema: that a text answer must satisfy; None if it is free.
+        kind: kind of the server.
+        params: options of the request.
+        tools: OpenAI-style dicts with closed schemas; none if no call is allowed.
+        schema: schema of a text answer; None if it is free.
         unknown: keywords of JSON Schema that the server does not know; they are left out of what is sent.
     """
     if not tools:
@@ -85,7 +85,7 @@ def forms(
     strict, left_out, is_strict = _strict_tools(kind, sent)
     rest = _choice(kind, params)
     if beside and kind == "openai" and params.tool_choice == "auto":
-        # Elsewhere a response format beside tools forbids calls, or is an error.
+        # On other servers, a response format beside tools forbids calls, or is an error.
         known, gone = _known(schema, unknown)
         answer = tuple(f"response{place}" for place in gone)
         found += [
@@ -120,7 +120,7 @@ def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
 
 
 def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:
-    """The tools with ``strict`` where the server can be held to that; what of them was left out; whether any is."""
+    """Return the tools, ``strict`` where the server supports that; the places left out; and True if any is strict."""
     sent, left_out, is_strict = [], [], False
     for tool in tools:
         function = dict(tool["function"])
@@ -152,7 +152,7 @@ def _json_forms(kind: str, schema: Any) -> list[Form]:
     if kind == "vllm":
         found.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
     if schema.get("type") == "object":
-        # llama.cpp and its kin take the schema here; who does not know the field ignores or refuses it.
+        # llama.cpp and its derivatives take the schema here; other servers ignore or refuse the field.
         inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
         found.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
         found.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
@@ -170,7 +170,7 @@ _SAMPLING = {
 
 
 def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
-    """The fields of a request's body that say how to sample.
+    """Return the sampling fields of a request's body.
 
     Raises:
         ModelError: this kind of server does not take an option.

@@ -1,4 +1,4 @@
-"""Results of remote answers: what was streamed already, and the whole of it in the end."""
+"""Results of remote answers: the last events of a stream, and the whole generation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .answer_judge import Verdict, call_events
 
 @dataclass(frozen=True)
 class RemoteGeneration(Generation):
-    """The whole result of one generation by a server, and how it came to be.
+    """Result of one generation by a server.
 
     Attributes:
-        form: how the server was asked to hold the answer to what was asked for, for example ``"strict tools"``,
-            ``"json_schema"`` or (in words alone) ``"prompt"``.
-        left_out: what of the schemas was not sent, since the server's dialect cannot take it: the tool's name, or
-            ``response``, and a JSON pointer. All of it was checked here.
-        attempts: how often the server was asked.
+        form: form of the request that the server took, for example ``"strict tools"``, ``"json_schema"`` or, in words
+            only, ``"prompt"``.
+        left_out: keywords of the schemas that were not sent, since the server does not take them: the tool's name, or
+            ``response``, and a JSON pointer. All of them were checked here.
+        attempts: number of requests for an answer.
     """
 
     form: str = "text"
@@ -28,7 +28,7 @@ class RemoteGeneration(Generation):
 
 @dataclass(frozen=True)
 class RemoteFinish(Finish):
-    """The end of a streamed answer by a server, and how the answer came to be; attributes as of `RemoteGeneration`."""
+    """End of a streamed answer by a server; attributes as in `RemoteGeneration`."""
 
     form: str = "text"
     left_out: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class RemoteFinish(Finish):
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
-    """Return the events of an answer that was found valid, but for the text that was sent already.
+    """Return the events of a valid answer, without the text that was streamed already.
 
     Args:
         sent: the text that was streamed, of earlier attempts too.

@@ -1,7 +1,7 @@
 """HTTP transport to one server: requests, event streams, and every failure as an error of this library.
 
-Nothing is sent anywhere but to the address that the user named: redirects are not followed, and proxies, ``.netrc`` and
-the like of the environment are used only where the user says so. No error, log or repr holds a key.
+Requests go only to the address that the user gave: redirects are not followed, and proxies, ``.netrc`` and so on are
+taken from the environment only if the user says so. No error, log or repr holds a key.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
     r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
 )
-#: Words of servers that answer 500 to a request that they do not take (llama_cpp.server does so).
+#: Words of servers that refuse a request with status 500 (llama_cpp.server does so).
 _INVALID = re.compile(
     r"validation error|input should be|literal_error|extra_forbidden|response_format|json[_ ]?schema|grammar"
     r"|(not|un)[_ ]?(supported|recogni[sz]ed|permitted)|unknown (field|parameter|type)|invalid request",
@@ -58,12 +58,12 @@ _SHOWN = 400
 
 
 class RefusedError(Exception):
-    """The server does not take a request as it is (400, 413, 422, 501, and perhaps 500); another form of it may do.
+    """The server refuses a request (400, 413, 422, 501, and perhaps 500); it may take another form of it.
 
     Args:
         status: HTTP status.
-        reason: what the server says.
-        error: what to raise when there is no other form.
+        reason: the server's message.
+        error: the error to raise when there is no other form.
         is_sure: the request is the reason; a status of 500 may also have another one.
     """
 
@@ -76,16 +76,16 @@ class RefusedError(Exception):
 
 
 class Transport:
-    """A server, and the connections to it. All of it runs on one event loop.
+    """Connections to one server. All of it runs on one event loop.
 
     Args:
-        base_url: where the server's API begins, ``http://host:port/v1``.
-        headers: sent with every request; may hold secrets.
-        secrets: what must never be shown.
+        base_url: address of the server's API, ``http://host:port/v1``.
+        headers: headers of every request; they may hold secrets.
+        secrets: texts that must never be shown.
         timeout: seconds of silence after which a request has failed.
-        resent: how often a request is sent again to a server that is busy or has failed.
+        resent: maximum number of times that a request is sent again to a server that is busy or has failed.
         trust_env: use the proxies and certificates that the environment names.
-        transport: how requests are sent, instead of over the network.
+        transport: an httpx transport that replaces the network.
     """
 
     def __init__(
@@ -127,13 +127,13 @@ class Transport:
         """Return the JSON of the server's answer to a POST of ``body``, or to a GET.
 
         Args:
-            path: below the base address, or ``/PATH`` from the root of the server.
-            body: what is sent, as JSON.
+            path: path below the base address, or ``/PATH`` from the root of the server.
+            body: JSON value to send.
 
         Raises:
-            RefusedError: the server does not take the request in this form.
+            RefusedError: the server refuses the request in this form.
             ContextOverflowError: the prompt does not fit.
-            ServerError: anything else went wrong; its class says what.
+            ServerError: any other failure; its class says which.
         """
         async with self._answer(path, body) as response:
             return self._json(await self._read(response), response.headers.get("content-type", ""))
@@ -173,7 +173,7 @@ class Transport:
 
     @asynccontextmanager
     async def _answer(self, path: str, body: Mapping[str, Any] | None) -> AsyncIterator[httpx.Response]:
-        """A good answer's head; its body is still to be read."""
+        """Open a successful answer, whose body is still to be read."""
         import httpx
 
         try:
@@ -183,26 +183,26 @@ class Transport:
             finally:
                 await response.aclose()
         except httpx.TimeoutException as error:
-            waiting = "let nobody connect" if isinstance(error, httpx.ConnectTimeout) else "did not answer"
+            waiting = "did not accept a connection" if isinstance(error, httpx.ConnectTimeout) else "did not answer"
             raise self._error(
                 f"{waiting} for {self._timeout:g} seconds", hint="raise timeout=SECONDS", kind=ServerTimeoutError
             ) from None
         except httpx.ConnectError as error:
             raise self._error(
                 f"cannot be reached: {error}",
-                hint="is the server running, and the address right?",
+                hint="check the address, and that the server is running",
                 kind=ServerConnectionError,
             ) from None
         except httpx.HTTPError as error:
             said = str(error) or type(error).__name__
             raise self._error(
-                f"broke off its answer: {said}", hint="look into the server's log", kind=ServerConnectionError
+                f"broke off its answer: {said}", hint="see the server's log", kind=ServerConnectionError
             ) from None
         except (httpx.InvalidURL, httpx.StreamError) as error:
             raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
 
     async def _sent(self, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
-        """The answer to a request, which is sent again to a server that is busy."""
+        """Return the answer to a request, which is sent again to a server that is busy."""
         import httpx
 
         if not self.is_open:
@@ -252,7 +252,7 @@ class Transport:
             size += len(chunk)
             if size > MAX_BODY:
                 raise self._error(
-                    f"sent more than {MAX_BODY} bytes", hint="lower max_tokens; is this a model's server?"
+                    f"sent more than {MAX_BODY} bytes", hint="lower max_tokens; check that this is a model's server"
                 )
             yield chunk
         yield end
@@ -264,10 +264,10 @@ class Transport:
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
-            what = "a page of HTML" if "html" in kind else "what is no JSON"
+            what = "a page of HTML" if "html" in kind else "text that is not JSON"
             raise self._error(
                 f"answered with {what}",
-                hint="the address should be where the API begins, often http://HOST:PORT/v1",
+                hint="give the address of the API, often http://HOST:PORT/v1",
                 received=data.decode("utf-8", "replace"),
             ) from None
 
@@ -302,29 +302,29 @@ class Transport:
             return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
         if status in (400, 413, 422, 501):
             error = self._error(
-                f"does not take the request ({status}): {said}",
-                hint="change what it names; body={FIELD: None}, where the model is loaded, leaves a field out",
+                f"refuses the request ({status}): {said}",
+                hint="change what it names; load the model with body={FIELD: None} to leave a field out",
                 status=status,
             )
             return RefusedError(status, said, error)
         if status in (401, 403):
             return self._error(
-                f"does not let us in ({status}): {said}",
+                f"denies access ({status}): {said}",
                 hint="give api_key='env:NAME' or api_key=KEY",
                 kind=AuthenticationError if status == 401 else PermissionDeniedError,
                 status=status,
             )
         if status == 404:
             return self._error(
-                f"does not have what was asked for (404): {said}",
-                hint="the address ends where the API begins, often /v1; the server lists its models at /v1/models",
+                f"does not have this resource (404): {said}",
+                hint="the address of the API often ends with /v1; the server lists its models at /v1/models",
                 kind=NotFoundError,
                 status=status,
             )
         if 300 <= status < 400:
-            to = response.headers.get("location", "nowhere")
+            to = response.headers.get("location", "an unknown address")
             return self._error(
-                f"redirects to {to}, which is not followed", hint="name that address if you trust it", status=status
+                f"redirects to {to}, which is not followed", hint="give that address if you trust it", status=status
             )
         again = f" after {resent + 1} attempts" if resent else ""
         asked = pause if "retry-after" in response.headers else None
@@ -332,7 +332,7 @@ class Transport:
             wait = f"; it asks to wait {pause:g} seconds" if pause > MAX_WAIT else ""
             return self._error(
                 f"is too busy (429){again}{wait}: {said}",
-                hint="ask it less often, or later",
+                hint="send fewer requests, or try again later",
                 kind=RateLimitError,
                 status=status,
                 retry_after=asked,
@@ -340,7 +340,7 @@ class Transport:
         kind = ServerFailureError if status >= 500 else ServerTimeoutError if status == 408 else ServerError
         failed = self._error(
             f"failed ({status}){again}: {said}",
-            hint="look into the server's log",
+            hint="see the server's log",
             kind=kind,
             status=status,
             retry_after=asked,
@@ -349,7 +349,7 @@ class Transport:
 
 
 def _is_invalid(status: int, said: str) -> bool:
-    """Return whether a server that says it failed means that it does not take the request."""
+    """Return True if a server that reports a failure has refused the request."""
     return status == 500 and _INVALID.search(said) is not None
 
 

@@ -36,8 +36,8 @@ KEY = "sk-very-secret-0123456789"
 def test_each_status_has_a_clear_error(serve: Any) -> None:
     """What the server says, its address and the status are in the error; 401 and 404 are not tried again."""
     cases = [
-        (401, {"error": {"message": "bad key"}}, "let us in"),
-        (403, {"error": "forbidden"}, "let us in"),
+        (401, {"error": {"message": "bad key"}}, "denies access"),
+        (403, {"error": "forbidden"}, "denies access"),
         (404, {"error": {"message": "no model m"}}, "no model m"),
         (405, {"detail": "wrong method"}, "wrong method"),
         (418, {"message": "teapot"}, "teapot"),
@@ -92,11 +92,11 @@ def test_busy_servers_are_asked_again(serve: Any, complete: Any, monkeypatch: py
     ("response", "words"),
     [
         (httpx.Response(200, html="<html><body>Welcome</body></html>"), "page of HTML.*Welcome"),
-        (httpx.Response(200, text='{"choices": ['), "no JSON"),
-        (httpx.Response(200, json={"hello": 1}), "no chat completion.*hello"),
-        (httpx.Response(200, json=[1]), "no chat completion"),
-        (httpx.Response(200, json={"choices": [{"message": 5, "finish_reason": "stop"}]}), "no chat completion"),
-        (httpx.Response(200, json={"choices": [{"message": {"tool_calls": [5]}}]}), "no chat completion"),
+        (httpx.Response(200, text='{"choices": ['), "not JSON"),
+        (httpx.Response(200, json={"hello": 1}), "not a chat completion.*hello"),
+        (httpx.Response(200, json=[1]), "not a chat completion"),
+        (httpx.Response(200, json={"choices": [{"message": 5, "finish_reason": "stop"}]}), "not a chat completion"),
+        (httpx.Response(200, json={"choices": [{"message": {"tool_calls": [5]}}]}), "not a chat completion"),
         (httpx.Response(200, json={"choices": []}), "broke off"),
         (httpx.Response(200, json={"error": {"message": "cuda died"}}), "cuda died"),
         (httpx.Response(302, headers={"location": "http://evil.test/v1"}), "redirects to http://evil.test/v1"),

@@ -99,7 +99,7 @@ def test_a_stream_that_never_begins(serve: Any) -> None:
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "functions.book:"
     assert [bool(body.get("stream")) for body in server.asked] == [True, False]
     assert "stream_options" not in server.asked[1]
-    with pytest.raises(ModelError, match="no JSON"):
+    with pytest.raises(ModelError, match="not JSON"):
         list(serve(recorded("a stream that never begins")).model().stream("Go"))
 
 

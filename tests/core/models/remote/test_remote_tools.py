@@ -75,7 +75,7 @@ def test_valid_calls_come_out(serve: Any, complete: Any) -> None:
         ({"city": "Oslo", "extra": 1}, "extra"),
         ({"city": "Oslo", "day": "2024-02-30"}, "date"),
         ('{"city": "Oslo", "days": NaN}', "NaN"),
-        ("[1]", "no JSON object"),
+        ("[1]", "not a JSON object"),
     ],
 )
 def test_invalid_calls_are_asked_for_again(serve: Any, complete: Any, arguments: Any, wrong: str) -> None:
