@@ -1,4 +1,4 @@
-"""Protocols by which the parts of the type evaluator know each other.
+"""Protocols between the parts of the type evaluator.
 
 `types.TypeReader` evaluates types, with one helper for each concern: objects, intersections, relations, inference,
 values and utility types. Each helper needs the evaluator and some of the others. It sees them through `Evaluator`, so
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ObjectRules(Protocol):
-    """What the other parts ask of object types; see `objects.ObjectTypes`."""
+    """Object types, as the other parts use them; see `objects.ObjectTypes`."""
 
     def of(self, type_: Type, at: At) -> Object:
         """Return the one object that a type is."""
@@ -52,7 +52,7 @@ class ObjectRules(Protocol):
 
 
 class IntersectionRules(Protocol):
-    """What the other parts ask of intersections; see `intersections.Intersections`."""
+    """Intersections, as the other parts use them; see `intersections.Intersections`."""
 
     def objects(self, objects: list[Object]) -> Object:
         """Return the object that is all of these."""
@@ -60,7 +60,7 @@ class IntersectionRules(Protocol):
 
 
 class RelationRules(Protocol):
-    """What the other parts ask of the relations between types; see `relations.Relations`."""
+    """Relations between types, as the other parts use them; see `relations.Relations`."""
 
     def assignable(self, first: Type, second: Type) -> bool:
         """Return whether every value of the first type is one of the second."""
@@ -71,7 +71,7 @@ class RelationRules(Protocol):
         ...
 
     def overlap(self, first: Type, second: Type) -> bool:
-        """Return whether two types that are no objects and no unions may have a value in common."""
+        """Return whether two types that are neither objects nor unions may have a value in common."""
         ...
 
     def narrower(self, first: Type, second: Type) -> bool:
@@ -84,15 +84,15 @@ class RelationRules(Protocol):
 
 
 class InferenceRules(Protocol):
-    """What the other parts ask of inference; see `inference.Inference`."""
+    """Inference, as the other parts use it; see `inference.Inference`."""
 
     def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:
-        """Find what the variables of a target stand for."""
+        """Bind the variables of a target."""
         ...
 
 
 class ValueRules(Protocol):
-    """What the other parts ask of values and functions; see `values.Values`."""
+    """Values and functions, as the other parts use them; see `values.Values`."""
 
     def property_name(self, node: Node, scope: Scope) -> tuple[str, Literal | None]:
         """Return the name of a property, and its `Property.key`."""
@@ -116,7 +116,7 @@ class ValueRules(Protocol):
 
 
 class UtilityRules(Protocol):
-    """What the other parts ask of the utility types; see `utilities.Utilities`."""
+    """Utility types, as the other parts use them; see `utilities.Utilities`."""
 
     def without_null(self, type_: Type) -> Type:
         """Return the type without ``null`` and ``undefined``."""
@@ -160,7 +160,7 @@ class Evaluator(Protocol):
         ...
 
     def type(self, node: Node, scope: Scope) -> Type:
-        """Return what a type expression comes to."""
+        """Evaluate a type expression."""
         ...
 
     def later(self, node: Node, scope: Scope) -> Deferred:
@@ -176,11 +176,11 @@ class Evaluator(Protocol):
         ...
 
     def resolve(self, type_: Type, at: At | None = None) -> Type:
-        """Return the type behind names and expressions that are not evaluated yet."""
+        """Follow names and expressions that are not evaluated yet to the type."""
         ...
 
     def bare(self, type_: Type, at: At | None = None) -> Type:
-        """Return the type behind names and comments."""
+        """Follow names and comments to the type."""
         ...
 
     def settled(self, type_: Type) -> Type:
@@ -212,5 +212,5 @@ class Evaluator(Protocol):
         ...
 
     def missing(self, found: Missing, name: str, at: At) -> Refused:
-        """Return the type that stands for a name that is declared nowhere."""
+        """Return the type of a name that is declared nowhere."""
         ...

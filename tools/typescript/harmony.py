@@ -1,6 +1,6 @@
 """Tools as the namespace that Harmony prompts declare: the notation that gpt-oss was trained on.
 
-Comments are lines of ``//``, defaults stand behind the type, and there are no tags, so constraints beyond types and
+Comments are lines of ``//``, defaults follow the type, and there are no tags, so constraints beyond types and
 listed values are not in the prompt: the grammar enforces them all the same. For a notation that loses nothing, see
 `printer`.
 """
@@ -48,7 +48,7 @@ class _Writer:
         self._open: list[str] = []
 
     def resolved(self, schema: Any) -> Any:
-        """Return the schema behind a reference to a definition of the tool."""
+        """Follow a reference to a definition of the tool."""
         while isinstance(schema, Mapping) and (
             match := re.fullmatch(r"#/(\$defs|definitions)/(.+)", schema.get("$ref", ""))
         ):

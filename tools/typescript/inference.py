@@ -21,7 +21,7 @@ class Inference:
         self.reader = reader
 
     def match(self, source: ts.Type, target: ts.Type, found: dict[str, list[ts.Type]]) -> None:
-        """Find what the variables of a target stand for, if a source is to be one of its values."""
+        """Bind the variables of a target so that a source is assignable to it."""
         if isinstance(target, ts.Variable):
             if target.name in found:
                 found[target.name].append(source)
@@ -112,7 +112,7 @@ class Inference:
                 self.match(ts.union([ts.element_type(one) for one in elements]), inner, found)
 
     def _infer_text(self, text: str, template: ts.Template, found: dict[str, list[ts.Type]]) -> None:
-        """As TypeScript: each placeholder takes the least text, one character before another placeholder."""
+        """Match a text as TypeScript does: each placeholder takes the least text, one character before another one."""
         at = 0
         pieces = template.parts
         for index, part in enumerate(pieces):

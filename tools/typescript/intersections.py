@@ -26,7 +26,7 @@ class Intersections:
         self.reader = reader
 
     def evaluated(self, both: ts.Both) -> ts.Type:
-        """Return what an intersection comes to; one of unions, member by member."""
+        """Evaluate an intersection; one of unions, member by member."""
         options = [self.reader.members(member, both.at) for member in both.members]
         count = 1
         for option in options:
@@ -40,7 +40,7 @@ class Intersections:
         return ts.union(self._joined(list(chosen), both.at) for chosen in itertools.product(*options))
 
     def _joined(self, types: list[ts.Type], at: ts.At) -> ts.Type:
-        """Return the intersection of types that are no unions."""
+        """Return the intersection of types that are not unions."""
         types = list(dict.fromkeys(types))
         bare = [self.reader.bare(one, at) for one in types]
         if ts.ANY in bare:
@@ -78,7 +78,7 @@ class Intersections:
         function = next((head for head in heads if isinstance(head, ts.Function)), None)
         if function is not None:
             where = function.scope.at(function.node)
-            return ts.unknown("a function is no JSON value", "leave it out, or give its result's type", where)
+            return ts.unknown("a function is not a JSON value", "leave it out, or give its result's type", where)
         if _disjoint([_lengths(head) for head in heads if isinstance(head, ts.Tuple)]):
             return ts.NEVER
         scalars = [head for head in heads if _scalar(head)]

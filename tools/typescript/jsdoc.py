@@ -2,8 +2,8 @@
 
 A tag of `CONSTRAINTS` is a JSON Schema keyword of the same name, its text a JSON value (a string may stand without
 quotes). ``@integer`` (also ``@asType integer``, ``@type integer``) makes a number whole, ``@schema {...}`` adds any
-keywords, ``@oneOf`` makes of a union an exclusive one, ``@name`` gives a tool a name that is no identifier. What other
-tags say stays in the description, except for those about things a call has no part in (``@returns``, ``@throws``, ...).
+keywords, ``@oneOf`` makes of a union an exclusive one, ``@name`` gives a tool a name that is no identifier. The text
+of other tags stays in the description, but not that of tags about things that have no part in a call (``@returns``).
 """
 
 from __future__ import annotations
@@ -15,25 +15,20 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Tags that are keywords, and the JSON types of values about which they speak (None: all).
-CONSTRAINTS: dict[str, tuple[str, ...] | None] = {
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), ("number",)),
-    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), ("string",)),
-    **dict.fromkeys(("contentMediaType", "contentEncoding"), ("string",)),
-    **dict.fromkeys(("minItems", "maxItems", "uniqueItems"), ("array",)),
-    **dict.fromkeys(("minProperties", "maxProperties", "additionalProperties"), ("object",)),
-    **dict.fromkeys(("title", "default", "examples"), None),
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Shape
+
+_NUMBERS = frozenset({Shape.BOUND, Shape.STEP, Shape.UPPER_COUNT, Shape.LOWER_COUNT})
+#: Tags that are keywords, and the JSON type that each constrains (None: every type).
+CONSTRAINTS: dict[str, str | None] = {
+    name: KEYWORDS[name].type if name in KEYWORDS else "string"
+    for name in (
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+        *("pattern", "format", "contentMediaType", "contentEncoding", "minItems", "maxItems", "uniqueItems"),
+        *("minProperties", "maxProperties", "additionalProperties", "title", "default", "examples"),
+    )
 }
-_TEXTUAL = frozenset({"pattern", "format", "title", "contentMediaType", "contentEncoding"})
-_NUMERIC = frozenset(
-    {
-        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
-        "minItems", "maxItems", "minProperties", "maxProperties",
-    }
-)  # fmt: skip
-_FLAGS = frozenset({"uniqueItems", "additionalProperties"})
 _MARKS = frozenset({"integer", "oneOf", "deprecated", "asType", "type", "schema", "name", "description", "example"})
-#: About things that a call has no part in.
+#: Tags about things that have no part in a call.
 _DROPPED = frozenset(
     {"returns", "return", "throws", "exception", "async", "public", "private", "internal", "export", "function"}
 )
@@ -52,11 +47,11 @@ class JsDocError(ValueError):
 
 @dataclass
 class Doc:
-    """What a comment says.
+    """Content of a comment.
 
     Attributes:
         description: its prose.
-        keywords: keywords for the schema of what it stands before.
+        keywords: keywords for the schema of the type after it.
         schema: the keywords of ``@schema``, which replace whatever else is said.
         integer: numbers are whole.
         one_of: exactly one alternative of the union holds.
@@ -74,7 +69,7 @@ class Doc:
 
     @property
     def constrains(self) -> bool:
-        """Whether it says more than prose."""
+        """True if it says more than prose."""
         return bool(self.keywords or self.schema or self.integer or self.one_of or self.name is not None)
 
 
@@ -118,7 +113,7 @@ def _read(text: str) -> Doc:
         elif name not in _DROPPED:
             near = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
             if near:
-                raise JsDocError(f"the tag @{name} is unknown; @{near[0]} is meant?")
+                raise JsDocError(f"the tag @{name} is unknown; did you mean @{near[0]}?")
             prose.append(f"@{name} {value}".strip())
     doc.description = "\n".join(part for part in (_tidy(piece) for piece in prose) if part)
     if "description" in doc.keywords:
@@ -134,7 +129,7 @@ def _parameter(doc: Doc, value: str) -> None:
 
 
 def _example(doc: Doc, name: str, value: str) -> list[str]:
-    """Into the keyword if it is JSON; else it is prose, for the description."""
+    """Add an example to the keyword if it is JSON; else return it as prose for the description."""
     try:
         decoded = json.loads(value)
     except ValueError:
@@ -169,20 +164,21 @@ def _mark(doc: Doc, name: str, value: str) -> None:
     elif name == "integer" or value.strip("{} ") in ("integer", "int"):
         doc.integer = True
     else:
-        raise JsDocError(f"@{name} {value} is not a type that a comment may give; @{name} integer is")
+        raise JsDocError(f"@{name} {value}: a comment can only give the type integer")
 
 
 def _value(name: str, value: str) -> Any:
-    if name in _TEXTUAL:
-        if name == "pattern":
-            return _pattern(value)
+    shape = KEYWORDS[name].shape if name in KEYWORDS else Shape.TEXT
+    if shape is Shape.PATTERN:
+        return _pattern(value)
+    if shape in (Shape.FORMAT, Shape.TEXT):
         decoded = json_or_text(value) if value.startswith('"') else value
         return decoded if isinstance(decoded, str) else value
-    if name in _FLAGS:
+    if shape is Shape.FLAG or name == "additionalProperties":
         if value not in ("", "true", "false"):
             raise JsDocError(f"@{name} takes true or false, not {value!r}")
         return value != "false"
-    if name in _NUMERIC:
+    if shape in _NUMBERS:
         try:
             number = json.loads(value.split()[0]) if value else None
         except ValueError:

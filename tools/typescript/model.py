@@ -1,7 +1,7 @@
-"""Types of TypeScript as values: what an expression comes to, before it is written as JSON Schema.
+"""Types of TypeScript as values: the results of evaluation, before they are written as JSON Schema.
 
 A type that is only named, or not evaluated yet, is a value too (`Named`, `Deferred`, `Both`); so recursive types are
-finite, and what nothing needs is never evaluated. All are compared by what they say; places and comments do not count.
+finite, and a type that is not needed is never evaluated. Places and comments do not count in comparisons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class At:
 
 
 class Scope:
-    """What names mean where a type stands: the declarations around it, and the type parameters.
+    """Scope of a type expression: the declarations around it, and the type parameters.
 
     Args:
         space: the namespace or file.
@@ -92,7 +92,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Array:
-    """An array of any length; ``readonly`` ones are no values of a type whose arrays may be changed."""
+    """An array of any length; a ``readonly`` one is not assignable to one that may be changed."""
 
     item: Type
     at: At | None = field(default=None, compare=False)
@@ -194,7 +194,7 @@ class Union:
 
 @dataclass(frozen=True)
 class AllOf:
-    """All of these at once, where that is no simpler type."""
+    """An intersection that is not a simpler type."""
 
     members: tuple[Type, ...]
 
@@ -239,7 +239,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Variable:
-    """What ``infer`` is to find."""
+    """A type variable that ``infer`` introduces."""
 
     name: str
 
@@ -285,7 +285,7 @@ VOID = Keyword("void")
 
 
 def union(members: Iterable[Type]) -> Type:
-    """Any of these, without repetitions."""
+    """Return the union of types, without repetitions."""
     found: dict[Type, None] = {}
     for member in _flat(members):
         if member == ANY:

@@ -1,4 +1,4 @@
-"""Names in TypeScript: what files and namespaces declare, import and export, and what a name refers to where it stands.
+"""Names in TypeScript: the declarations, imports and exports of files and namespaces, and name resolution.
 
 TypeScript keeps types and values apart: a class and an enum are both, an interface and an alias are types, a function
 and a constant are values. Namespaces of one name are one namespace; so are the parts of an interface.
@@ -67,7 +67,7 @@ class Declaration:
 
 @dataclass(eq=False)
 class Link:
-    """A name that stands for one declared elsewhere: an import, an alias, a renamed export.
+    """A name for something declared elsewhere: an import, an alias, a renamed export.
 
     Attributes:
         node: where it says so, for messages.
@@ -88,7 +88,7 @@ class Missing:
 
 
 class Space:
-    """What a file or a namespace declares.
+    """The declarations of a file or a namespace.
 
     Args:
         source: the file.
@@ -146,7 +146,7 @@ class Program:
     # -- looking up --------------------------------------------------------------------------------------------
 
     def find(self, path: tuple[str, ...], space: Space, *, values: bool = False) -> Target | None:
-        """Return what a name, or names joined by dots, refer to where they stand; None if nothing."""
+        """Return what a name, or names joined by dots, refer to here; None if nothing."""
         around: Space | None = space
         while around is not None:
             found = self._member(path[0], around, values=values, final=len(path) == 1)

@@ -142,12 +142,12 @@ class ObjectTypes:
             type_ = ts.ANY
         else:
             raise source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
-        behind = source.comment_behind(node)
-        if behind is not None:
-            if behind.startswith("default:"):
-                doc.keywords.setdefault("default", jsdoc.json_or_text(behind[len("default:") :].strip()))
+        comment = source.comment_behind(node)
+        if comment is not None:
+            if comment.startswith("default:"):
+                doc.keywords.setdefault("default", jsdoc.json_or_text(comment[len("default:") :].strip()))
             else:
-                doc.description = "\n".join(part for part in (doc.description, behind) if part)
+                doc.description = "\n".join(part for part in (doc.description, comment) if part)
         return ts.Property(name, type_, has_word(node, "?"), key=key, doc=doc, at=scope.at(node))
 
     def _method(self, node: Node, scope: ts.Scope) -> list[ts.Property]:
@@ -315,7 +315,7 @@ class ObjectTypes:
         """Return the objects that a type is, one for each member of a union.
 
         Raises:
-            UnsupportedSchemaError: one is no object, or a comment constrains it as a whole.
+            UnsupportedSchemaError: one is not an object, or a comment constrains it as a whole.
         """
         found: list[ts.Object] = []
         for member in self.reader.members(type_, at):
@@ -462,8 +462,8 @@ class ObjectTypes:
         Args:
             type_: the object.
             keys: as `keys` returns them.
-            at: where the object stands.
-            where: where the keys stand.
+            at: the place of the object.
+            where: the place of the keys.
         """
         shapes = self.alternatives(type_, at)
         texts = {ts.text_of(key) for key in keys}

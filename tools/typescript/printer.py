@@ -1,6 +1,6 @@
 """Tools and schemas as TypeScript declarations, for prompts; `reader` reads them back.
 
-A schema is printed as the type that says most of it; what the type cannot say stands in the JSDoc comment before it, as
+A schema is printed as the type that says most of it. What the type cannot say is in the JSDoc comment before it, as
 tags, or as ``@schema {...}`` where there is no tag. So nothing is lost: reading the text back gives schemas with the
 same values and the same annotations.
 """
@@ -34,15 +34,15 @@ _RESERVED = frozenset(
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/]+)")
 _BASES = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"})
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
-_ALL_KINDS = frozenset(TYPES)
-#: Keywords that speak only of objects, and only of arrays: in a list of types they go with the type.
+_KINDS = frozenset(TYPES)
+#: Keywords of objects only, and of arrays only: in a list of types they go with the type.
 _ABOUT = {kind: frozenset(keywords(types=(kind,))) for kind in ("object", "array")}
 _STEP = "  "
 _LINE = 100
 
 
 def tools_to_typescript(tools: Iterable[Tool]) -> str:
-    """Return the tools as ``declare function`` statements, the types that they refer to before them.
+    """Return the tools as ``declare function`` statements, after the types that they refer to.
 
     Args:
         tools: the tools, or a `ToolSet`.
@@ -174,7 +174,7 @@ class _Printer:
     # -- types -------------------------------------------------------------------------------------------------
 
     def _member(self, name: str, schema: Any, required: bool, indent: str) -> str:
-        """``/** ... */ name?: type``, on lines of its own."""
+        """Return ``/** ... */ name?: type``, on lines of its own."""
         said = self._expression(schema, indent)
         # tree-sitter takes `abstract` for a modifier.
         key = name if _IDENTIFIER.fullmatch(name) and name != "abstract" else _literal(name)
@@ -221,10 +221,10 @@ class _Printer:
             tags = ("@integer",) if kinds[0] == "integer" else ()
             kind = "number" if kinds[0] == "integer" else kinds[0]
             return _Said(_SIMPLE[kinds[0]], frozenset({"type"}), frozenset({kind}), tags)
-        return _Said("unknown", kinds=_ALL_KINDS)
+        return _Said("unknown", kinds=_KINDS)
 
     def _union_of(self, schema: dict[str, Any], indent: str) -> _Said | None:
-        """``anyOf``, and ``oneOf`` where reading it back gives the same."""
+        """Return the type of ``anyOf``, and of ``oneOf`` where reading it back gives the same."""
         key = next((key for key in ("anyOf", "oneOf") if key in schema), None)
         if key is None or set(schema) & ({"type", "allOf", "anyOf", "oneOf"} - {key}):
             return None
@@ -374,8 +374,8 @@ def _tag(key: str, value: Any, said: _Said) -> str | None:
     """Return the tag that says a keyword; None where only ``@schema`` can."""
     if key == "deprecated":
         return "@deprecated" if value is True else None
-    about = jsdoc.CONSTRAINTS.get(key, ())
-    if key not in jsdoc.CONSTRAINTS or key in said.forced or (about is not None and not said.kinds & set(about)):
+    about = jsdoc.CONSTRAINTS.get(key)
+    if key not in jsdoc.CONSTRAINTS or key in said.forced or (about is not None and about not in said.kinds):
         return None
     if key == "default":
         if said.kinds == {"string"} and not isinstance(value, str):
@@ -401,14 +401,14 @@ def _laid_out(lines: list[str], indent: str | None) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that neither ends a comment nor begins a tag."""
+    """Return JSON that neither ends a comment nor begins a tag."""
     return (
         json.dumps(value, ensure_ascii=False).replace("*/", "*\\/").replace("@", "\\u0040").replace("\u2028", "\\u2028")
     )
 
 
 def _same_types(first: Any, second: Any) -> bool:
-    """Equal values whose JSON is equal too: 1 and true are not."""
+    """Return True for equal values whose JSON is equal too: 1 and true are not."""
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
@@ -445,7 +445,7 @@ def _fits(value: Any, kinds: Any) -> bool:
 def _kinds(schema: Any) -> frozenset[str]:
     """Return the JSON types that a schema names; all of them if it names none."""
     if not isinstance(schema, dict) or "type" not in schema:
-        return _ALL_KINDS
+        return _KINDS
     names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     return frozenset("number" if name == "integer" else name for name in names)
 

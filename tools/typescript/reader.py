@@ -21,12 +21,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError, ToolGrammarError
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS
 
 from ..tool import Tool, with_tool
 from . import jsdoc
 from .model import UNKNOWN, At, Object, Property, Refused, Scope, Type
 from .modules import Declaration, Program
-from .schemas import ANNOTATIONS, SchemaWriter
+from .schemas import SchemaWriter
 from .source import child_of, only_child, parts, walk
 from .types import TypeReader
 
@@ -75,13 +76,13 @@ def schema_from_typescript(
 
 
 def recognise(source: Any) -> list[Tool] | None:
-    """Return the tools that a string declares in TypeScript, None for what is no string."""
+    """Return the tools that a string declares in TypeScript, or None for any other object."""
     return tools_from_typescript(source) if isinstance(source, str) else None
 
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Turn Python's own limit into ours, should a text reach it first."""
+    """Raise our error for Python's recursion limit, should a text reach that first."""
     try:
         yield
     except RecursionError:
@@ -92,7 +93,7 @@ def _bounded() -> Iterator[None]:
 
 
 class _Text:
-    """One text and what is made of it."""
+    """One text: its declarations, and the tools and schemas made of them."""
 
     def __init__(self, text: str, files: Mapping[str, str] | None = None) -> None:
         self.program = Program(text, files)
@@ -195,7 +196,7 @@ class _Text:
                     yield self.source.text(inner)
 
     def _functions(self, declaration: Declaration) -> list[tuple[str, Node, Node]]:
-        """Name, signature and commented node of each function that it declares."""
+        """Return name, signature and commented node of each function that it declares."""
         node, statement = declaration.node, declaration.statements[0]
         if declaration.kind == "function":
             return [(declaration.name, node, statement)]
@@ -288,7 +289,7 @@ class _Text:
                     required.append(label)
         if whole and (properties or len(whole) > 1):
             raise self.source.refuse(
-                signature, "a parameter without a name stands for all arguments", "give every parameter a name"
+                signature, "a parameter without a name would be all arguments", "give every parameter a name"
             )
         at = scope.at(commented)
         arguments: Type = Object(tuple(Property(label, type_) for label, type_ in types.items()))
@@ -331,7 +332,7 @@ class _Text:
         return type_, self.writer.documented(type_, self.writer.schema(type_, at), doc, at)
 
     def _nested(self, doc: jsdoc.Doc, arguments: Type, schema: Any, at: At) -> None:
-        """``@param options.city``: about a property inside a parameter that is written out in the signature."""
+        """Apply ``@param options.city`` to a property inside a parameter that is written out in the signature."""
         for path, said in doc.parameters.items():
             first, *rest = path.split(".")
             properties = schema.get("properties", {})
@@ -361,7 +362,7 @@ class _Text:
         return Tool(name, description, schema)
 
     def _rooted(self, schema: Any) -> Any:
-        """Return a schema that stands alone, with what it refers to in its ``$defs``."""
+        """Return a self-contained schema, with what it refers to in its ``$defs``."""
         if isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
             body = self.writer.definitions[key]
@@ -395,7 +396,7 @@ class _Text:
         return found
 
     def _check_comments(self) -> None:
-        """A tag that stands where nothing reads it would be lost in silence."""
+        """Refuse a tag where nothing reads it: it would be lost in silence."""
         for declaration in self.program.declarations:
             if declaration not in self.reader.read or declaration.kind == "const":
                 continue
@@ -408,7 +409,7 @@ class _Text:
                 if constrains:
                     raise self.source.wrong(
                         comment,
-                        "this comment constrains nothing where it stands",
+                        "this comment constrains nothing here",
                         "put it directly before a property, a parameter, a type or a declaration",
                     )
 

@@ -115,7 +115,7 @@ class Relations:
             self._at = before
 
     def overlap(self, first: ts.Type, second: ts.Type) -> bool:
-        """Return whether two types that are no objects and no unions may have a value in common."""
+        """Return whether two types that are neither objects nor unions may have a value in common."""
         return (
             self.narrower(first, second)
             or self.narrower(second, first)
@@ -207,7 +207,7 @@ class Relations:
         return False
 
     def _literals(self, mine: ts.Literal, theirs: ts.Literal) -> bool:
-        """Two literals that are not the same: the members of an enum are plain values too, but not the other way."""
+        """Relate two different literals: the members of an enum are plain values too, but not the other way."""
         if (mine.kind, mine.value) != (theirs.kind, theirs.value):
             return False
         if mine.enum is None or theirs.enum is None:
@@ -264,7 +264,7 @@ class Relations:
         return self._places(own, theirs.elements)
 
     def _places(self, mine: tuple[ts.Element, ...], theirs: tuple[ts.Element, ...]) -> bool:
-        """The places of a tuple, those before the rest counted from the start and those after it from the end."""
+        """Relate the places of two tuples: those before a rest from the start, those after it from the end."""
         rests = [index for index, one in enumerate(theirs) if one.rest]
         if len(rests) > 1 or sum(one.rest for one in mine) > 1:
             raise self._undecided()
@@ -286,12 +286,12 @@ class Relations:
         return True
 
     def _weak(self, type_: ts.Object) -> bool:
-        """Whether nothing of an object type must be there: TypeScript takes a value without any of it for a mistake."""
+        """Return True if all properties are optional: TypeScript takes a value without any of them for a mistake."""
         plain = not type_.indexes and type_.call is None
         return plain and bool(type_.properties) and all(one.optional for one in type_.properties)
 
     def _asked(self, type_: ts.Object) -> list[ts.Index]:
-        """The index signatures that an object must follow; beside one of all strings, those of ``any`` ask nothing."""
+        """Return the index signatures that constrain an object; beside one of all strings, those of ``any`` do not."""
         bare = self.reader.bare
         texts = any(bare(index.key) == ts.STRING for index in type_.indexes)
         return [index for index in type_.indexes if not (texts and bare(index.type) == ts.ANY)]
@@ -318,11 +318,11 @@ class Relations:
         return all(self._index(mine, index) for index in self._asked(theirs))
 
     def _index(self, mine: ts.Object, wanted: ts.Index) -> bool:
-        """Whether an object follows an index signature: by its own, or else by its properties, if TypeScript sees
-        that it has no others."""
+        """Return True if an object follows an index signature: by its own, or else by its properties, if TypeScript
+        sees that it has no others."""
         key = self.reader.bare(wanted.key)
         own = [(self.reader.bare(index.key), index.type) for index in mine.indexes]
-        same = [type_ for known, type_ in own if _speaks(known, key)]
+        same = [type_ for known, type_ in own if _covers(known, key)]
         if same:
             return any(self.assignable(type_, wanted.type) for type_ in same)
         if mine.declared or mine.call is not None:
@@ -337,7 +337,7 @@ class Relations:
                     type_ = ts.union(kept) if one.optional else type_
                 if not self.assignable(type_, wanted.type):
                     return False
-        return all(self.assignable(type_, wanted.type) for known, type_ in own if _speaks(key, known))
+        return all(self.assignable(type_, wanted.type) for known, type_ in own if _covers(key, known))
 
     def _functions(self, mine: ts.Type, theirs: ts.Type) -> bool:
         if not (isinstance(mine, ts.Function) and isinstance(theirs, ts.Function)):
@@ -427,10 +427,10 @@ class Relations:
 
 
 def _least(elements: tuple[ts.Element, ...]) -> int:
-    """Return how many items a tuple has at least."""
+    """Return the minimum number of items of a tuple."""
     return max((index + 1 for index, one in enumerate(elements) if not one.optional and not one.rest), default=0)
 
 
-def _speaks(known: ts.Type, key: ts.Type) -> bool:
-    """Return whether an index signature of the keys ``known`` speaks of the keys ``key``."""
+def _covers(known: ts.Type, key: ts.Type) -> bool:
+    """Return True if an index signature of the keys ``known`` covers the keys ``key``."""
     return known == key or (known == ts.STRING and (key == ts.NUMBER or isinstance(key, ts.Template)))

@@ -15,15 +15,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, TYPES
+
 from . import jsdoc
 from . import model as ts
 from .intersections import NO_VALUES
 from .source import in_generic
 from .types import TypeReader
 
-ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
-
-
+#: Maximum number of strings that a template type is written out as.
 MAX_TEMPLATE_VALUES = 64
 
 _SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
@@ -34,7 +34,7 @@ _WITHOUT_FORM = frozenset(
         "ReadonlySet", "WeakSet",
     }
 )  # fmt: skip
-_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
+_KINDS = frozenset(TYPES)
 
 
 class SchemaWriter:
@@ -54,11 +54,11 @@ class SchemaWriter:
         self._count = Counter(declaration.name for declaration in reader.program.declarations)
 
     def schema(self, type_: ts.Type, at: ts.At) -> Any:
-        """Return the schema of a type; the named types that it needs are in `definitions` then.
+        """Return the schema of a type, and add the named types that it needs to `definitions`.
 
         Args:
             type_: any type.
-            at: where it stands.
+            at: its place, for errors.
 
         Raises:
             UnsupportedSchemaError: JSON has no values for a part of it, or a part is not evaluated.
@@ -163,10 +163,10 @@ class SchemaWriter:
         if isinstance(type_, ts.Function):
             what = "a constructor" if type_.construct else "a function"
             raise type_.scope.source.refuse(
-                type_.node, f"{what} is no JSON value", "leave it out, or give its result's type"
+                type_.node, f"{what} is not a JSON value", "leave it out, or give its result's type"
             )
         assert isinstance(type_, ts.Variable)
-        raise at.source.wrong(at.node, "`infer` belongs behind `extends`", "write the type itself")
+        raise at.source.wrong(at.node, "`infer` belongs after `extends`", "write the type itself")
 
     def _value(self, type_: ts.Type, at: ts.At, where: str) -> Any:
         """Return the schema of a type whose value must be there."""
@@ -216,12 +216,12 @@ class SchemaWriter:
         if type_.call is not None:
             what = "a constructor" if type_.call.construct else "a function"
             raise type_.call.scope.source.refuse(
-                type_.call.node, f"{what} is no JSON value", "leave it out, or declare properties: name: type"
+                type_.call.node, f"{what} is not a JSON value", "leave it out, or declare properties: name: type"
             )
         values = [one for one in type_.properties if not one.method and not self._is_callback(one)]
         if type_.properties and not values and not type_.indexes:
             node = type_.properties[0].at or at
-            raise node.source.refuse(node.node, "an object of methods alone is no JSON value", "declare properties")
+            raise node.source.refuse(node.node, "an object of methods alone is not a JSON value", "declare properties")
         properties: dict[str, Any] = {}
         required: list[str] = []
         for one in values:
@@ -254,7 +254,7 @@ class SchemaWriter:
         return self.documented(one.type, self._schema(one.type, at), one.doc, at)
 
     def _empty(self, type_: ts.Type) -> bool:
-        """Return whether JSON has no value for a type, in any form."""
+        """Return True if JSON has no value for a type, in any form."""
         bare = self.reader.bare(type_)
         if isinstance(bare, ts.Refused):
             return bare.name in _WITHOUT_FORM or bare.name == NO_VALUES
@@ -277,7 +277,7 @@ class SchemaWriter:
         return bool(functions) and all(functions) and (one.optional or ts.UNDEFINED in members or ts.VOID in members)
 
     def _key_pattern(self, index: ts.Index, at: ts.At) -> str | None:
-        """Return the pattern of the names that an index signature speaks of; None for all names."""
+        """Return the pattern of the names that an index signature covers; None for all names."""
         if index.key == ts.STRING:
             return None
         if index.key == ts.NUMBER:
@@ -323,22 +323,22 @@ class SchemaWriter:
         node, source = at.node, at.source
         if doc.integer:
             if "number" not in kinds:
-                raise source.wrong(node, "@integer speaks of numbers, and here is none", "put it before a number")
+                raise source.wrong(node, "@integer constrains numbers, and the type has none", "put it before a number")
             known = made.get("type", sorted(kinds))
             named = ["integer" if kind == "number" else kind for kind in ([known] if isinstance(known, str) else known)]
             made["type"] = named[0] if len(named) == 1 else list(dict.fromkeys(named))
         if doc.one_of:
             if "anyOf" not in made:
-                raise source.wrong(node, "@oneOf speaks of unions, and here is none", "put it before a union")
+                raise source.wrong(node, "@oneOf constrains unions, and the type is not one", "put it before a union")
             made["oneOf"] = made.pop("anyOf")
         for keyword, value in doc.keywords.items():
             about = jsdoc.CONSTRAINTS.get(keyword)
-            if about is not None and not kinds.intersection(about):
+            if about is not None and about not in kinds:
                 if in_generic(node):  # the tag is for other type arguments
                     continue
                 raise source.wrong(
                     node,
-                    f"@{keyword} speaks of {about[0]}s, and here is {' or '.join(sorted(kinds)) or 'nothing'}",
+                    f"@{keyword} constrains {about}s, and the type is {' or '.join(sorted(kinds)) or 'empty'}",
                     "put it before what it constrains, for example (/** @minLength 1 */ string)[]",
                 )
             if keyword == "default" and kinds == {"string"} and not isinstance(value, str):
@@ -400,7 +400,7 @@ class SchemaWriter:
         return {ts.Array: "array", ts.Tuple: "array", ts.Object: "object", ts.Template: "string"}.get(type(type_), "T")
 
     def _check_grounded(self, key: str, at: ts.At) -> None:
-        """A type that is itself, or itself or something else, says nothing."""
+        """Refuse a type that is defined as itself, or as itself or something else."""
         waiting, seen = [self.definitions[key]], set()
         while waiting:
             part = waiting.pop()
@@ -432,7 +432,7 @@ def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
-    """Any of these: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
+    """Return the union: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
     found: dict[str, Any] = {}
     for member in members:
         for part in member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]:
@@ -460,7 +460,7 @@ def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
 
 
 def joined(first: Any, second: Any) -> Any:
-    """Both at once."""
+    """Return the schema of the values that follow both."""
     if first == second or second in ({}, True):
         return first
     if first in ({}, True):
@@ -492,7 +492,7 @@ class Pattern:
 
     @classmethod
     def of(cls, members: Iterable[Any], known: Collection[str]) -> Pattern | None:
-        """Any of these schemas as a part of a template; None if one is no text. ``known``: patterns of templates."""
+        """Return a union as a part of a template; None if a member is not text. ``known``: patterns of templates."""
         patterns: list[str] = []
         values: list[str] | None = []
         for member in members:
@@ -528,14 +528,14 @@ class Pattern:
         return cls(pattern, None if values is None else tuple(dict.fromkeys(values)))
 
     def then(self, other: Pattern) -> Pattern:
-        """This, and then that."""
+        """Return this followed by that."""
         mine, yours = self.values, other.values
         if mine is None or yours is None or len(mine) * len(yours) > MAX_TEMPLATE_VALUES:
             return Pattern(self.pattern + other.pattern, None)
         return Pattern(self.pattern + other.pattern, tuple(first + second for first in mine for second in yours))
 
     def then_text(self, text: str) -> Pattern:
-        """This, and then a fixed text."""
+        """Return this followed by a fixed text."""
         return self.then(Pattern(_SYNTAX.sub(r"\\\g<0>", text), (text,)))
 
     def schema(self) -> dict[str, Any]:
@@ -556,7 +556,7 @@ def _literals(schema: dict[str, Any]) -> list[Any]:
 
 
 def _unique(values: list[Any]) -> list[Any]:
-    """Each value once; 1 and true are two."""
+    """Return each value once; 1 and true are different."""
     return list({(type(value), value): value for value in values}.values())
 
 

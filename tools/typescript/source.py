@@ -71,11 +71,11 @@ class Source:
     # -- text and places ---------------------------------------------------------------------------------------
 
     def text(self, node: Node) -> str:
-        """Return what stands there."""
+        """Return the text of a node."""
         return self.bytes[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
 
     def place(self, node: Node, **more: Any) -> Place:
-        """Line and column (1-based, in characters) at which a node begins."""
+        """Return line and column (1-based, in characters) at which a node begins."""
         before = self.bytes[: node.start_byte].rpartition(b"\n")[2]
         return Place(line=node.start_point[0] + 1, column=len(before.decode("utf-8", "replace")) + 1, **more)
 
@@ -94,7 +94,7 @@ class Source:
     # -- comments ----------------------------------------------------------------------------------------------
 
     def comment_before(self, node: Node) -> Node | str | None:
-        """The comment that speaks of what begins here: the JSDoc block before it, or the lines of ``//`` above it."""
+        """Return the comment on a node: the JSDoc block before it, or the lines of ``//`` above it."""
         owner = (node.start_byte, node.end_byte, node.type)
         lines: list[str] = []
         end = node.start_byte
@@ -204,7 +204,7 @@ def child_of(node: Node, name: str) -> Node:
 
 
 def only_child(node: Node) -> Node:
-    """Return the one child that is no comment.
+    """Return the one child that is not a comment.
 
     Raises:
         InvalidSchemaError: there is none, or more.
@@ -226,7 +226,7 @@ def _incomplete(node: Node) -> InvalidSchemaError:
 
 
 def parts(node: Node) -> list[Node]:
-    """Return the named children that are no comments."""
+    """Return the named children that are not comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
@@ -283,7 +283,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def _tree(source: bytes) -> Any:
-    """The syntax tree. tree-sitter's search for a way around a syntax error may have no end, so it is bounded."""
+    """Return the syntax tree. tree-sitter's recovery from a syntax error may have no end, so its time is bounded."""
     end = time.monotonic() + MAX_SECONDS
     try:
         tree = _parser().parse(

@@ -1,7 +1,8 @@
-"""Type expressions of TypeScript and what they come to.
+"""Evaluation of TypeScript's type expressions.
 
 Evaluation is lazy: a named type, a property's type and an intersection are evaluated when something looks into them, so
-`interface Tree { root: Pick<Tree, "value"> }` is no circle, and what nothing needs costs nothing and refuses nothing.
+`interface Tree { root: Pick<Tree, "value"> }` is not a circle, and a type that is not needed costs nothing
+and is never refused.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ _NO_JSON = {
     "Object": "object",
 }
 _UNREADABLE = {
-    "asserts": ("an assertion is no JSON value", "use boolean"),
-    "type_predicate": ("a predicate is no JSON value", "use boolean"),
+    "asserts": ("an assertion is not a JSON value", "use boolean"),
+    "type_predicate": ("a predicate is not a JSON value", "use boolean"),
 }
 
 
@@ -127,7 +128,7 @@ class TypeReader:
     # -- expressions -------------------------------------------------------------------------------------------
 
     def type(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Return what a type expression comes to, with what the comment before it says."""
+        """Evaluate a type expression, with the comment before it."""
         while node.type == "parenthesized_type":
             doc = self.doc(node, scope.source)
             if doc.constrains or doc.description:
@@ -181,7 +182,7 @@ class TypeReader:
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def resolve(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
-        """Return the type behind names and expressions that are not evaluated yet.
+        """Follow names and expressions that are not evaluated yet to the type.
 
         Args:
             type_: any type.
@@ -196,7 +197,7 @@ class TypeReader:
         return type_
 
     def step(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
-        """Return what is directly behind a name or an expression."""
+        """Follow a name or an expression by one step."""
         known = self._known.get(type_)
         if known is None:
             self._open.add(type_)
@@ -207,7 +208,7 @@ class TypeReader:
         return known
 
     def bare(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
-        """Return the type behind names and comments."""
+        """Follow names and comments to the type."""
         type_ = self.resolve(type_, at)
         while isinstance(type_, ts.Documented):
             type_ = self.resolve(type_.type, at)
@@ -245,7 +246,7 @@ class TypeReader:
         ]
 
     def impossible(self, type_: ts.Object) -> bool:
-        """Whether an intersection has contradicting values for a property, which to TypeScript makes it ``never``."""
+        """Return True if an intersection has contradicting values for a property: it is ``never`` then."""
         for one in type_.properties:
             if (
                 isinstance(one.type, ts.Both)
@@ -259,7 +260,7 @@ class TypeReader:
         return False
 
     def _named(self, type_: ts.Type) -> ts.Type:
-        """Return the type behind names and comments; an intersection as such, since ``string & {}`` keeps literals."""
+        """Follow names and comments to the type, but not into an intersection, since ``string & {}`` keeps literals."""
         while isinstance(type_, (ts.Named, ts.Deferred, ts.Documented)):
             type_ = type_.type if isinstance(type_, ts.Documented) else self.step(type_)
         return type_
@@ -278,7 +279,7 @@ class TypeReader:
         return ts.Named(declaration, tuple(scope.types.values()), at)
 
     def _scope(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Scope:
-        """Return the type parameters of a declaration with what stands for them."""
+        """Return the type parameters of a declaration, bound to their arguments."""
         own = declaration.space.source
         given = [
             child
@@ -382,7 +383,7 @@ class TypeReader:
         return self._dotted(names_in(scope.source, node), (), node, scope)
 
     def _member(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """``import("./file").Name``."""
+        """Evaluate ``import("./file").Name``."""
         names: list[str] = []
         while node.type == "member_expression":
             names.insert(0, scope.source.text(parts(node)[-1]))
@@ -417,7 +418,7 @@ class TypeReader:
         if isinstance(found, Missing):
             return self.missing(found, name, at)
         if isinstance(found, Space) or found.kind in ("function", "const"):
-            raise at.source.wrong(at.node, f"{name!r} is no type", "name an interface, a type, a class or an enum")
+            raise at.source.wrong(at.node, f"{name!r} is not a type", "name an interface, a type, a class or an enum")
         return self.named(found, arguments, at)
 
     def _generic(self, node: Node, scope: ts.Scope) -> ts.Type:
@@ -463,14 +464,14 @@ class TypeReader:
 
     def _this(self, node: Node, scope: ts.Scope) -> ts.Type:
         if "this" not in scope.types:
-            raise scope.source.refuse(node, "`this` is no JSON value", "use the interface's name")
+            raise scope.source.refuse(node, "`this` is not a JSON value", "use the interface's name")
         return scope.types["this"]
 
     def _infer(self, node: Node, scope: ts.Scope) -> ts.Type:
         name = scope.source.text(parts(node)[0])
         if name in scope.types:
             return scope.types[name]
-        raise scope.source.wrong(node, "`infer` belongs behind `extends`", "write the type itself")
+        raise scope.source.wrong(node, "`infer` belongs after `extends`", "write the type itself")
 
     def _intersection(self, node: Node, scope: ts.Scope) -> ts.Type:
         return ts.Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))

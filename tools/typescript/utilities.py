@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-#: How many type arguments each takes.
+#: Number of type arguments of each.
 UTILITIES = {
     "Array": 1, "ReadonlyArray": 1, "Record": 2, "Partial": 1, "Required": 1, "Readonly": 1, "Pick": 2, "Omit": 2,
     "Exclude": 2, "Extract": 2, "NonNullable": 1, "ReturnType": 1, "Parameters": 1, "ConstructorParameters": 1,
@@ -38,7 +38,7 @@ class Utilities:
         self.reader = reader
 
     def apply(self, name: str, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
-        """Return what ``name<given>`` comes to."""
+        """Evaluate ``name<given>``."""
         count = UTILITIES[name]
         if len(given) != count:
             raise scope.source.wrong(
@@ -91,7 +91,7 @@ class Utilities:
         return ts.Object(tuple(properties), tuple(indexes))
 
     def readonly(self, type_: ts.Type) -> ts.Type:
-        """Return the type with its arrays read-only; of objects, that word says nothing here."""
+        """Return the type with its arrays read-only; ``readonly`` has no effect on objects here."""
         bare = [self.reader.bare(member) for member in self.reader.members(type_)]
         if not any(isinstance(one, (ts.Array, ts.Tuple)) for one in bare):
             return type_

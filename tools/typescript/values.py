@@ -1,4 +1,4 @@
-"""Values of TypeScript as far as types need them: literals, enums, constants behind ``typeof``, signatures."""
+"""Values of TypeScript as far as types need them: literals, enums, constants of ``typeof``, signatures."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ class Values:
         Args:
             node: the expression.
             scope: what names mean there.
-            constant: it stands under ``as const``.
+            constant: it is under ``as const``.
             literal: a literal keeps its own type, as in ``const x = "a"``.
             like: the type behind ``satisfies``.
         """
