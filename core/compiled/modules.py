@@ -13,6 +13,7 @@ COMPILED = (
     "language.nodes",
     "language.terms",
     "schema.check.fast",
+    "schema.read.located",
     "automaton.byte_rows",
     "automaton.positions",
     "automaton.states",

@@ -23,8 +23,9 @@ from .lower.lowering import Lowering
 from .normal.inhabited import is_surely_satisfiable
 from .normal.normalise import Normaliser
 from .read.canonical import canonical
+from .read.located import Located
 from .read.options import SchemaOptions
-from .read.resolve import Document, Located
+from .read.resolve import Document
 
 #: What a document takes in a store (measured): who lowers it, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200

@@ -23,11 +23,11 @@ from ...errors import (
 from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ..normal.assertions import CHECK_LATER, unsupported
-from ..normal.conjunction import SignedSchema
 from ..normal.normalise import Normaliser
 from ..read.keywords import CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Shape, keywords
+from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
-from ..read.resolve import Document, Located
+from ..read.resolve import Document
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 

@@ -14,8 +14,9 @@ from ...errors import LimitError, Place, SchemaError
 from ...json_pointer import resolve_local
 from ..lower.array_items import item_goals
 from ..lower.lowering import Lowering
-from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, SignedSchema
+from ..normal.conjunction import Arrays, Conjunction, Goal, Objects
 from ..read.keywords import KEYWORDS
+from ..read.located import SignedSchema
 
 #: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000

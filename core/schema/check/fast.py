@@ -13,11 +13,11 @@ from __future__ import annotations
 from math import inf
 
 from ...errors import SchemaError, ToolGrammarError
-from ..normal.conjunction import SignedSchema
 from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
+from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
-from ..read.resolve import Document, Located
+from ..read.resolve import Document
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 from .exact import MAX_LEAST_PROPERTIES, MAX_LOOSE, is_json, is_small, pattern_problem
@@ -319,7 +319,7 @@ class _Pass:
                 located = self.document.resolve(Located({"$ref": reference}), "$ref")
             except SchemaError:
                 return None
-            if located.resolver is None:
+            if located.scope is None:
                 found = self.targets[reference] = located.schema
         return found
 

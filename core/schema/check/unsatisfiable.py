@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import Place, UnsatisfiableSchemaError
 from ...language.nodes import Nodes
 from ..lower.lowering import Lowering
-from ..read.resolve import Located
+from ..read.located import Located
 
 _CONTRADICTION = "look for constraints that contradict each other"
 

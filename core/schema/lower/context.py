@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ...language.nodes import Nodes
 from ..normal.conjunction import Conjunction, Formula, Goal
+from ..read.located import Located
 from ..read.options import SchemaOptions
-from ..read.resolve import Located
 from ..scalars.value_syntax import Spelling
 
 
@@ -83,7 +83,7 @@ class GoalNodes(Protocol):
     def value(self, goal: Goal) -> int:
         """Return the texts of a goal."""
 
-    def subschema(self, located: Located, sure: bool | None = None) -> int:
+    def subschema(self, located: Located) -> int:
         """Return the texts of a subschema."""
 
     def branch(self, branch: Conjunction) -> int:

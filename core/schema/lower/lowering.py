@@ -8,7 +8,9 @@ from typing import Any
 
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
+from ..normal.assertions import asserted, types_of
 from ..normal.conjunction import (
+    EVERY,
     FALSE,
     ArrayPart,
     Arrays,
@@ -17,31 +19,16 @@ from ..normal.conjunction import (
     Goal,
     ObjectPart,
     Objects,
-    SignedSchema,
     flat,
     same_value,
     type_of,
-)
-from ..normal.direct import (
-    ALL_OF,
-    ANY_OF,
-    ONE_OF,
-    PLAIN,
-    PLAIN_LIST,
-    asserted,
-    kinds_of,
-    lists_strings,
-    plain_arrays,
-    plain_numbers,
-    plain_strings,
-    scalar_types,
 )
 from ..normal.inhabited import is_surely_satisfiable
 from ..normal.normalise import Normaliser
 from ..normal.strings import string_term
 from ..read.keywords import APPLICATORS
+from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
-from ..read.resolve import Located
 from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
@@ -53,7 +40,11 @@ from .objects import ObjectLowering, spelled_name
 from .value_key import value_key, value_of_key
 from .values import Values
 
-_ANYTHING = Located({}, "")
+_TYPE = frozenset({"type"})
+_ALL_OF, _ANY_OF, _ONE_OF = frozenset({"allOf"}), frozenset({"anyOf"}), frozenset({"oneOf"})
+_SCALAR_ORDER = ("string", "number", "boolean", "null")
+_SCALARS = frozenset(_SCALAR_ORDER)
+_UNBOUNDED = (NumberRange(), NumberRange(integer=True))
 
 
 class _Subschema:
@@ -103,11 +94,10 @@ class Lowering:
         #: How a value of a goal is written, by its key (see `_written_as`).
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}
         self._known: dict[Goal, int] = {}
-        self._sure: dict[Located, bool] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
         self._subschemas: dict[object, int] = {}
         self._kept: list[Located] = []
-        self._typed: dict[str, int] = {}
+        self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
         self._branches: dict[Goal, list[Conjunction]] = {}
         self._lists: dict[Conjunction, list[Any]] = {}
@@ -150,111 +140,86 @@ class Lowering:
             self._known[goal] = found
         return found
 
-    def subschema(self, located: Located, sure: bool | None = None) -> int:
-        """The JSON texts that a subschema describes (``sure``: whether there is one at first sight, if that is known
-        already)."""
+    def subschema(self, located: Located) -> int:
+        """Return the JSON texts that a subschema describes."""
         found = self._subschemas.get(located.key)
         if found is None:
             self._kept.append(located)
-            found = self._subschemas[located.key] = self._described(located, sure)
+            found = self._subschemas[located.key] = self._described(located)
         return found
 
-    def _described(self, located: Located, sure: bool | None) -> int:
+    def _described(self, located: Located) -> int:
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
         if schema is True or not schema:
             return self.value(())
-        kinds = scalar_types(schema) if self._direct else None
-        if kinds is not None:
-            return self.nodes.alt([self._scalar(kind) for kind in kinds])
+        if self._direct and asserted(schema) == _TYPE:
+            types, integer = types_of(schema)
+            if types <= _SCALARS:
+                return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
         rule = _Subschema(self, located)
-        if sure is None:
-            sure = self.spelling is None and is_surely_satisfiable(schema)
+        sure = self.spelling is None and is_surely_satisfiable(schema)
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
-    def _scalar(self, kind: str) -> int:
-        """All values of a type without parts."""
-        found = self._typed.get(kind)
-        if found is None:
+    def _scalar(self, kind: str, integer: bool = False) -> int:
+        """Return all values of a type without parts (``integer``: of numbers, the integers)."""
+        result = self._typed.get((kind, integer))
+        if result is None:
             nodes = self.nodes
             if kind == "string":
-                found = self.string(nodes.terms.ALL)
+                result = self.string(nodes.terms.ALL)
             elif kind == "boolean":
-                found = nodes.words([(self._spell(value), nodes.EPSILON) for value in (True, False)])
+                result = nodes.words([(self._spell(value), nodes.EPSILON) for value in (True, False)])
             elif kind == "null":
-                found = nodes.literal(self._spell(None))
+                result = nodes.literal(self._spell(None))
             else:
-                numbers = NumberRange(integer=kind == "integer")
-                found = nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
-            self._typed[kind] = found
-        return found
+                numbers = NumberRange(integer=integer)
+                result = nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
+            self._typed[kind, integer] = result
+        return result
 
     def _anything(self) -> int:
         """Every value."""
-        scalars = [self._scalar(kind) for kind in ("string", "number", "boolean", "null")]
-        return self.nodes.alt([self.objects.plain_node(_ANYTHING), self.arrays.node(Arrays()), *scalars])
+        return self.branch(EVERY)
 
     def expand(self, located: Located) -> int:
-        """What a subschema stands for."""
+        """Return what a subschema stands for."""
         document = self.normaliser.document
-        seen: set[object] = set()
         located = document.enter(located)
-        while self._direct and not isinstance(located.schema, bool):
-            words = asserted(located.schema)
-            if "$ref" in words and (len(words) == 1 or document.ref_hides_siblings):
-                if located.key in seen:  # the normaliser will say so
-                    break
+        if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
+            seen: set[object] = set()
+            while (target := self._synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
-                located = document.enter(document.resolve(located))
-            elif words == ALL_OF and (only := _only(located)) is not None:
-                seen.add(located.key)
-                located = document.enter(only)
-            elif seen:
+                located = document.enter(target)
+            if seen and target is None:  # else a loop, of which the normaliser will say so
                 return self.subschema(located)
-            elif words <= PLAIN:
-                return self._plain(located)
-            elif words <= PLAIN_LIST and lists_strings(located.schema):
-                return self.listed(list(dict.fromkeys(located.schema["enum"])))
-            elif words == ANY_OF or (words == ONE_OF and not any(self.normaliser.overlaps(located))):
-                (keyword,) = words
-                options = range(len(located.schema[keyword]))
-                return self.nodes.alt([self.subschema(located.child(keyword, index)) for index in options])
-            elif words.isdisjoint(APPLICATORS):
-                own = self.normaliser.assertions(located)
-                return self.nodes.EMPTY if own is None else self.branch(own)
-            else:
-                break
+            options = self._options(located)
+            if options is not None:
+                return self.nodes.alt([self.subschema(option) for option in options])
         return self._value((SignedSchema(located),))
 
-    def _plain(self, located: Located) -> int:
-        """What a schema stands for that speaks of each type by itself."""
-        schema, normaliser = located.schema, self.normaliser
-        parts = []
-        for kind in kinds_of(schema):
-            if kind == "object":
-                part = self.objects.plain_node(located)
-            elif kind == "array":
-                items = normaliser.array_part(located) if "items" in schema else None
-                part = self.arrays.node(plain_arrays(schema, items))
-            elif kind == "string":
-                strings = plain_strings(schema, normaliser.asserts_format(located))
-                if strings is None:
-                    part = self._scalar(kind)
-                else:
-                    part = self.string(string_term(self.nodes.terms, strings))
-            elif kind in ("integer", "number"):
-                numbers = plain_numbers(schema, kind == "integer")
-                if numbers is None:
-                    part = self._scalar(kind)
-                elif numbers.is_empty:
-                    part = self.nodes.EMPTY
-                else:
-                    part = self.nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
-            else:
-                part = self._scalar(kind)
-            parts.append(part)
-        return self.nodes.alt(parts)
+    def _synonym(self, located: Located) -> Located | None:
+        """Return the schema that a schema refers to, if it constrains nothing by itself."""
+        words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
+        if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
+            return self.normaliser.document.resolve(located)
+        if words != _ALL_OF:
+            return None
+        asking = [
+            each
+            for each in located.items("allOf")
+            if each.schema is False or (each.schema is not True and asserted(each.schema))
+        ]
+        return asking[0] if len(asking) == 1 else None
+
+    def _options(self, located: Located) -> list[Located] | None:
+        """Return the schemas of which a schema is the union, if it constrains nothing by itself."""
+        words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
+        if words == _ANY_OF or (words == _ONE_OF and not any(self.normaliser.overlaps(located))):
+            (keyword,) = words
+            return located.items(keyword)
+        return None
 
     def is_sure(self, goal: Goal) -> bool:
         """Whether a goal holds of something that can be written, at first sight."""
@@ -263,29 +228,14 @@ class Lowering:
         if len(goal) != 1:
             return not goal
         part = goal[0]
-        if not isinstance(part, SignedSchema) or not part.positive:
-            return False
-        sure = self._sure.get(part.located)
-        if sure is None:
-            sure = self._sure[part.located] = is_surely_satisfiable(part.located.schema)
-        return sure
+        return isinstance(part, SignedSchema) and part.positive and is_surely_satisfiable(part.located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """The alternatives of a goal; made once."""
         found = self._branches.get(goal)
         if found is None:
-            found = self._branches[goal] = [] if self.is_false(goal) else self._alternatives(flat(goal))
+            found = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
         return found
-
-    def _alternatives(self, goal: Goal) -> list[Conjunction]:
-        """The alternatives of a goal, made anew."""
-        part = goal[0] if len(goal) == 1 else None
-        if self._direct and isinstance(part, SignedSchema) and part.positive:
-            located = self.normaliser.document.enter(part.located)
-            if asserted(located.schema).isdisjoint(APPLICATORS):
-                own = self.normaliser.assertions(located)
-                return [] if own is None else [own]
-        return self.normaliser.branches(goal)
 
     def supply(self, goal: Goal, most: int) -> Supply:
         """Return the values of a goal, if they are fewer than ``most``."""
@@ -331,24 +281,28 @@ class Lowering:
             parts.append(self.objects.node(branch.objects))
         if "array" in branch.types:
             parts.append(self.arrays.node(branch.arrays))
-        return self.nodes.alt([*parts, self._scalars(branch)])
+        if not _SCALARS.isdisjoint(branch.types):
+            parts.append(self._scalars(branch))
+        return self.nodes.alt(parts)
 
     def _scalars(self, branch: Conjunction) -> int:
-        nodes = self.nodes
+        nodes, types, numbers, excluded = self.nodes, branch.types, branch.numbers, branch.not_values
         parts = []
-        if "string" in branch.types:
-            parts.append(self.string(self.string_term(branch)))
-        if "number" in branch.types:
-            parts.append(nodes.text(self._number_term(branch)))
-        if "boolean" in branch.types:
+        if "string" in types:
+            is_any = branch.strings is EVERY.strings and not excluded
+            parts.append(self._scalar("string") if is_any else self.string(self.string_term(branch)))
+        if "number" in types:
+            is_any = not excluded and numbers in _UNBOUNDED
+            parts.append(self._scalar("number", numbers.integer) if is_any else nodes.text(self._number_term(branch)))
+        if "boolean" in types:
             words = {
                 self._spell(value): nodes.EPSILON
                 for value in (True, False)
-                if not any(same_value(value, each) for each in branch.not_values)
+                if not any(same_value(value, each) for each in excluded)
             }
-            parts.append(nodes.words(words))
-        if "null" in branch.types and None not in branch.not_values:
-            parts.append(nodes.literal(self._spell(None)))
+            parts.append(nodes.words(words) if excluded else self._scalar("boolean"))
+        if "null" in types and None not in excluded:
+            parts.append(self._scalar("null"))
         return nodes.alt(parts)
 
     # -- values that differ from others ------------------------------------------------------------------------
@@ -587,8 +541,10 @@ class Lowering:
         if kind not in branch.types or any(same_value(value, each) for each in branch.not_values):
             return False
         if kind == "number":
-            return branch.numbers.contains(value)
+            return branch.numbers is EVERY.numbers or branch.numbers.contains(value)
         if kind == "string":
+            if branch.strings is EVERY.strings:  # and it is none of ``not_values``
+                return True
             return self.nodes.terms.matches(self.string_term(branch), value)
         if kind == "array":
             return self.arrays.holds(branch.arrays, value)
@@ -603,10 +559,3 @@ class Lowering:
         if branch.values is not None and not any(same_value(value, each) for each in branch.values):
             return False
         return self.holds(branch, value)
-
-
-def _only(located: Located) -> Located | None:
-    """The one of the schemas in an ``allOf`` that asks for anything (None: there are others)."""
-    schemas = located.schema["allOf"]
-    asking = [index for index, each in enumerate(schemas) if each is False or (each is not True and asserted(each))]
-    return located.child("allOf", asking[0]) if len(asking) == 1 else None

@@ -41,6 +41,9 @@ MAX_NAMES = 64
 Meets = tuple[tuple[int, Formula], ...]
 
 
+_SILENT = ObjectPart()
+
+
 class Member(NamedTuple):
     """A declared property, and which of the shape's demands it may meet."""
 
@@ -147,6 +150,12 @@ class MergedObjects:
 
     def _merge(self, objects: Objects) -> ObjectShape:
         parts = objects.parts
+        if len(parts) < 2 and not (
+            objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists
+        ):
+            only = parts[0] if parts else _SILENT
+            if not only.patterns:
+                return self._alone(only, objects)
         closed = (
             not self.lowering.options.additional_properties
             and any(part.names_properties or part.patterns for part in parts)
@@ -214,6 +223,23 @@ class MergedObjects:
         absent = tuple(some.absent for some in demands)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
+    def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
+        """Return the same for one schema without patterns: most objects are of one, and nothing is to be merged."""
+        properties = part.properties
+        additional = part.additional
+        if additional is None and part.names_properties and not self.lowering.options.additional_properties:
+            additional = FALSE
+        goal = () if additional is None else (additional,)
+        required = frozenset(objects.required)
+        members = [Member(name, (formula,), name in required) for name, formula in properties.items()]
+        if not properties.keys() >= required:
+            undeclared = [name for name in dict.fromkeys(objects.required) if name not in properties]
+            members += [Member(name, goal, True) for name in undeclared]
+        regions: tuple[Region, ...] = ()
+        if not self.lowering.is_false(goal):
+            regions = (Region(self._beside(member.name for member in members), goal, (), True),)
+        return ObjectShape(tuple(members), regions, (), objects.least, objects.most)
+
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
         """Which demands a member of this name, which matches these patterns, may meet."""
 
@@ -225,10 +251,6 @@ class MergedObjects:
             for index, some in enumerate(demands)
             if (formula := _asked(some, matched, name, fails)) is not None
         )
-
-    def undeclared(self, names: list[str], goal: Goal) -> Region:
-        """All names but these."""
-        return Region(self._beside(names), goal, (), True)
 
     def _beside(self, names: Iterable[str]) -> int:
         """All names but these, as a term; made once."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..normal.conjunction import Formula, Goal, SignedSchema
-from ..read.resolve import Located
-from .merged_objects import Meets, ObjectShape, Region
+from ..normal.conjunction import Goal
+from .merged_objects import Meets, ObjectShape
 
 #: Not asked yet.
 UNKNOWN = -1
@@ -17,7 +15,8 @@ class ObjectPlan:
     """An object's members in order, and what was built of each: nothing, until a text comes to where it may stand.
 
     Attributes:
-        names: the declared members' names.
+        members: the declared members.
+        names: their names.
         required: which of them must be there, as bits.
         others: regions of undeclared names.
         demands: what must be so of some member: how many demands there are.
@@ -39,16 +38,12 @@ class ObjectPlan:
     """
 
     __slots__ = (
-        "_goals",
-        "_located",
-        "_meets",
-        "_properties",
-        "_undeclared",
         "absent",
         "demands",
         "follow",
         "following",
         "least",
+        "members",
         "most",
         "names",
         "open_to",
@@ -64,95 +59,52 @@ class ObjectPlan:
         "words",
     )
 
-    def __init__(self, names: list[str], required: Collection[str]) -> None:
-        size = len(names)
-        self.names = names
+    def __init__(self, shape: ObjectShape) -> None:
+        members, size = shape.members, len(shape.members)
+        self.members = members
+        self.names = [member.name for member in members]
         self.required = 0
         self.following = [size] * (size + 1)
         following = size
-        for number in range(size - 1, -1, -1) if required else ():
-            if names[number] in required:
+        for number in range(size - 1, -1, -1):
+            if members[number].required:
                 self.required |= 1 << number
                 following = number
             self.following[number] = following
-        self.others: tuple[Region, ...] = ()
-        self.demands = 0
+        self.others = shape.others
+        self.demands = len(shape.demands)
         self.absent = [0] * size
         self.open_to = [0] * (size + 1)
-        self.least = 0
-        self.most: int | None = None
-        self.plain = True
+        if shape.demands:
+            self._find_deciders(shape)
+        self.least = shape.least
+        self.most = shape.most
+        self.plain = not shape.demands and not shape.least and shape.most is None
         self.words: list[tuple[bytes, ...] | None] = [None] * size
         self.follow: dict[Any, int] = {}
         self.places: dict[Any, int] = {}
         self.start = UNKNOWN
         self.skeleton: int | None = UNKNOWN
-        self._goals: list[Goal | None] = [None] * size
-        self._meets: list[Meets] = []
-        self._located: Located | None = None
-        self._properties: Mapping[str, Any] | None = None
-        self._undeclared: Goal = ()
+        self.values = [UNKNOWN] * (size + len(shape.others))
+        self.sure = [UNKNOWN] * len(self.values)
+        self.region_names = [UNKNOWN] * len(shape.others)
 
-    @classmethod
-    def of_shape(cls, shape: ObjectShape) -> ObjectPlan:
-        """The plan of what several schemas say."""
-        found = cls([member.name for member in shape.members], {each.name for each in shape.members if each.required})
-        found._goals = [member.goal for member in shape.members]
-        found._meets = [member.meets for member in shape.members]
-        found.demands, found.least, found.most = len(shape.demands), shape.least, shape.most
+    def _find_deciders(self, shape: ObjectShape) -> None:
+        """Fill ``absent`` and ``open_to``."""
         for index, names in enumerate(shape.demands):
             for number, member in enumerate(shape.members) if names else ():
-                found.absent[number] |= (member.name in names) << index
-        able = found.open_to[-1] = sum(
+                self.absent[number] |= (member.name in names) << index
+        able = self.open_to[-1] = sum(
             1 << index for index in {index for each in shape.others for index, _ in each.meets}
         )
         for number in reversed(range(len(shape.members))):
-            able |= found.absent[number] | sum(1 << index for index, _ in shape.members[number].meets)
-            found.open_to[number] = able
-        found.plain = not shape.demands and not shape.least and shape.most is None
-        return found._with(shape.others)
-
-    @classmethod
-    def of_schema(
-        cls, located: Located, required: Collection[str], additional: Formula | None, others: tuple[Region, ...]
-    ) -> ObjectPlan:
-        """The plan of one schema that says nothing of objects but ``properties``, ``required`` and
-        ``additionalProperties``."""
-        properties: Mapping[str, Any] = located.schema.get("properties", {})
-        names = list(properties)
-        names += [name for name in dict.fromkeys(required) if name not in properties]
-        found = cls(names, frozenset(required))
-        found._located, found._properties = located, properties
-        found._undeclared = () if additional is None else (additional,)
-        return found._with(others)
-
-    def _with(self, others: tuple[Region, ...]) -> ObjectPlan:
-        self.others = others
-        self.values = [UNKNOWN] * (len(self.names) + len(others))
-        self.sure = [UNKNOWN] * len(self.values)
-        self.region_names = [UNKNOWN] * len(others)
-        return self
+            able |= self.absent[number] | sum(1 << index for index, _ in shape.members[number].meets)
+            self.open_to[number] = able
 
     def goal(self, number: int) -> Goal:
-        """What is asked of the value of a member, or (below zero, from the last) of a region's."""
-        if number < 0:
-            return self.others[number].goal
-        found = self._goals[number]
-        if found is None:
-            assert self._located is not None
-            found = self._undeclared if self.schema(number) is None else (SignedSchema(self.subschema(number)),)
-            self._goals[number] = found
-        return found
-
-    def schema(self, number: int) -> Any:
-        """The one schema that a member's value must satisfy, as far as it is known to be one (None: it is not)."""
-        return None if self._properties is None or number < 0 else self._properties.get(self.names[number])
-
-    def subschema(self, number: int) -> Located:
-        """Where `schema` stands."""
-        assert self._located is not None
-        return self._located.child("properties", self.names[number])
+        """Return what is asked of the value of a member, or (below zero, from the last) of a region's."""
+        return self.others[number].goal if number < 0 else self.members[number].goal
 
     def meets(self, number: int) -> Meets:
-        """Which of the demands a member, or a region's, may meet, and what that asks of its value."""
-        return self.others[number].meets if number < 0 else self._meets[number]
+        """Return which of the demands a member, or a region's, may meet."""
+        return self.others[number].meets if number < 0 else self.members[number].meets

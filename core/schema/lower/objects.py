@@ -10,9 +10,7 @@ from typing import Any
 from ...language.json_text import escaped
 from ...language.lookback import Written
 from ...language.node_kinds import AFTER_NAME, BEYOND
-from ..normal.conjunction import FALSE, Formula, Goal, Objects, SignedSchema
-from ..normal.inhabited import is_surely_satisfiable
-from ..read.resolve import Located
+from ..normal.conjunction import Goal, Objects
 from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
@@ -119,29 +117,11 @@ class ObjectLowering:
             return self.nodes.EMPTY
         plan = self._plans.get(objects)
         if plan is None:
-            plan = self._plans[objects] = ObjectPlan.of_shape(self.shape(objects))
+            plan = self._plans[objects] = ObjectPlan(self.shape(objects))
         if excluded:
             start = _Place(self, plan, 0, True, 0, (1 << plan.demands) - 1, excluded)
             return self.nodes.seq(self._opening, self.nodes.lazy(start, start))
         return self._node(plan)
-
-    def plain_node(self, located: Located) -> int:
-        """The objects that satisfy a schema which says nothing of them but ``properties``, ``required`` and
-        ``additionalProperties``."""
-        schema = located.schema
-        required = schema.get("required", ())
-        required = required if isinstance(required, (list, tuple)) else ()
-        additional: Formula | None = (
-            SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None
-        )
-        if additional is None and "properties" in schema and not self.lowering.options.additional_properties:
-            additional = FALSE
-        goal = () if additional is None else (additional,)
-        others: tuple[Region, ...] = ()
-        if not self.lowering.is_false(goal):
-            names = list(dict.fromkeys((*schema.get("properties", ()), *required)))
-            others = (self._merged.undeclared(names, goal),)
-        return self._node(ObjectPlan.of_schema(located, required, additional, others))
 
     def _node(self, plan: ObjectPlan) -> int:
         if plan.start == UNKNOWN:
@@ -320,8 +300,7 @@ class ObjectLowering:
     def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
         """The ways to write a member's name; none if it cannot be there."""
         words: tuple[bytes, ...] = ()
-        schema = plan.schema(number)
-        if not (self.lowering.is_false(plan.goal(number)) if schema is None else schema is False):
+        if not self.lowering.is_false(plan.goal(number)):
             source = self.lowering if self._members is None else self._members
             words = source.keys(plan.names[number])
             if self._ending:
@@ -472,11 +451,8 @@ class ObjectLowering:
         """The value of a member, or of a region's."""
         found = plan.values[number]
         if found == UNKNOWN:
-            if self._direct and plan.schema(number) is not None:
-                found = self.lowering.subschema(plan.subschema(number), self._is_sure(plan, number))
-            else:
-                name = None if number < 0 else plan.names[number]
-                found = self._written_value(name, plan.goal(number))
+            name = None if number < 0 else plan.names[number]
+            found = self._written_value(name, plan.goal(number))
             plan.values[number] = found
         return found
 
@@ -491,14 +467,7 @@ class ObjectLowering:
         """Whether a member, or a region's, has a value, at first sight."""
         sure = plan.sure[number]
         if sure == UNKNOWN:
-            schema = plan.schema(number)
-            if not self._direct:
-                sure = False
-            elif schema is not None:
-                sure = is_surely_satisfiable(schema)
-            else:
-                sure = self.lowering.is_sure(plan.goal(number))
-            plan.sure[number] = sure
+            sure = plan.sure[number] = self._direct and self.lowering.is_sure(plan.goal(number))
         return sure == 1
 
     def _unless_repeated(self, before: Written) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ..read.keywords import TYPES, Role, keywords
-from ..read.resolve import Document, Located
+from ..read.keywords import CONSTRAINING, TYPES, Role, keywords
+from ..read.located import Located, SignedSchema
+from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
 from .conjunction import (
@@ -23,7 +24,6 @@ from .conjunction import (
     Formula,
     ObjectPart,
     Objects,
-    SignedSchema,
     Strings,
     fact,
     same_value,
@@ -98,14 +98,17 @@ class Assertions:
         numbers = self._numbers(numbers, located)
         strings = EVERY.strings
         if not _OF_STRINGS.isdisjoint(schema):
-            most = schema.get("maxLength") if self.asserts(located, "maxLength") else None
             strings = Strings(
-                int(schema.get("minLength", 0)) if self.asserts(located, "minLength") else 0,
-                None if most is None else int(most),
+                self._count(located, "minLength") or 0,
+                self._count(located, "maxLength"),
                 (schema["pattern"],) if self.asserts(located, "pattern") else (),
                 (schema["format"],) if self.asserts_format(located) else (),
             )
         return Conjunction(types, values, (), numbers, strings, self._array_facts(located), self._object_facts(located))
+
+    def _count(self, located: Located, keyword: str) -> int | None:
+        """Return the value of a keyword that bounds a length or a number of parts; None: there is no such bound."""
+        return int(located.schema[keyword]) if self.asserts(located, keyword) else None
 
     def asserts_format(self, located: Located) -> bool:
         """Whether a subschema's ``format`` is more than an annotation."""
@@ -130,36 +133,34 @@ class Assertions:
         schema = located.schema
         if _OF_OBJECTS.isdisjoint(schema):
             return EVERY.objects
-        required = schema.get("required", ()) if self.asserts(located, "required") else ()
-        most = schema.get("maxProperties") if self.asserts(located, "maxProperties") else None
+        required = schema["required"] if self.asserts(located, "required") else ()
         return Objects(
-            parts=(self.object_part(located),) if schema.keys() & _OBJECT_PART else (),
+            parts=() if _OBJECT_PART.isdisjoint(schema) else (self.object_part(located),),
             names=(SignedSchema(located.child("propertyNames")),) if self.asserts(located, "propertyNames") else (),
-            required=tuple(required if isinstance(required, (list, tuple)) else ()),
-            least=int(schema.get("minProperties", 0)) if self.asserts(located, "minProperties") else 0,
-            most=None if most is None else int(most),
+            required=tuple(required) if isinstance(required, (list, tuple)) else (),
+            least=self._count(located, "minProperties") or 0,
+            most=self._count(located, "maxProperties"),
         )
 
     def _array_facts(self, located: Located) -> Arrays:
         schema = located.schema
         if _OF_ARRAYS.isdisjoint(schema):
             return EVERY.arrays
-        most = schema.get("maxItems") if self.asserts(located, "maxItems") else None
         return Arrays(
-            parts=(self.array_part(located),) if schema.keys() & ARRAY_PART else (),
+            parts=() if ARRAY_PART.isdisjoint(schema) else (self.array_part(located),),
             contains=tuple(self.contains(located)),
-            least=int(schema.get("minItems", 0)) if self.asserts(located, "minItems") else 0,
-            most=None if most is None else int(most),
+            least=self._count(located, "minItems") or 0,
+            most=self._count(located, "maxItems"),
             unique=self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
         )
 
     def contains(self, located: Located) -> list[Contains]:
         """What some items must be, and how many."""
-        schema = located.schema
         if not self.asserts(located, "contains"):
             return []
-        least = int(schema["minContains"]) if self.asserts(located, "minContains") else 1
-        most = int(schema["maxContains"]) if self.asserts(located, "maxContains") else None
+        least = self._count(located, "minContains")
+        least = 1 if least is None else least
+        most = self._count(located, "maxContains")
         if least == 0 and most is None:
             return []
         return [Contains(SignedSchema(located.child("contains")), 0, None, least, most)]
@@ -183,10 +184,11 @@ class Assertions:
         found = self._objects.get(located)
         if found is None:
             schema = located.schema
-            patterns = schema.get("patternProperties", {}) if self.asserts(located, "patternProperties") else {}
+            declared = located.members("properties") if "properties" in schema else ()
+            patterned = located.members("patternProperties") if self.asserts(located, "patternProperties") else ()
             found = self._objects[located] = ObjectPart(
-                {name: SignedSchema(located.child("properties", name)) for name in schema.get("properties", {})},
-                {pattern: SignedSchema(located.child("patternProperties", pattern)) for pattern in patterns},
+                {name: SignedSchema(inner) for name, inner in declared},
+                {pattern: SignedSchema(inner) for pattern, inner in patterned},
                 SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None,
                 "properties" in schema,
             )
@@ -200,14 +202,12 @@ class Assertions:
             prefix: tuple[Formula, ...] = ()
             items: Formula | None = None
             if isinstance(schema.get("items"), (list, tuple)):
-                prefix = tuple(SignedSchema(located.child("items", index)) for index in range(len(schema["items"])))
+                prefix = tuple(map(SignedSchema, located.items("items")))
                 if "additionalItems" in schema:
                     items = SignedSchema(located.child("additionalItems"))
             else:
                 if self.asserts(located, "prefixItems"):
-                    prefix = tuple(
-                        SignedSchema(located.child("prefixItems", index)) for index in range(len(schema["prefixItems"]))
-                    )
+                    prefix = tuple(map(SignedSchema, located.items("prefixItems")))
                 if "items" in schema:
                     items = SignedSchema(located.child("items"))
             found = self._arrays[located] = ArrayPart(prefix, items)
@@ -244,6 +244,17 @@ def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
     if schema.get("nullable") is True:
         wanted.add("null")
     return frozenset(wanted), "integer" in names and "number" not in names and "any" not in names
+
+
+def asserted(schema: Mapping[str, Any]) -> Set[str]:
+    """Return the keywords of a schema that may constrain a value, or make others do so."""
+    return schema.keys() & CONSTRAINING
+
+
+def lists_strings(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema lists strings, all of which are of the type that it asks for."""
+    values = schema.get("enum")
+    return values is not None and schema.get("type", "string") == "string" and all(type(each) is str for each in values)
 
 
 def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypeVar, Union
 
 from ..read.keywords import TYPES
-from ..read.resolve import Located
+from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
 
 Value = TypeVar("Value")
@@ -23,26 +23,19 @@ _ANY_NUMBER = NumberRange()
 
 
 def hashed_once(kind: type[Value]) -> type[Value]:
-    """A class of immutable values whose hash is remembered: what they are made of may be large."""
+    """Make a class of immutable values remember the hash of each: what they are made of may be large."""
     computed = kind.__hash__
+    kind._hash = None  # type: ignore[attr-defined]  # until an instance sets its own
 
-    def remembered(self: Value) -> int:
-        held = self.__dict__
-        found: int | None = held.get("_hash")
-        if found is None:
-            found = held["_hash"] = computed(self)
-        return found
+    def hash_once(self: Any) -> int:
+        remembered: int | None = self._hash
+        if remembered is None:
+            remembered = computed(self)
+            object.__setattr__(self, "_hash", remembered)
+        return remembered
 
-    kind.__hash__ = remembered  # type: ignore[method-assign, assignment]
+    kind.__hash__ = hash_once  # type: ignore[method-assign]
     return kind
-
-
-@dataclass(frozen=True)
-class SignedSchema:
-    """A subschema that must hold, or must not."""
-
-    located: Located
-    positive: bool = True
 
 
 @hashed_once
@@ -71,7 +64,7 @@ class IfThenElse:
     otherwise: Formula
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ObjectPart:
     """What one schema says of members by their names; ``additional`` None: nothing was said. Compared as itself.
 
@@ -118,7 +111,7 @@ class AnyExists:
     absent: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ArrayPart:
     """What one schema says of items by their positions. Compared as itself."""
 
@@ -149,7 +142,7 @@ class UnevaluatedItems:
     formula: Formula
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Strings:
     """What is asked of strings: length in code points, patterns and formats that they match or do not match."""
 
@@ -177,7 +170,7 @@ class Findings:
 
 
 @hashed_once
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Objects:
     """What is asked of objects."""
 
@@ -216,7 +209,7 @@ class Objects:
 
 
 @hashed_once
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Arrays:
     """What is asked of arrays."""
 
@@ -228,7 +221,11 @@ class Arrays:
     unique: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+#: No constraint on the values of one type.
+_ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
+
+
+@dataclass(eq=False)
 class Conjunction:
     """One alternative of a normal form: everything in it must hold. Compared as itself.
 
@@ -239,9 +236,9 @@ class Conjunction:
     values: tuple[Any, ...] | None = None
     not_values: tuple[Any, ...] = ()
     numbers: NumberRange = _ANY_NUMBER
-    strings: Strings = Strings()
-    arrays: Arrays = Arrays()
-    objects: Objects = Objects()
+    strings: Strings = _ANY_STRING
+    arrays: Arrays = _ANY_ARRAY
+    objects: Objects = _ANY_OBJECT
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from ...language.terms import Terms
-from ..read.resolve import Document, Located
-from .conjunction import ArrayPart, Conjunction, Contains, Formula, Goal, ObjectPart, SignedSchema
+from ..read.located import Located, SignedSchema
+from ..read.resolve import Document
+from .conjunction import ArrayPart, Conjunction, Contains, Formula, Goal, ObjectPart
 from .prune import Contradictions
 
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ...regex.compile import regex_term
-from .conjunction import Conjunction, Formula, Goal, Objects, SignedSchema, Strings, in_both, type_of
+from ..read.located import SignedSchema
+from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, type_of
 from .context import NormalForms
 from .strings import string_term
 

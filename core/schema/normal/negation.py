@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import LimitError, Place
 from ..read.keywords import REFERENCES, TYPES
-from ..read.resolve import Located
+from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange, exact
 from .assertions import bounds_of, types_of, unsupported
 from .conjunction import (
@@ -29,7 +29,6 @@ from .conjunction import (
     ObjectPart,
     Objects,
     OnlyKeywordFails,
-    SignedSchema,
     Strings,
     fact,
     negated,

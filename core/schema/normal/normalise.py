@@ -15,8 +15,9 @@ from weakref import proxy
 
 from ...errors import InvalidSchemaError, LimitError, Place
 from ..read.keywords import APPLICATORS, REFERENCES, TYPES, Role, keywords
-from ..read.resolve import Document, Located
-from .assertions import Assertions, types_of
+from ..read.located import Located, SignedSchema
+from ..read.resolve import Document
+from .assertions import Assertions, asserted, types_of
 from .conjunction import (
     EVERY,
     TRUE,
@@ -28,11 +29,9 @@ from .conjunction import (
     IfThenElse,
     Objects,
     OnlyKeywordFails,
-    SignedSchema,
     meet,
     negated,
 )
-from .direct import asserted
 from .disjoint import common, suspects
 from .negation import MAX_PRODUCT, has, negation, together
 from .prune import Contradictions
@@ -123,6 +122,9 @@ class Normaliser(Assertions):
             InvalidSchemaError: a schema refers to itself without describing anything.
             LimitError: the alternatives are too many.
         """
+        only = self._alone(goal[0]) if len(goal) == 1 else None
+        if only is not None:
+            return only
         done: list[Conjunction] = []
         steps: _Steps = None
         for formula in reversed(goal):
@@ -192,6 +194,16 @@ class Normaliser(Assertions):
                 if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
         return done
+
+    def _alone(self, formula: Formula) -> list[Conjunction] | None:
+        """Return the alternatives of a goal that is one subschema without applicators; None: it is more than that."""
+        if not isinstance(formula, SignedSchema) or not formula.positive or isinstance(formula.located.schema, bool):
+            return None
+        located = self.document.enter(formula.located)
+        if not APPLICATORS.isdisjoint(located.schema):
+            return None
+        own = self.assertions(located)
+        return [] if own is None else [own]
 
     def _entered(self, way: _Way, step: _Step) -> _Way | None:
         """How it goes on where a subschema must hold, or must not; None if that contradicts what is known."""

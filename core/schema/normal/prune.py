@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..read.keywords import Role, keywords
-from ..read.resolve import Located
-from .assertions import Assertions
-from .conjunction import EVERY, AllOf, Conjunction, Formula, ObjectPart, Objects, SignedSchema, type_of
-from .direct import asserted, lists_strings
+from ..read.located import Located, SignedSchema
+from .assertions import Assertions, asserted, lists_strings
+from .conjunction import EVERY, AllOf, Conjunction, Formula, ObjectPart, Objects, type_of
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})

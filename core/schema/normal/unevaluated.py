@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
-from ..read.resolve import Located
+from ..read.located import Located, SignedSchema
 from .assertions import ARRAY_PART, Assertions, unsupported
 from .conjunction import (
     AllOf,
@@ -21,7 +21,6 @@ from .conjunction import (
     Exists,
     Formula,
     ObjectPart,
-    SignedSchema,
     UnevaluatedItems,
     UnevaluatedProperties,
     negated,

@@ -1,18 +1,21 @@
-"""Where a subschema stands, and where its references lead."""
+"""References between the subschemas of a document: dialects, addresses, and what each reference leads to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
+from urllib.parse import urldefrag, urljoin
 
 import referencing
 import referencing.exceptions
 import referencing.jsonschema
 
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
-from ...json_pointer import escape, reference_steps, step_into
+from ...json_pointer import reference_steps, step_into
 from .keywords import KEYWORDS, VALIDATION, Draft
+from .located import Located
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
@@ -25,90 +28,77 @@ DIALECTS = {
 
 _AGES = {address: age for age, address in enumerate(DIALECTS)}
 
-#: A schema by its address, for references that leave the document.
+#: Schemas by address, for references that leave the document.
 Registry = referencing.Registry
 
 
-class Located:
-    """A subschema and where it stands; equal iff the schema object (and what its references mean) is the same.
+@dataclass(frozen=True)
+class Scope:
+    """The address that references are relative to: a resolver in the sense of ``referencing``.
 
     Attributes:
-        entered: what references mean here is known already, an address of its own included.
-
-    Args:
-        schema: the subschema.
-        start: a JSON pointer: of the subschema itself, or of ``above`` if that is given.
-        above: the subschema that this one stands in.
-        steps: the way from there.
-        resolver: what references mean here; None: they are relative to the document's root.
+        registry: the schemas that have addresses.
+        address: the base URI.
+        previous: the base URIs that references came through, nearest first (the dynamic scope).
+        key: equal iff references mean the same.
     """
 
-    __slots__ = ("_above", "_start", "_steps", "entered", "key", "resolver", "schema")
+    registry: Registry[Any] = field(compare=False)
+    address: str
+    previous: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        schema: Any,
-        start: str = "",
-        above: Located | None = None,
-        steps: tuple[str | int, ...] = (),
-        resolver: Any = None,
-    ) -> None:
-        self.schema = schema
-        self.resolver = resolver
-        self.key: object
-        if isinstance(schema, bool):
-            self.key = schema
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The addresses, each once."""
+        return tuple(dict.fromkeys((self.address, *self.previous)))
+
+    def lookup(self, reference: str) -> Any:
+        """Return the ``referencing.jsonschema`` contents and scope that a reference leads to.
+
+        Raises:
+            referencing.exceptions.NoSuchResource, Unretrievable, Unresolvable: it leads nowhere.
+        """
+        if reference.startswith("#"):
+            address, fragment = self.address, reference[1:]
         else:
-            self.key = id(schema) if resolver is None else (id(schema), *_scope(resolver))
-        self.entered = False
-        self._start = start
-        self._above = above
-        self._steps = steps
+            address, fragment = urldefrag(urljoin(self.address, reference))
+        retrieved = self.registry.get_or_retrieve(address)
+        if fragment.startswith("/"):
+            return retrieved.value.pointer(fragment, self._moved(retrieved.registry, address))
+        if fragment:
+            anchor = retrieved.registry.anchor(address, fragment)
+            return anchor.value.resolve(self._moved(anchor.registry, address))
+        return retrieved.value.pointer("", self._moved(retrieved.registry, address))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Located) and self.key == other.key
+    def _moved(self, registry: Registry[Any], address: str) -> Any:
+        moves = self.address and (not self.previous or address != self.address)
+        return Scope(registry, address, (self.address, *self.previous) if moves else self.previous)
 
-    def __hash__(self) -> int:
-        return hash(self.key)
+    def in_subresource(self, resource: referencing.Resource[Any]) -> Scope:
+        """Return the scope inside a schema that may have an address of its own."""
+        name = resource.id()
+        return self if name is None else Scope(self.registry, urljoin(self.address, name), self.previous)
 
-    @property
-    def pointer(self) -> str:
-        """The JSON pointer (RFC 6901); put together when asked for, since a deep one is long."""
-        parts: list[str] = []
-        here: Located = self
-        while here._above is not None:
-            parts.extend("/" + escape(step) for step in reversed(here._steps))
-            here = here._above
-        return here._start + "".join(reversed(parts))
-
-    def child(self, *steps: str | int) -> Located:
-        """The subschema some steps below."""
-        schema = self.schema
-        for step in steps:
-            schema = schema[step]
-        return Located(schema, "", self, steps, self.resolver)
+    def dynamic_scope(self) -> Iterator[tuple[str, Registry[Any]]]:
+        """Yield the addresses that references came through, nearest first."""
+        return ((address, self.registry) for address in self.previous)
 
 
 @cache
 def _specifications() -> Registry[Any]:
-    """The metaschemas of the specifications; read when first needed."""
+    """Return the metaschemas of the specifications; read when first needed."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
-    found: Registry[Any] = REGISTRY
-    return found
-
-
-def _scope(resolver: Any) -> tuple[str, ...]:
-    """The addresses that a resolver has come through, nearest first, each once: what dynamic references depend on."""
-    return tuple(dict.fromkeys([resolver._base_uri, *(uri for uri, _ in resolver.dynamic_scope())]))
+    registry: Registry[Any] = REGISTRY
+    return registry
 
 
 class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
     Attributes:
-        entries: how many keywords, names and listed values it has, about: those that were met when it was checked.
-        demanding: identities of the schemas of which many must fail at once: what that asks is looked into (`explore`).
+        entries: number of keywords, names and listed values, about: those that the check has met.
+        demanding: identities of schemas of which many must fail at once: lowering them may fail (see `explore`).
 
     Args:
         schema: the document.
@@ -126,9 +116,9 @@ class Document:
         self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
         self._words: dict[str, bool] = {}
-        self.root = Located(schema, "", resolver=self._resolver if dynamic else None)
+        self.root = Located(schema, scope=self._scope if dynamic else None)
 
-    @cached_property
+    @property
     def dialect(self) -> Any:
         """The specification that ``$schema`` names; Draft 2020-12 when it names none that we know."""
         return list(DIALECTS.values())[self.age]
@@ -141,25 +131,25 @@ class Document:
 
     @cached_property
     def _validates(self) -> bool:
-        """Whether the metaschema, if it is one that was handed in, has the vocabulary of assertions (core, 8.1)."""
+        """True unless the metaschema is one that was handed in and lacks the vocabulary of assertions (core, 8.1)."""
         name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
         if self.registry is None or not isinstance(name, str) or name.rstrip("#") in DIALECTS:
             return True
         try:
-            contents = self._resolver.lookup(name).contents
-        except referencing.exceptions.Unresolvable:
+            contents = self._scope.lookup(name).contents
+        except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource):
             return True
         vocabularies = contents.get("$vocabulary") if isinstance(contents, Mapping) else None
-        return vocabularies is None or any(str(each).endswith("/validation") for each in vocabularies)
+        return vocabularies is None or any(str(address).endswith("/validation") for address in vocabularies)
 
     def knows(self, keyword: str) -> bool:
-        """Whether a keyword means something in this dialect. Unknown keywords are annotations."""
-        known = self._words.get(keyword)
-        if known is None:
+        """Return True if a keyword means something in this dialect. Unknown keywords are annotations."""
+        means = self._words.get(keyword)
+        if means is None:
             row = KEYWORDS.get(keyword)
-            known = row is not None and row.is_in(self.age) and (keyword not in VALIDATION or self._validates)
-            self._words[keyword] = known
-        return known
+            means = row is not None and row.is_in(self.age) and (keyword not in VALIDATION or self._validates)
+            self._words[keyword] = means
+        return means
 
     @property
     def ref_hides_siblings(self) -> bool:
@@ -174,104 +164,113 @@ class Document:
     @cached_property
     def address(self) -> str:
         """The document's own address."""
-        name = self.schema.get("$id" if self.age else "id") if isinstance(self.schema, Mapping) else None
+        name = self.schema.get(self._id) if isinstance(self.schema, Mapping) else None
         return name.rstrip("#") if isinstance(name, str) else ""
 
+    @property
+    def _id(self) -> str:
+        """The keyword that gives a schema an address."""
+        return "$id" if self.age else "id"
+
     @cached_property
-    def _resolver(self) -> Any:
+    def _scope(self) -> Scope:
+        """The scope of the document's root."""
         given = self.registry
         if not isinstance(given, referencing.Registry):
             pairs = [(uri, self._resource(schema)) for uri, schema in (given or {}).items()]
             given = referencing.Registry().with_resources(pairs)
-        registry = _specifications().combine(given)
+        if isinstance(self.schema, Mapping) and not isinstance(self.schema.get(self._id, ""), str):
+            raise InvalidSchemaError(f"{self._id} is not a string", place=Place(pointer="", keyword=self._id))
         resource = self.dialect.create_resource(self.schema)
-        keyword = "$id" if self.age else "id"
-        if isinstance(self.schema, Mapping) and not isinstance(self.schema.get(keyword, ""), str):
-            raise InvalidSchemaError(f"{keyword} is not a string", place=Place(pointer="", keyword=keyword))
-        return registry.with_resource(self.address, resource).resolver_with_root(resource)
+        registry = _specifications().combine(given).with_resource(self.address, resource)
+        return Scope(registry.with_resource(resource.id() or "", resource), resource.id() or "")
 
     def _resource(self, schema: Any) -> Any:
         return referencing.Resource.from_contents(schema, default_specification=self.dialect)
 
     def resolve(self, located: Located, keyword: str = "$ref") -> Located:
-        """The subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
+        """Return the subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
 
         Raises:
             InvalidSchemaError: there is nothing at that place.
             UnsupportedSchemaError: the reference leaves the document.
         """
-        ref = located.schema[keyword]
-        if not isinstance(ref, str):
+        reference = located.schema[keyword]
+        if not isinstance(reference, str):
             raise InvalidSchemaError(
                 f"{keyword} is not a string",
                 hint="give a JSON pointer such as '#/$defs/name'",
                 place=Place(pointer=located.pointer, keyword=keyword),
             )
-        if located.resolver is None and keyword == "$ref" and (ref == "#" or ref.startswith("#/")):
-            known = self._targets.get(ref)
-            if known is None:
-                known = self._targets[ref] = self._point(ref, located)
-            return known
+        if located.scope is None and keyword == "$ref" and (reference == "#" or reference.startswith("#/")):
+            target = self._targets.get(reference)
+            if target is None:
+                target = self._targets[reference] = self._point(reference, located)
+            return target
         try:
-            resolver = located.resolver or self._resolver
+            scope: Any = located.scope or self._scope
             if keyword == "$recursiveRef":
-                resolved = referencing.jsonschema.lookup_recursive_ref(resolver)
+                resolved: Any = referencing.jsonschema.lookup_recursive_ref(scope)
             else:
-                resolved = resolver.lookup(ref)
-        except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource) as error:
+                resolved = scope.lookup(reference)
+        except (
+            referencing.exceptions.Unresolvable,
+            referencing.exceptions.NoSuchResource,
+            referencing.exceptions.Unretrievable,
+        ) as error:
             place = Place(pointer=located.pointer, keyword=keyword)
-            if ref.startswith("#"):
+            if reference.startswith("#"):
                 raise InvalidSchemaError(
-                    f"{keyword} {ref!r} points at nothing", hint="check the spelling", place=place
+                    f"{keyword} {reference!r} points at nothing", hint="check the spelling", place=place
                 ) from None
             raise UnsupportedSchemaError(
-                f"{keyword} {ref!r} leaves the document, and nothing is ever fetched",
+                f"{keyword} {reference!r} leaves the document, and nothing is ever fetched",
                 hint="put the schema under $defs and refer to it with '#/$defs/...', or hand it in with registry=",
                 place=place,
             ) from error
         except (AttributeError, IndexError, TypeError, ValueError) as error:  # all that has an address is read for it
             raise InvalidSchemaError(
-                f"{keyword} {ref!r} cannot be looked up: something in the document is not a schema",
+                f"{keyword} {reference!r} cannot be looked up: something in the document is not a schema",
                 hint="give a schema, or a mapping of schemas, wherever one belongs",
                 place=Place(pointer=located.pointer, keyword=keyword),
             ) from error
-        found = Located(resolved.contents, ref, resolver=self._settled(resolved.resolver))
+        target = Located(resolved.contents, reference, scope=self._settled(resolved.resolver))
         # A resource that was found by its address is entered; a place inside of one may begin another.
-        found.entered = "#" not in ref or not ref.partition("#")[2].startswith("/")
-        return found
+        target.entered = "#" not in reference or not reference.partition("#")[2].startswith("/")
+        return target
 
-    def _settled(self, resolver: Any) -> Any:
-        """A resolver without the way that led to it, where nothing depends on that."""
-        if self.dynamic or resolver._base_uri in _specifications():
-            return resolver
-        return None if resolver._base_uri == self.address else resolver._registry.resolver(resolver._base_uri)
+    def _settled(self, scope: Scope) -> Scope | None:
+        """Return a scope without the way that led to it, where nothing depends on that."""
+        if self.dynamic or scope.address in _specifications():
+            return scope
+        return None if scope.address == self.address else Scope(scope.registry, scope.address)
 
-    def _point(self, ref: str, located: Located) -> Located:
-        """The subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
+    def _point(self, reference: str, located: Located) -> Located:
+        """Return the subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
         target: Any = self.schema
-        resolver = None
-        for step in reference_steps(ref):
+        scope: Scope | None = None
+        for step in reference_steps(reference):
             try:
                 target = step_into(target, step)
             except LookupError:
                 raise InvalidSchemaError(
-                    f"$ref {ref!r} points at nothing",
+                    f"$ref {reference!r} points at nothing",
                     hint="check the spelling of the pointer",
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 ) from None
             if isinstance(target, (dict, Mapping)) and self.is_resource(target):
-                resolver = (resolver or self._resolver).in_subresource(self.dialect.create_resource(target))
-        found = Located(target, ref[1:], resolver=None if resolver is None else self._settled(resolver))
-        found.entered = True
-        return found
+                scope = (scope or self._scope).in_subresource(self.dialect.create_resource(target))
+        place = Located(target, reference[1:], scope=None if scope is None else self._settled(scope))
+        place.entered = True
+        return place
 
     def is_resource(self, schema: Mapping[str, Any]) -> bool:
-        """Whether a subschema has an address of its own."""
-        name = schema.get("$id" if self.age else "id")
+        """Return True if a subschema has an address of its own."""
+        name = schema.get(self._id)
         return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
 
     def enter(self, located: Located) -> Located:
-        """The subschema with what references mean inside it, which an address of its own changes."""
+        """Return the subschema with what references mean inside it, which an address of its own changes."""
         if located.entered:
             return located
         schema = located.schema
@@ -283,10 +282,10 @@ class Document:
         ):
             located.entered = True
             return located
-        resolver = located.resolver or self._resolver
-        inner = resolver.in_subresource(self.dialect.create_resource(schema))
-        if inner._base_uri == resolver._base_uri:
+        scope = located.scope or self._scope
+        inner = scope.in_subresource(self.dialect.create_resource(schema))
+        if inner.address == scope.address:
             return located
-        found = Located(schema, "", located, (), self._settled(inner))
-        found.entered = True
-        return found
+        place = Located(schema, "", located, (), self._settled(inner))
+        place.entered = True
+        return place

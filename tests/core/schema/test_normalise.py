@@ -10,8 +10,9 @@ import pytest
 
 from toolgrammar.core import Grammar, InvalidSchemaError, LimitError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal import normalise
-from toolgrammar.core.schema.normal.conjunction import Conjunction, SignedSchema
+from toolgrammar.core.schema.normal.conjunction import Conjunction
 from toolgrammar.core.schema.normal.normalise import Normaliser
+from toolgrammar.core.schema.read.located import SignedSchema
 from toolgrammar.core.schema.read.resolve import Document
 
 from ...schemas import random_schema

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.schema.normal.conjunction import Conjunction, SignedSchema
+from toolgrammar.core.schema.normal.conjunction import Conjunction
 from toolgrammar.core.schema.normal.normalise import Normaliser
+from toolgrammar.core.schema.read.located import SignedSchema
 from toolgrammar.core.schema.read.resolve import Document
 
 KINDS = [f"kind{number}" for number in range(12)]
