@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ..errors import LimitError
-from .term_kinds import CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
+from .term_kinds import ALT, CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
 from .terms import Terms
 
 #: Maximum number of states that the search for a shortest string visits.
@@ -85,7 +85,7 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
     if terms.known(term) & NULLABLE:
         return result
     if kind == DEFERRED:
-        return result + _by_shape(terms, args[0], spell)
+        return result + _by_shape(terms, terms.made(term), spell)
     if kind == CHARS:
         options = [spell(low, high) for low, high in args]
     elif kind == WORDS:
@@ -94,5 +94,39 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
         copies: int = args[1]
         return result + _by_shape(terms, args[0], spell) * copies
     else:
-        options = [_by_shape(terms, part, spell) for part in args]
+        options = []
+        for least, part in sorted([(_least_length(terms, part), part) for part in args]):
+            room = min(map(len, options)) - least if options else 1
+            if room > 0 or (room == 0 and not _is_deferred(terms, part)):
+                options.append(_by_shape(terms, part, spell))
     return result + min(options, key=preference)
+
+
+def _is_deferred(terms: Terms, term: int) -> bool:
+    """Return True if a term ends with what is not made yet."""
+    kind, args = terms.shape(term)
+    while kind == SEQ:
+        kind, args = terms.shape(args[1])
+    return bool(kind == DEFERRED)
+
+
+def _least_length(terms: Terms, term: int) -> int:
+    """Return a lower bound of the length of a term's strings, read off its shape; makes nothing that is deferred."""
+    if terms.known(term) & NULLABLE:
+        return 0
+    key = ("least length", term)
+    least: int | None = terms.memo.get(key)
+    if least is None:
+        kind, args = terms.shape(term)
+        if kind == SEQ:
+            least = sum(_least_length(terms, part) for part in args)
+        elif kind == ALT:
+            least = min(_least_length(terms, part) for part in args)
+        elif kind == REPEAT:
+            least = _least_length(terms, args[0]) * args[1]
+        elif kind == WORDS:
+            least = min(map(len, args))
+        else:
+            least = args[0] if kind == DEFERRED else 1
+        terms.memo[key] = least
+    return least

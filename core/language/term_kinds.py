@@ -12,7 +12,7 @@ REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
 WORDS     finitely many strings: a list, its first word, the one behind its last, and how many characters of each
           have been read
 MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `Terms.multiples`)
-DEFERRED  what is made when it is looked into; the argument is a number of its own
+DEFERRED  what is made when it is looked into: a number of its own, a lower bound of the length of its strings
 ========= ===================================================================================================
 """
 

@@ -752,14 +752,14 @@ class Terms:
         part = self._copies(self._class(left), least, most, left)
         return self._spread(term_kinds.AND, part, left)
 
-    def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False) -> int:
+    def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False, least: int = 1) -> int:
         """Return what ``build`` makes of this store once it is looked into: not empty, without the empty string, and
         without intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term
-        itself."""
+        itself; ``least``: a lower bound of the length of its strings."""
         found = self.keys.get(key)
         if found is None:
-            self.flat[0] = len(self.keys)
-            term: cython.int = self._make(term_kinds.DEFERRED, 0, 1, False, True)
+            self.flat[0], self.flat[1] = len(self.keys), least
+            term: cython.int = self._make(term_kinds.DEFERRED, 0, 2, False, True)
             self.keys[key] = found = term
             self.builders[term] = build
             if loops:
@@ -1041,18 +1041,23 @@ class Terms:
 
     def shape(self, term: cython.int) -> tuple:
         """Return the kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a
-        deferred term what it stands for."""
+        deferred term a lower bound of its length (see `made`)."""
         kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
         if kind == term_kinds.CHARS:
             return kind, self.ranges(term)
         if kind == term_kinds.DEFERRED:
-            return kind, (self.builders[term](self),)
+            return kind, (self.args[at + 1],)
         if kind == term_kinds.WORDS:
             depth: cython.int = self.args[at + 3]
             words: tuple = self.lists[self.args[at]]
             return kind, tuple([words[i][depth:] for i in range(self.args[at + 1], self.args[at + 2])])
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
+
+    def made(self, term: cython.int) -> int:
+        """Return what a deferred term stands for."""
+        made: int = self.builders[term](self)
+        return made
 
     def known(self, term: cython.int) -> int:
         """Return what is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""

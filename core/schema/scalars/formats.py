@@ -192,4 +192,4 @@ def _leap_minutes(terms: Terms, hour: int) -> int:
             found.append(terms.sequence([terms.literal(f"{minute:02}:"), second, terms.words(offsets + zulu)]))
         return terms.alt(found)
 
-    return terms.deferred(("leap second", hour), build)
+    return terms.deferred(("leap second", hour), build, least=len("59:60Z"))

@@ -1,0 +1,72 @@
+"""Shortest strings: none is shorter, found without making what is deferred in vain."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from toolgrammar.core.language.shortest import shortest
+from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.regex.compile import regex_term
+
+
+def spell(low: int, high: int) -> bytes:
+    """The first character of a range, as it is."""
+    return chr(low).encode("utf-8", "surrogatepass")
+
+
+def random_term(terms: Terms, draw: random.Random, depth: int) -> int:
+    """A term of the letters a and b, some of it deferred."""
+    kind = draw.randrange(7) if depth else 0
+    if kind == 0:
+        return terms.words(["".join(draw.choices("ab", k=draw.randrange(1, 5))) for _ in range(draw.randrange(1, 3))])
+    parts = [random_term(terms, draw, depth - 1) for _ in range(draw.randrange(1, 4))]
+    if kind == 1:
+        return terms.alt(parts)
+    if kind == 2:
+        return terms.sequence(parts)
+    if kind == 3:
+        return terms.repeat(parts[0], draw.randrange(3), draw.choice([3, None]))
+    if kind == 4:
+        return terms.and_([parts[0], terms.repeat(terms.ANY, draw.randrange(4), None)])
+    if kind == 5:
+        return terms.alt([parts[0], terms.not_(parts[-1])])
+    solid = terms.and_([terms.alt(parts), terms.repeat(terms.ANY, 1, None)])
+    if terms.is_empty(solid) or not terms.known(solid) & 2:
+        return parts[0]
+    least = next(length for length in range(1, 99) if not terms.is_empty(terms.and_([solid, exactly(terms, length)])))
+    return terms.deferred(("random", draw.random()), lambda _: solid, least=draw.randrange(1, least + 1))
+
+
+def exactly(terms: Terms, length: int) -> int:
+    """The strings of a length."""
+    return terms.repeat(terms.ANY, length, length)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_none_is_shorter(seed: int) -> None:
+    """What is found is in the language, and no shorter string is."""
+    terms, draw = Terms(), random.Random(seed)
+    term = random_term(terms, draw, 4)
+    if terms.is_empty(term):
+        return
+    text = shortest(terms, term, spell)
+    assert terms.matches(term, text.decode("utf-8", "surrogatepass"))
+    if text:
+        shorter = terms.repeat(terms.ANY, 0, len(text) - 1)
+        assert terms.is_empty(terms.and_([term, shorter])), text
+
+
+def test_what_is_deferred_is_not_made_in_vain() -> None:
+    """A deferred alternative that cannot be shorter is left alone."""
+    terms = Terms()
+    made: list[str] = []
+
+    def build(terms: Terms) -> int:
+        made.append("yes")
+        return regex_term(terms, "[0-9]{9}", whole=True)
+
+    long = terms.seq(terms.literal("x"), terms.deferred("long", build, least=9))
+    assert shortest(terms, terms.alt([terms.literal("abc"), long]), spell) == b"abc" and made == []
+    assert shortest(terms, terms.alt([terms.literal("a" * 11), long]), spell) == b"x000000000" and made
