@@ -66,6 +66,8 @@ PIPELINE = (
     "tools.formats.xml",
     "tools.formats.pythonic",
     "tools.formats.gemma",
+    "tools.formats.functionary",
+    "tools.formats.families",
     "tools.formats",
     "tools",
     "adapters",

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import WireFormat
+from .families import JSON_FAMILIES
+from .functionary import FUNCTIONARY_V32
 from .gemma import GEMMA_FAMILIES
-from .json.families import JSON_FAMILIES
-from .json.functionary import FUNCTIONARY_V32
 from .json.hermes import HERMES
 from .pythonic.families import PYTHONIC_FAMILIES
 from .xml.families import XML_FAMILIES

@@ -7,7 +7,7 @@ import pytest
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats.json.families import JSON_FAMILIES
+from toolgrammar.tools.formats.families import JSON_FAMILIES
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 SPECIAL = [each for each in JSON_FAMILIES if each.special]

@@ -25,7 +25,7 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
-from toolgrammar.tools.formats.json.families import JSON_FAMILIES
+from toolgrammar.tools.formats.families import JSON_FAMILIES
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 from ..strategies import TRICKY, cuts, objects, texts

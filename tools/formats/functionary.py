@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.grammar import Grammar
 
-from ...tool import Tool
-from ..base import TurnSpec
-from ..template.format import TemplateFormat
-from ..template.parser import Syntax, TemplateParser
+from ..tool import Tool
+from .base import TurnSpec
+from .template.format import TemplateFormat
+from .template.parser import Syntax, TemplateParser
 
 _ALL = "all\n"
 

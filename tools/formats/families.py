@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from toolgrammar.core.conversation import reasoning
 
-from ..template.format import TemplateFormat
-from .hermes import HERMES
+from .json.hermes import HERMES
+from .template.format import TemplateFormat
 
 _WORD = r"[A-Za-z0-9_.\-]+"
 _OBJECT = '{"name": $quoted, "arguments": $args}'
