@@ -62,7 +62,6 @@ PIPELINE = (
     "tools.formats.described",
     "tools.formats.literals",
     "tools.formats.template",
-    "tools.formats.json",
     "tools.formats.xml",
     "tools.formats.pythonic",
     "tools.formats.gemma",

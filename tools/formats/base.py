@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import escaped, read_json
 from toolgrammar.core.options import Whitespace
 
-from ..call_grammars import CALL_GRAMMARS
+from ..call_grammars import CALL_GRAMMARS, CallGrammars
 from ..tool import Tool, not_enforced
 
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
@@ -53,6 +53,7 @@ class TurnSpec:
             says.
         distinct: no tool is called twice.
         least_calls: least calls of a turn that has calls.
+        grammars: cache of the grammars of single tools.
     """
 
     tools: tuple[Tool, ...]
@@ -65,6 +66,7 @@ class TurnSpec:
     strictness: Mapping[str, Strictness] = field(default_factory=dict)
     distinct: bool = False
     least_calls: int = 1
+    grammars: CallGrammars = field(default=CALL_GRAMMARS, repr=False, compare=False)
 
     def schema(self, tool: Tool) -> tuple[Any, bool]:
         """Return the schema of a tool's arguments, and the default of its ``additionalProperties``."""
@@ -73,18 +75,23 @@ class TurnSpec:
             return {"type": "object"}, True
         return tool.parameters, self.additional_properties if strictness is None else strictness == "open"
 
-    def part(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
+    def part(self, tool: Tool, form: int, make: Callable[[], Grammar]) -> Grammar:
         """Return the part of a format's grammar that belongs to one tool; cached, so that tool sets share it.
 
         Args:
             tool: the tool.
-            spelling: the rest of the cache key: the format, if all of its fields count.
+            form: the rest of the cache key: the number that `grammars` has for the format.
             make: makes the grammar from the tool's name and parameters, `whitespace` and `schema`.
 
         Raises:
             SchemaError: the tool's schema cannot be enforced, or no arguments can satisfy it; names the tool.
         """
-        part = self._kept(tool, spelling, make)
+        if tool.identity is None:
+            part = make()
+        else:
+            strictness = self.strictness.get(tool.name)
+            key = (tool.identity, self.whitespace, self.additional_properties, strictness, form)
+            part = self.grammars.get(key, make)
         try:
             part.check()
         except UnsatisfiableSchemaError as error:
@@ -95,16 +102,6 @@ class TurnSpec:
                 place=replace(error.place, tool=tool.name),
             ) from None
         return part
-
-    def _kept(self, tool: Tool, spelling: Hashable, make: Callable[[], Grammar]) -> Grammar:
-        identity = tool.identity
-        if identity is None:
-            return make()
-        numbered = self.__dict__.get("_spelling")
-        if numbered is None or numbered[0] is not spelling:  # hashing a format takes longer than all the rest
-            numbered = self.__dict__["_spelling"] = spelling, CALL_GRAMMARS.number(spelling)
-        strictness = self.strictness.get(tool.name)
-        return CALL_GRAMMARS.get((identity, self.whitespace, self.additional_properties, strictness, numbered[1]), make)
 
     def arguments(self, tool: Tool) -> Grammar:
         """Return the grammar of a tool's arguments as JSON.
@@ -130,10 +127,14 @@ class WireFormat(ABC):
     Attributes:
         name: the name by which `get_format` finds it.
         thinking: the model's reasoning markers, if it has any.
+        signs: strings that a chat template of the family contains, all of them; empty: no template shows it.
+        signs_against: strings that it does not contain.
     """
 
     name: str
     thinking: ReasoningMarkers | None = None
+    signs: tuple[str, ...] = ()
+    signs_against: tuple[str, ...] = ()
 
     def for_vocabulary(self, special: Collection[str]) -> WireFormat:
         """Return the format for a vocabulary with these control tokens."""

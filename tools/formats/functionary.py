@@ -17,7 +17,7 @@ from .base import TurnSpec
 from .template.format import TemplateFormat
 from .template.parser import Syntax, TemplateParser
 
-_ALL = "all\n"
+ALL = "all\n"
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Recipients(TemplateFormat):
     def _prose(self, turn: TurnSpec) -> Grammar:
         # It does not end with what begins the mark behind it: the mark would be found too early.
         marks = "|".join(map(re.escape, self.markers))
-        return Grammar.literal(_ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
+        return Grammar.literal(ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
 
     def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
         return replace(super()._syntax(tools), frames=(*self.frames, *self.ends))
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return a whole turn: a part for ``all``, if there is text, then the calls."""
-        written = [_ALL + text] if text else []
+        written = [ALL + text] if text else []
         return self.separator.join([*written, *([self.render_calls(calls)] if calls else [])])
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
@@ -63,11 +63,11 @@ class RecipientsParser(TemplateParser):
             return False
         begun = ">>>" if buffer.startswith(">>>") else ""
         buffer.skip(len(begun))
-        if not self._final and self._perhaps.fullmatch(buffer.text, buffer.position) and not buffer.startswith(_ALL):
+        if not self._final and self._perhaps.fullmatch(buffer.text, buffer.position) and not buffer.startswith(ALL):
             buffer.unread(begun)
             return False
-        if buffer.startswith(_ALL):
-            buffer.skip(len(_ALL))
+        if buffer.startswith(ALL):
+            buffer.skip(len(ALL))
             self._state = self._plain if self._anchored else self._text
         elif buffer.match(self._head):
             self._broken = []
@@ -76,20 +76,3 @@ class RecipientsParser(TemplateParser):
             buffer.unread(begun)
             self._state = self._plain if self._anchored else self._text
         return True
-
-
-FUNCTIONARY_V32 = Recipients(
-    name="functionary-v3.2",
-    call="$name\n$args",
-    separator=">>>",
-    joint=">>>",
-    triggers=(">>>",),
-    openers=(">>>",),
-    head=r"\s*(?P<name>(?!all\s)[A-Za-z0-9_.\-]+)[^\S\n]*\n\s*(?=\{)",
-    frames=(">>>all\n",),
-    names=r"(?!all$)[A-Za-z0-9_.\-]+",
-    text_start=_ALL,
-    end_tokens=("<|eot_id|>", "<|eom_id|>"),
-    result="$content",
-    signs=(">>>", "all\\n"),
-)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall, reasoning
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
 from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
@@ -26,7 +26,6 @@ from .template.format import TemplateFormat, check_argument_name
 from .template.parser import Syntax, TemplateParser
 
 _BARE_NAME = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
-_TOOL_NAME = r"[\w.\-]+"
 
 
 @dataclass(frozen=True)
@@ -185,36 +184,3 @@ class BareCallsParser(TemplateParser):
         events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
         self._next_call()
         return True
-
-
-FUNCTION_GEMMA = BareCalls(
-    name="functiongemma",
-    call="<start_function_call>call:$name$args<end_function_call>",
-    triggers=("<start_function_call>",),
-    special=("<start_function_call>", "<end_function_call>", "<escape>"),
-    openers=("<start_function_call>",),
-    head=rf"\s*call:\s*(?P<name>{_TOOL_NAME})\s*(?=\{{)",
-    quote="<escape>",
-    names=_TOOL_NAME,
-    end_tokens=("<start_function_response>", "<end_of_turn>"),
-    result="<start_function_response>response:$name{value:<escape>$content<escape>}<end_function_response>",
-    signs=("<start_function_call>",),
-)
-
-GEMMA_4 = BareCalls(
-    name="gemma-4",
-    call="<|tool_call>call:$name$args<tool_call|>",
-    triggers=("<|tool_call>",),
-    special=("<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>"),
-    openers=("<|tool_call>",),
-    head=rf"\s*call:\s*(?P<name>{_TOOL_NAME})\s*(?=\{{)",
-    quote='<|"|>',
-    names=_TOOL_NAME,
-    end_tokens=("<|tool_response>", "<turn|>"),
-    thinking=reasoning.GEMMA,
-    result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
-    signs=("<|tool_call>", "<tool_call|>"),
-)
-
-#: Every family here.
-GEMMA_FAMILIES: tuple[BareCalls, ...] = (GEMMA_4, FUNCTION_GEMMA)

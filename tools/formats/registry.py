@@ -1,7 +1,4 @@
-"""Registry of the wire formats: by name, and by the chat template of a model.
-
-A new format is registered by its row in a table of families, or by a line in `_FAMILIES`.
-"""
+"""Registry of the wire formats: by name, and by the chat template of a model."""
 
 from __future__ import annotations
 
@@ -10,16 +7,9 @@ from collections.abc import Collection
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import WireFormat
-from .families import JSON_FAMILIES
-from .functionary import FUNCTIONARY_V32
-from .gemma import GEMMA_FAMILIES
-from .json.hermes import HERMES
-from .pythonic.families import PYTHONIC_FAMILIES
-from .xml.families import XML_FAMILIES
+from .families import FAMILIES, HERMES
 
-#: Every format that a chat template shows, in the order in which they are looked for.
-_FAMILIES = (*XML_FAMILIES, *GEMMA_FAMILIES, *PYTHONIC_FAMILIES, FUNCTIONARY_V32, *JSON_FAMILIES)
-_FORMATS: dict[str, WireFormat] = {HERMES.name: HERMES, **{each.name: each for each in _FAMILIES}}
+_FORMATS = {HERMES.name: HERMES, **{wire.name: wire for wire in FAMILIES}}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
 
 
@@ -50,11 +40,11 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
         special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
             among them are written as such, all others as text.
     """
-    for wire in _FAMILIES:
+    for wire in FAMILIES:
         shown = all(sign in template or sign in special for sign in wire.signs)
         if wire.signs and shown and not any(sign in template for sign in wire.signs_against):
             return wire.for_vocabulary(special)
-    return HERMES if "<tool_call>" in template else None
+    return None
 
 
 def choose_format(
@@ -73,4 +63,4 @@ def choose_format(
     """
     if name is not None:
         return get_format(name).for_vocabulary(special)
-    return detect_format(template, special) or HERMES
+    return detect_format(template, special) or HERMES.for_vocabulary(special)

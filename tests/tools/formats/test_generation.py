@@ -7,10 +7,10 @@ import pytest
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats.families import JSON_FAMILIES
+from toolgrammar.tools.formats.families import FAMILIES
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
-SPECIAL = [each for each in JSON_FAMILIES if each.special]
+SPECIAL = [wire for wire in FAMILIES if type(wire) is TemplateFormat and wire.special]
 
 
 @pytest.mark.parametrize("family", SPECIAL, ids=[each.name for each in SPECIAL])

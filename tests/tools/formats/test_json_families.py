@@ -25,13 +25,14 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
-from toolgrammar.tools.formats.families import JSON_FAMILIES
+from toolgrammar.tools.formats.families import FAMILIES
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 from ..strategies import TRICKY, cuts, objects, texts
 
-FAMILIES = {each.name: each.with_special(()) for each in JSON_FAMILIES}
-each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+JSON_FAMILIES = [wire for wire in FAMILIES if type(wire) is TemplateFormat]
+PLAIN = {wire.name: wire.with_special(()) for wire in JSON_FAMILIES}
+each_family = pytest.mark.parametrize("family", PLAIN.values(), ids=PLAIN)
 WEATHER = Tool("get_weather", "", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
 TOOLS = ToolSet([WEATHER, Tool("now", "", {}), Tool("get", "", {})])
 
@@ -206,14 +207,14 @@ def test_control_tokens(family: TemplateFormat) -> None:
 )  # fmt: skip
 def test_observed_variants(name: str, text: str, city: str | None) -> None:
     """What models write without a grammar is read as the same call."""
-    message = TOOLS.parse(text, FAMILIES[name])
+    message = TOOLS.parse(text, PLAIN[name])
     assert [call.error for call in message.tool_calls] == ([] if city is None else [None])
     assert [call.arguments for call in message.tool_calls] == ([] if city is None else [{"city": city}])
 
 
 def test_reasoning_stands_apart() -> None:
     """What stands between the markers of reasoning is no text."""
-    events = events_of(TOOLS, FAMILIES["deepseek-v3.1"], ["<thi", "nk>Hm", "m.</thin", "k>Hello"])
+    events = events_of(TOOLS, PLAIN["deepseek-v3.1"], ["<thi", "nk>Hm", "m.</thin", "k>Hello"])
     assert events == [ReasoningDelta("Hmm."), TextDelta("Hello")]
 
 
@@ -243,7 +244,7 @@ def test_a_json_answer_beside_bare_calls() -> None:
     """Bare JSON cannot be told from a JSON answer, and says so; markers can."""
     with pytest.raises(ToolGrammarError, match="cannot tell"):
         TOOLS.grammar("llama-json", response_schema={"type": "object"})
-    family = FAMILIES["nemotron-2"]
+    family = PLAIN["nemotron-2"]
     grammar = TOOLS.grammar(family, response_schema={"type": "array", "items": {"type": "string"}})
     assert grammar.matches('["<TOOLCALL>"]')
     message = TOOLS.parse('["<TOOLCALL>"]', family, response_schema={})
@@ -271,7 +272,7 @@ def test_start_comes_first() -> None:
 def test_a_broken_call_is_not_lost() -> None:
     """What is no JSON is a call with an error and the text as written, and later calls are read."""
     text = '[TOOL_CALLS]now[ARGS]{"a": nope}[TOOL_CALLS]now[ARGS]{}'
-    first, second = TOOLS.parse(text, FAMILIES["mistral-v13"]).tool_calls
+    first, second = TOOLS.parse(text, PLAIN["mistral-v13"]).tool_calls
     assert first.error is not None
     assert "nope" in (first.raw or "")
     assert second.error is None

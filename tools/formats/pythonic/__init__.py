@@ -1,4 +1,4 @@
-"""Wire formats whose calls are Python: ``[add(a=1, b=2)]``. A new family is usually a row in ``families.py``."""
+"""Wire formats whose calls are Python: ``[add(a=1, b=2)]``."""
 
 from __future__ import annotations
 

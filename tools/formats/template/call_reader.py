@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
@@ -14,31 +13,25 @@ from toolgrammar.core.language.json_text import SPACE
 from ..base import MALFORMED, decode_object
 
 
-@dataclass(frozen=True)
-class Tags:
-    """Markers and keys that a parser looks for.
+class ObjectReader:
+    """Reader of one call: separates name and arguments while they arrive.
 
-    Attributes:
-        start: begins a call.
-        end: ends a call.
-        separator: text that is dropped between text and a call.
+    Args:
+        index: the number of the call in its turn.
+        call_id: its id.
         name_key: key of the name.
         argument_keys: keys under which arguments are accepted.
+        closers: characters with which the markup after a call begins: one of them also ends an object whose last brace
+            was forgotten.
     """
 
-    start: str
-    end: str
-    separator: str
-    name_key: str
-    argument_keys: tuple[str, ...]
-
-
-class ObjectReader:
-    """Reader of one call: separates name and arguments while they arrive."""
-
-    def __init__(self, tags: Tags, index: int, call_id: str) -> None:
+    def __init__(
+        self, index: int, call_id: str, name_key: str, argument_keys: tuple[str, ...], closers: frozenset[str]
+    ) -> None:
         self.problem: str | None = None
-        self._tags = tags
+        self._name_key = name_key
+        self._argument_keys = argument_keys
+        self._closers = closers
         self._index = index
         self._id = call_id
         self._state = "open"
@@ -122,14 +115,14 @@ class ObjectReader:
         elif state == "colon" and char == ":":
             self._state = "before value"
         elif state == "before value":
-            self._streams = self._key in self._tags.argument_keys and char == "{"
+            self._streams = self._key in self._argument_keys and char == "{"
             self._begin("value")
             return position
         elif state == "comma" and char == ",":
             self._state = "next key"
         elif state in ("first key", "comma") and char == "}":
             self._state = "after"
-        elif state == "comma" and char in (self._tags.start[0], self._tags.end[0]):
+        elif state == "comma" and char in self._closers:
             self._state = "after"  # the last brace was forgotten; what follows must be a tag
             return position
         else:
@@ -170,7 +163,7 @@ class ObjectReader:
 
     def _end_key(self) -> None:
         self._key = json.loads("".join(self._value))
-        role = "arguments" if self._key in self._tags.argument_keys else self._key
+        role = "arguments" if self._key in self._argument_keys else self._key
         if role in self._keys:
             self._break(f"the key {self._key!r} is there twice")
             return
@@ -179,9 +172,9 @@ class ObjectReader:
 
     def _end_value(self, events: list[Event]) -> None:
         self._state = "comma"
-        if self._key == self._tags.name_key:
+        if self._key == self._name_key:
             self._end_name("".join(self._value), events)
-        elif self._key in self._tags.argument_keys:
+        elif self._key in self._argument_keys:
             if not self._streams:
                 self._end_plain_arguments("".join(self._value))
             self._send(events)

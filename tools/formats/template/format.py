@@ -22,7 +22,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import SPACE
 
 from ...tool import Tool
-from ..base import TurnSpec, WireFormat, dump_json
+from ..base import TurnSpec, WireFormat, dump_json, dump_name
 from ..described import described
 from .parser import Syntax, TemplateParser
 
@@ -41,6 +41,7 @@ class TemplateFormat(WireFormat):
         separator: text between calls.
         finish: text after the last call.
         joint: text between prose and calls.
+        glued: in the grammar, ``joint`` is optional.
         leads: the history form has ``joint`` before calls without prose too; in the grammar it is optional.
         special: the markers that are control tokens in the vocabularies of the family.
         as_text: those of ``special`` that are written as text all the same (see `with_special`).
@@ -62,11 +63,8 @@ class TemplateFormat(WireFormat):
         ids: regular expression of the ids on the wire.
         counted_ids: ids number the calls from 0.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
-        thinking: the model's reasoning markers, if it has any.
         result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` stands for the tools.
-        signs: strings that a chat template of the family contains, all of them.
-        signs_against: strings that it does not contain.
     """
 
     name: str
@@ -76,6 +74,7 @@ class TemplateFormat(WireFormat):
     separator: str = ""
     finish: str = ""
     joint: str = ""
+    glued: bool = False
     leads: bool = False
     special: tuple[str, ...] = ()
     as_text: tuple[str, ...] = ()
@@ -141,7 +140,7 @@ class TemplateFormat(WireFormat):
             if self.leads:
                 alternatives.append(self.markup(self.joint) + calls)
             if self.prose and turn.text and turn.response_schema is None:
-                alternatives.append(self._prose(turn) + self.markup(self.joint) + calls)
+                alternatives.append(self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls))
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         whole = alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
@@ -187,16 +186,17 @@ class TemplateFormat(WireFormat):
         pieces = [piece for piece in _HOLE.split(self.call) if piece]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
-        calls = {tool.name: self._call(tool, turn, pieces[at:]) for tool in turn.tools}
+        form = turn.grammars.number(self)
+        calls = {tool.name: self._call(tool, turn, pieces[at:], form) for tool in turn.tools}
         turn = turn if self.parallel else replace(turn, max_calls=1)
         several = self.several(turn, calls, head, self.markup(self.separator))
         return self.markup(self.begin) + several + self.markup(self.finish)
 
-    def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> tuple[str, Grammar]:
+    def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int) -> tuple[str, Grammar]:
         """Return the name of a tool as it is written, and the grammar of the rest of its call."""
         self._check_name(tool.name)
-        name = tool.name if pieces[0] == "$name" else dump_json(tool.name)
-        return name, turn.part(tool, self, partial(self._rest, tool, turn, pieces[1:]))
+        name = tool.name if pieces[0] == "$name" else dump_name(tool.name)
+        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces[1:]))
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> Grammar:
         return Grammar.sequence(
@@ -262,6 +262,7 @@ class TemplateFormat(WireFormat):
             name_key=self.name_key,
             argument_keys=self.argument_keys,
             call_id=self.call_id,
+            call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
             beginnings=tuple(map(self._beginning, tools)) if self.anchored else (),
         )

@@ -1,8 +1,10 @@
 """Streaming parser of the JSON shapes: calls whose arguments are one JSON object, in any markup.
 
 Beyond the history form it accepts the variations of unconstrained models: any white space, other separators,
-forgotten closing markup, and inside an object all that `tagged_parser` takes. What cannot be read is a call with
-``error`` set whose ``raw`` is the text as written.
+forgotten closing markup. In an object: ``parameters`` for ``arguments``; the arguments before the name; the arguments
+as a JSON-encoded string, null or missing; other keys beside them; before a tag, a forgotten last brace. What cannot be
+read is a call with ``error`` set whose ``raw`` is the text as written: nothing is lost, and nothing raises before
+`close`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from toolgrammar.core.language.json_text import SPACE
 
 from ..base import MALFORMED, decode_object
 from ..stream import StreamParser, marker_search
-from .call_reader import ObjectReader, Tags
+from .call_reader import ObjectReader
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Syntax:
     name_key: str
     argument_keys: tuple[str, ...]
     call_id: str
+    call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
@@ -82,6 +85,7 @@ class TemplateParser(StreamParser):
         self._stop_marks = marker_search(stops)
         # Those of them that never stand in a head.
         self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
+        self._closers = frozenset(mark[0] for mark in (syntax.call_end, *syntax.openers) if syntax.call_end)
         self._reader: ObjectReader | None = None
         self._name = ""
         self._id = ""
@@ -89,7 +93,7 @@ class TemplateParser(StreamParser):
         self._arguments: list[str] = []
         self._broken: list[str] = []
         self._problem = ""
-        self._space: list[str] = []  # white space at the beginning, which is text only if text follows
+        self._space: list[str] = []  # white space at the beginning or after a call, which is text only if text follows
 
     # -- text --------------------------------------------------------------------------------------------------
 
@@ -109,10 +113,13 @@ class TemplateParser(StreamParser):
             if buffer.startswith(mark):
                 self._space.clear()
                 return self._drop(mark)
-        buffer.unread("".join(self._space))
-        self._space.clear()
+        self._give_back_space()
         self._state = self._plain
         return True
+
+    def _give_back_space(self) -> None:
+        self._buffer.unread("".join(self._space))
+        self._space.clear()
 
     def _drop(self, mark: str) -> bool:
         self._buffer.skip(len(mark))
@@ -158,15 +165,18 @@ class TemplateParser(StreamParser):
     def _between(self, events: list[Event]) -> bool:
         """Pass over markup up to the next call, or to text."""
         buffer = self._buffer
-        buffer.take_space()
+        self._space.append(buffer.take_space())
         if buffer.is_empty:
             return False
         mark = self._between_marks.at(buffer.text, buffer.position, final=self._final)
         if mark is None:
             return False
         if not mark:
+            self._give_back_space()
             self._state = self._prose()
-        elif mark in self._syntax.openers:
+            return True
+        self._space.clear()
+        if mark in self._syntax.openers:
             self._begin(mark)
         elif mark in self._drops:
             self._state = self._start if self._anchored else self._text
@@ -181,8 +191,12 @@ class TemplateParser(StreamParser):
             self._state = self._read_head
             self._broken = [opener]
         else:
-            tags = Tags("\0", "\0", "", self._syntax.name_key, self._syntax.argument_keys)
-            self._reader = ObjectReader(tags, self._index, self._new_id())
+            if opener != "{":
+                self._buffer.skip(len(opener))
+            syntax = self._syntax
+            self._reader = ObjectReader(
+                self._index, self._new_id(), syntax.name_key, syntax.argument_keys, self._closers
+            )
             self._state = self._read_object
 
     # -- a call that is one object -----------------------------------------------------------------------------
@@ -190,30 +204,39 @@ class TemplateParser(StreamParser):
     def _read_object(self, events: list[Event]) -> bool:
         reader, buffer = self._reader, self._buffer
         assert reader is not None
+        end = self._syntax.call_end
         buffer.position = reader.read(buffer.text, buffer.position, events)
+        if reader.problem is None and self._final and not reader.at_end and end and end in reader.body:
+            # The call looks unfinished only because a string in it was never closed: its tag is inside.
+            reader.problem = "a string is not closed"
         if reader.problem is not None:
             # What is broken may have hidden the closing markup: look for it from the beginning.
             buffer.unread(reader.give_up(reader.problem))
-            self._state = self._skip_object
-            return True
-        if reader.at_end:
-            self._end_object(events)
-            return True
-        return self._unfinished()
-
-    def _skip_object(self, events: list[Event]) -> bool:
-        assert self._reader is not None
-        text, mark = self._buffer.take_before(self._stop_marks, final=self._final)
-        self._reader.take(text, events)
-        if not mark and not self._final:
-            return False
-        self._end_object(events)
+        elif not reader.at_end:
+            return self._unfinished()
+        elif not end:
+            return self._end_object(events)
+        self._state = self._end_of_object
         return True
 
-    def _end_object(self, events: list[Event]) -> None:
+    def _end_of_object(self, events: list[Event]) -> bool:
+        """Find the markup that ends a call, after its object or in a malformed call."""
+        reader, buffer = self._reader, self._buffer
+        assert reader is not None
+        text, mark = buffer.take_before(self._stop_marks, final=False)
+        reader.take(text, events)
+        if not mark:
+            if not self._final:
+                return False
+            rest = buffer.take_all()  # the beginning of the end tag says no less than none at all
+            reader.take("" if self._syntax.call_end.startswith(rest) else rest, events)
+        return self._end_object(events)
+
+    def _end_object(self, events: list[Event]) -> bool:
         assert self._reader is not None
         self._reader.finish(self._finish, events)
         self._next_call()
+        return True
 
     # -- a call whose name stands outside of the arguments -----------------------------------------------------
 

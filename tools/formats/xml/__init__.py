@@ -1,7 +1,4 @@
-"""Wire formats that write each argument as an element: strings raw, everything else as JSON.
-
-A new family is usually a row in ``families.py``.
-"""
+"""Wire formats that write each argument as an element: strings raw, everything else as JSON."""
 
 from __future__ import annotations
 
