@@ -32,7 +32,7 @@ class CallGrammars:
         return len(self._known)
 
     def number(self, value: Hashable) -> int:
-        """Return a small key for a value; equal values have the same key."""
+        """Return a small key for a value, a wire format say: it is hashed once, not for each tool."""
         with self._lock:
             return self._numbers.setdefault(value, len(self._numbers))
 
@@ -57,5 +57,5 @@ class CallGrammars:
             self._known.popitem(last=False)
 
 
-#: The cache of this process.
+#: The cache of all tool sets that are given none.
 CALL_GRAMMARS = CallGrammars()

@@ -19,6 +19,7 @@ from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.scalars import dates
 
 from .argument_checker import ArgumentChecker
+from .call_grammars import CALL_GRAMMARS, CallGrammars
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
 from .dialects import to_json_schema
@@ -57,6 +58,7 @@ class ToolSet:
         strictness: for some tools, by name, how their arguments are held to the schema: ``"closed"`` or ``"open"``, as
             ``additional_properties`` says for all, or ``"object"``: the grammar asks for some JSON object, and the
             finished call is checked.
+        grammars: cache of the grammars of single tools; by default all tool sets share one.
 
     Raises:
         SchemaError: two different tools under one name.
@@ -70,6 +72,7 @@ class ToolSet:
         additional_properties: bool = False,
         max_calls: int | None = MAX_CALLS,
         strictness: Mapping[str, Strictness] | None = None,
+        grammars: CallGrammars = CALL_GRAMMARS,
     ) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
@@ -80,6 +83,7 @@ class ToolSet:
         self._additional_properties = additional_properties
         self._max_calls = max_calls
         self._strictness: dict[str, Strictness] = {self[name].name: value for name, value in (strictness or {}).items()}
+        self._call_grammars = grammars
         self._lock = threading.Lock()
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
@@ -184,6 +188,7 @@ class ToolSet:
             additional_properties=self._additional_properties,
             max_calls=self._max_calls,
             strictness={name: value for name, value in self._strictness.items() if name in wanted},
+            grammars=self._call_grammars,
         )
 
     # -- language ----------------------------------------------------------------------------------------------
@@ -262,6 +267,7 @@ class ToolSet:
             whitespace=whitespace,
             additional_properties=self._additional_properties,
             strictness=self._strictness,
+            grammars=self._call_grammars,
         )
         if choice == "none" or not tools:
             return replace(turn, tools=(), max_calls=0)

@@ -64,8 +64,9 @@ class React(WireFormat):
         """Return the language: a thought, then exactly one action or the final answer."""
         endings = []
         if turn.max_calls != 0:
+            form = turn.grammars.number(self.name)
             endings += [
-                Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + turn.part(tool, self, partial(turn.arguments, tool))
+                Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + turn.part(tool, form, partial(turn.arguments, tool))
                 for tool in turn.tools
             ]
         if turn.min_calls == 0:

@@ -259,18 +259,17 @@ def test_parts_in_use_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
     """A set of more tools than are kept makes each of them once, as long as one of its grammars is in use."""
     parts = call_grammars.CallGrammars()
     monkeypatch.setattr(call_grammars, "MAX_CALL_GRAMMARS", 3)
-    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", parts)
     pool = [tool(100 + number) for number in range(8)]
     made: list[str] = []
     arguments = TurnSpec.arguments
     monkeypatch.setattr(TurnSpec, "arguments", lambda turn, each: (made.append(each.name), arguments(turn, each))[1])
-    auto = ToolSet(pool).grammar()
+    auto = ToolSet(pool, grammars=parts).grammar()
     assert len(made) == len(pool) and len(parts) == 3
-    required = ToolSet([replace(each) for each in pool]).grammar(tool_choice="required")
+    required = ToolSet([replace(each) for each in pool], grammars=parts).grammar(tool_choice="required")
     assert len(made) == len(pool) and auto != required
     del auto, required
     gc.collect()
-    ToolSet(pool).grammar()
+    ToolSet(pool, grammars=parts).grammar()
     assert len(made) == 2 * len(pool)
 
 
