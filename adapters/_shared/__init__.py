@@ -17,8 +17,8 @@ from .answers import (
     require_whole,
     server_details,
 )
-from .checked import Validators, agenerate, astream, events_of, generate, stream, validators_of
-from .engine import (
+from .request import Validators, agenerate, astream, events_of, generate, stream, validators_of
+from .loaded_model import (
     MAX_TOOL_SETS,
     Engine,
     count_text,
