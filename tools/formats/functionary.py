@@ -29,8 +29,8 @@ class Recipients(TemplateFormat):
         marks = "|".join(map(re.escape, self.markers))
         return Grammar.literal(ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
 
-    def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
-        return replace(super()._syntax(tools), frames=(*self.frames, *self.ends))
+    def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
+        return replace(super()._syntax(tools, whole_text), frames=(*self.frames, *self.ends))
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return a whole turn: a part for ``all``, if there is text, then the calls."""
@@ -44,15 +44,8 @@ class Recipients(TemplateFormat):
 class RecipientsParser(TemplateParser):
     """Parts for ``all`` as text, others as calls; a turn that begins with neither is text."""
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> None:
-        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+    def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
+        super().__init__(syntax, finish, new_id)
         self._perhaps = re.compile(r"[\w.\-]*\s*")
         self._state = self._recipient
 
@@ -68,11 +61,11 @@ class RecipientsParser(TemplateParser):
             return False
         if buffer.startswith(ALL):
             buffer.skip(len(ALL))
-            self._state = self._plain if self._anchored else self._text
+            self._state = self._plain if self._syntax.anchored else self._text
         elif buffer.match(self._head):
             self._broken = []
             self._state = self._read_head
         else:
             buffer.unread(begun)
-            self._state = self._plain if self._anchored else self._text
+            self._state = self._plain if self._syntax.anchored else self._text
         return True

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
-from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
+from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 from toolgrammar.core.schema.scalars.value_syntax import BareSpelling
@@ -22,7 +22,7 @@ from ..tool import Tool
 from .base import TurnSpec, dump_json
 from .literals import Literals, LiteralScanner, read_literal
 from .template.arguments import spelled_arguments
-from .template.format import TemplateFormat, check_argument_name
+from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
 
 _BARE_NAME = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
@@ -50,11 +50,7 @@ class BareCalls(TemplateFormat):
     def _render_arguments(self, call: ToolCall) -> str:
         def string(text: str) -> str:
             if self.quote in text:
-                raise ToolGrammarError(
-                    f"the format {self.name} cannot spell a text that holds {self.quote!r}",
-                    hint="choose another format",
-                    place=Place(tool=call.name),
-                )
+                raise unspellable(self.name, f"a text that holds {self.quote!r}", call)
             return f"{self.quote}{text}{self.quote}"
 
         return write_bare(
@@ -140,15 +136,9 @@ class BareCallsParser(TemplateParser):
     """
 
     def __init__(
-        self,
-        literals: Literals,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
+        self, literals: Literals, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]
     ) -> None:
-        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+        super().__init__(syntax, finish, new_id)
         self._literals = literals
         self._literal = LiteralScanner(literals, "")
         self._written: list[str] = []
@@ -181,6 +171,4 @@ class BareCallsParser(TemplateParser):
             buffer.unread(text)
             return self._give_up(problem, events)
         events.append(ArgumentsDelta(self._index, raw))
-        events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
-        self._next_call()
-        return True
+        return self._end_call(json.loads(raw), raw, events)

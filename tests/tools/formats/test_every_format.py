@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -92,6 +93,19 @@ def test_text(wire: WireFormat, data: st.DataObject) -> None:
         assume(TOOLS.grammar(wire).matches(both) and not (joint and text.endswith(joint)))
         message = TOOLS.parse(both, wire)
         assert (message.text, len(message.tool_calls)) == (text, 1)
+
+
+@each_format
+def test_json_answers_hold_any_marker(wire: WireFormat) -> None:
+    """Beside tools, strings of a JSON answer may spell every marker of the format: they are read back as they are."""
+    assert isinstance(wire, TemplateFormat)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    for marker in {*wire.markers, *wire.frames, *wire.special, *wire.end_tokens, *wire.triggers}:
+        answer = json.dumps({"a": f"x {marker} y"}, ensure_ascii=False)
+        written = wire.render(answer, [])
+        whole = events_of(TOOLS, wire, [written], response_schema=schema)
+        assert whole == [TextDelta(answer)]
+        assert events_of(TOOLS, wire, list(written), response_schema=schema) == whole
 
 
 @each_format

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
+from toolgrammar.core.conversation import CallStart, Event, ToolCall
 
 from ..base import dump_json
 from ..literals import PYTHON, LiteralScanner, read_literal
@@ -26,17 +25,9 @@ class PythonicCallsParser(TemplateParser):
     and holds none is text.
     """
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> None:
-        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+    def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
+        super().__init__(syntax, finish, new_id)
         self._eaten: list[str] = []
-        self._values: dict[str, object] = {}
         self._key = ""
         self._literal = LiteralScanner(PYTHON, ",)")
         self._written: list[str] = []
@@ -50,9 +41,8 @@ class PythonicCallsParser(TemplateParser):
             self._name = match["name"]
             self._broken = [buffer.take(match.end())]
             self._id = self._new_id()
-            self._values = {}
-            self._arguments = ["{"]
-            events += [CallStart(self._index, self._id, self._name), ArgumentsDelta(self._index, "{")]
+            events.append(CallStart(self._index, self._id, self._name))
+            self._open_arguments(events)
             self._state = self._read_key
             return True
         if not self._final and _PERHAPS_NAME.fullmatch(buffer.text, buffer.position):
@@ -61,7 +51,7 @@ class PythonicCallsParser(TemplateParser):
         goes_on = super()._between(events)
         if self._state == self._between:
             self._eaten.append(buffer.text[start : buffer.position])
-        elif self._index == 0 and self._anchored:  # no call: what was taken for the markup of calls is text
+        elif self._index == 0 and self._syntax.anchored:  # no call: what was taken for the markup of calls is text
             buffer.unread("".join((*self._eaten, buffer.text[start : buffer.position])))
         return goes_on
 
@@ -71,8 +61,7 @@ class PythonicCallsParser(TemplateParser):
         buffer.take_space()
         if buffer.startswith(")"):
             buffer.skip(1)
-            self._end_call(events)
-            return True
+            return self._close_arguments(events)
         if buffer.startswith(",") and self._values:
             buffer.skip(1)
             return True
@@ -104,23 +93,9 @@ class PythonicCallsParser(TemplateParser):
             except (ValueError, RecursionError) as error:
                 problem = str(error)
             else:
-                self._add(self._key, value, spelled, events)
+                self._add_argument(self._key, value, spelled, events)
                 self._broken.append(text)
                 self._state = self._read_key
                 return True
         buffer.unread(text)
         return self._give_up(problem, events)
-
-    def _add(self, key: str, value: object, spelled: str, events: list[Event]) -> None:
-        piece = f"{', ' if self._values else ''}{dump_json(key)}: {spelled}"
-        self._values[key] = value
-        self._arguments.append(piece)
-        events.append(ArgumentsDelta(self._index, piece))
-
-    def _end_call(self, events: list[Event]) -> None:
-        self._arguments.append("}")
-        events.append(ArgumentsDelta(self._index, "}"))
-        raw = "".join(self._arguments)
-        # Read back, as the receiver will: what JSON has no words for, Python's tuples, say, is a list.
-        events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, json.loads(raw), raw=raw))))
-        self._next_call()

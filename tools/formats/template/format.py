@@ -238,15 +238,14 @@ class TemplateFormat(WireFormat):
         whole_text: bool = False,
     ) -> TemplateParser:
         """Return a parser that takes the history form and its common variations (see `TemplateParser`)."""
-        syntax = self._syntax(tools if whole_text else ())
-        return self._parser_class(tools)(syntax, finish, new_id, whole_text=whole_text)
+        return self._parser_class(tools)(self._syntax(tools, whole_text), finish, new_id)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         """Return what makes a parser of a syntax, with all else that the parser needs filled in."""
         return TemplateParser
 
-    def _syntax(self, tools: Sequence[Tool] = ()) -> Syntax:
-        """Return the parser's syntax; with tools, a turn that does not begin as a call of one is a JSON answer."""
+    def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
+        """Return the parser's syntax; with ``whole_text``, a turn that does not begin as a call is a JSON answer."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
@@ -258,13 +257,14 @@ class TemplateFormat(WireFormat):
             skips=tuple(sorted(skips, key=len, reverse=True)),
             frames=tuple(filter(None, dict.fromkeys((*self.frames, self.text_start, self.text_end, *self.ends)))),
             joint=self.joint,
-            anchored=self.anchored,
+            anchored=self.anchored or whole_text,
+            whole_text=whole_text,
             name_key=self.name_key,
             argument_keys=self.argument_keys,
             call_id=self.call_id,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
-            beginnings=tuple(map(self._beginning, tools)) if self.anchored else (),
+            beginnings=tuple(map(self._beginning, tools)) if self.anchored and whole_text else (),
         )
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -351,9 +351,11 @@ def check_argument_name(name: str, pattern: str, wire: str, call: ToolCall) -> s
         ToolGrammarError: it does not; names the format.
     """
     if not re.fullmatch(pattern, name):
-        raise ToolGrammarError(
-            f"the format {wire} cannot spell the argument name {name!r}",
-            hint="choose another format",
-            place=Place(tool=call.name, parameter=name),
-        )
+        raise unspellable(wire, f"the argument name {name!r}", call, name)
     return name
+
+
+def unspellable(wire: str, what: str, call: ToolCall, parameter: str | None = None) -> ToolGrammarError:
+    """Return the error for a call that a format cannot write."""
+    place = Place(tool=call.name, parameter=parameter)
+    return ToolGrammarError(f"the format {wire} cannot spell {what}", hint="choose another format", place=place)

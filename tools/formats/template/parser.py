@@ -20,7 +20,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.core.language.json_text import SPACE
 
-from ..base import MALFORMED, decode_object
+from ..base import MALFORMED, decode_object, dump_json
 from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader
 
@@ -41,6 +41,7 @@ class Syntax:
     call_id: str
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
+    whole_text: bool  # a turn that is no call is a JSON answer
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
@@ -54,29 +55,21 @@ class TemplateParser(StreamParser):
         syntax: the markup.
         finish: applied to each call that was read whole.
         new_id: makes the ids of calls that have none on the wire.
-        whole_text: text stands alone: only a marker at the very beginning starts calls.
     """
 
-    def __init__(
-        self,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
-    ) -> None:
+    def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
         super().__init__()
         self._syntax = syntax
         self._finish = finish
         self._new_id = new_id
-        self._anchored = whole_text or syntax.anchored
-        self._state = self._start if self._anchored else self._text
+        self._state = self._start if syntax.anchored else self._text
+        self._answer = JsonScanner() if syntax.whole_text else None
         self._index = 0
         self._head = re.compile(syntax.head)
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening
-        self._drop_marks = marker_search(self._drops)
+        self._frame_marks = marker_search(syntax.frames)
         joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
         self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
@@ -91,6 +84,7 @@ class TemplateParser(StreamParser):
         self._id = ""
         self._scanner = JsonScanner()
         self._arguments: list[str] = []
+        self._values: dict[str, Any] = {}
         self._broken: list[str] = []
         self._problem = ""
         self._space: list[str] = []  # white space at the beginning or after a call, which is text only if text follows
@@ -129,11 +123,17 @@ class TemplateParser(StreamParser):
 
     def _prose(self) -> Callable[[list[Event]], bool]:
         """Return the state that reads text."""
-        return self._plain if self._anchored else self._text
+        return self._plain if self._syntax.anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Read text in which nothing begins calls."""
-        text, mark = self._buffer.take_before(self._drop_marks, final=self._final)
+        """Read text in which nothing begins calls; a JSON answer to its end, whatever its strings hold."""
+        if self._answer is not None:
+            end = self._answer.push(self._buffer.text, self._buffer.position)
+            self._send(self._buffer.take(end), events)
+            if not self._answer.done and self._answer.problem is None:
+                return False
+            self._answer = None
+        text, mark = self._buffer.take_before(self._frame_marks, final=self._final)
         self._send(text, events)
         return self._drop(mark) if mark else False
 
@@ -153,7 +153,7 @@ class TemplateParser(StreamParser):
             events.append(ReasoningDelta(text))
         if mark:
             self._buffer.skip(len(mark))
-            self._state = self._start if self._anchored else self._text
+            self._state = self._start if self._syntax.anchored else self._text
         return bool(mark)
 
     def _send(self, text: str, events: list[Event]) -> None:
@@ -179,7 +179,7 @@ class TemplateParser(StreamParser):
         if mark in self._syntax.openers:
             self._begin(mark)
         elif mark in self._drops:
-            self._state = self._start if self._anchored else self._text
+            self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
         else:
             buffer.skip(len(mark))
@@ -286,9 +286,32 @@ class TemplateParser(StreamParser):
         if problem is not None:
             buffer.unread(raw)
             return self._give_up(problem, events)
+        return self._end_call(arguments, raw, events)
+
+    def _end_call(self, arguments: dict[str, Any], raw: str, events: list[Event]) -> bool:
         events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, arguments, raw=raw))))
         self._next_call()
         return True
+
+    # -- arguments that are written one by one, and sent as one JSON object ------------------------------------
+
+    def _open_arguments(self, events: list[Event]) -> None:
+        self._values = {}
+        self._arguments = ["{"]
+        events.append(ArgumentsDelta(self._index, "{"))
+
+    def _add_argument(self, key: str, value: Any, spelled: str, events: list[Event]) -> None:
+        """Send an argument; ``spelled`` is its value as JSON."""
+        piece = f"{', ' if self._values else ''}{dump_json(key)}: {spelled}"
+        self._values[key] = value
+        self._arguments.append(piece)
+        events.append(ArgumentsDelta(self._index, piece))
+
+    def _close_arguments(self, events: list[Event]) -> bool:
+        events.append(ArgumentsDelta(self._index, "}"))
+        raw = "".join((*self._arguments, "}"))
+        # Read back, as the receiver will: what JSON has no words for, Python's tuples, say, is a list.
+        return self._end_call(json.loads(raw), raw, events)
 
     def _give_up(self, problem: str, events: list[Event]) -> bool:
         if self._state == self._read_head:

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from toolgrammar.core.conversation import ToolCall
-from toolgrammar.core.errors import Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.scalars.value_syntax import Arguments
 
 from ...tool import Tool
 from ..base import TurnSpec, dump_json
 from ..template.arguments import kinds_of_arguments, mark, spelled_arguments
-from ..template.format import TemplateFormat
+from ..template.format import TemplateFormat, unspellable
 from ..template.parser import TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
 
@@ -71,11 +70,7 @@ class XmlCalls(TemplateFormat):
         for key, value in call.arguments.items():
             raw = isinstance(value, str)
             if raw and self.parameter_end in value:
-                raise ToolGrammarError(
-                    f"the format {self.name} cannot spell a text that holds {self.parameter_end!r}",
-                    hint="choose another format",
-                    place=Place(tool=call.name),
-                )
+                raise unspellable(self.name, f"a text that holds {self.parameter_end!r}", call)
             values = {
                 "$key": key,
                 "$raw": "true" if raw else "false",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, Event, ToolCall
+from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.core.language.json_text import SPACE, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
@@ -51,25 +51,16 @@ class XmlCallsParser(TemplateParser):
     """
 
     def __init__(
-        self,
-        xml: XmlSyntax,
-        syntax: Syntax,
-        finish: Callable[[ToolCall], ToolCall],
-        new_id: Callable[[], str],
-        *,
-        whole_text: bool = False,
+        self, xml: XmlSyntax, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]
     ) -> None:
-        super().__init__(syntax, finish, new_id, whole_text=whole_text)
+        super().__init__(syntax, finish, new_id)
         self._xml = xml
         self._parameter = re.compile(xml.head)
         self._end_marks = marker_search((xml.end,))
-        self._values: dict[str, Any] = {}
         self._value = _ValueReader("", None, frozenset())
 
     def _read_arguments(self, events: list[Event]) -> bool:
-        self._values = {}
-        self._arguments = ["{"]
-        events.append(ArgumentsDelta(self._index, "{"))
+        self._open_arguments(events)
         self._state = self._read_parameter
         return True
 
@@ -90,13 +81,7 @@ class XmlCallsParser(TemplateParser):
             self._state = self._read_value
             return True
         if buffer.startswith(self._xml.call_ends):
-            self._arguments.append("}")
-            events.append(ArgumentsDelta(self._index, "}"))
-            raw = "".join(self._arguments)
-            call = ToolCall(self._id, self._name, self._values, raw=raw)
-            events.append(CallEnd(self._index, self._finish(call)))
-            self._next_call()
-            return True
+            return self._close_arguments(events)
         size = len(buffer.text) - buffer.position
         if size and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
             return self._give_up("expected an argument or the end of the call", events)
@@ -115,10 +100,7 @@ class XmlCallsParser(TemplateParser):
         written = "".join(value.pieces)
         self._broken.append(written + mark)
         decoded = value.read(written.removesuffix(self._xml.padding))
-        piece = f"{', ' if self._values else ''}{dump_json(value.key)}: {dump_json(decoded)}"
-        self._values[value.key] = decoded
-        self._arguments.append(piece)
-        events.append(ArgumentsDelta(self._index, piece))
+        self._add_argument(value.key, decoded, dump_json(decoded), events)
         self._state = self._read_parameter
         return True
 
