@@ -1,6 +1,25 @@
-"""What the framework adapters share: loading models, reading options and messages, checking answers, errors.
+"""The parts of an adapter that know no framework: loading models, reading options and messages, checks, errors.
 
-Nothing here knows a framework. An adapter object holds one `Engine`; all that is cached lives in it.
+An adapter translates and decides nothing. A minimal one holds a `LoadedModel`, makes a `Request` of each call, and
+returns the answer in the framework's form; its own modules have ``errors`` and ``to_their_message``::
+
+    class ChatModel(framework.ChatModel):
+        def __init__(self, model="embedded", *, options=None, **settings):
+            self._params = generation_params(settings)  # a wrong setting is an error now
+            self._loaded = LoadedModel(model, options)
+
+        def chat(self, messages, tools=(), tool_choice=None, response_format=None):
+            with translated(errors):
+                schema = None if response_format is None else closed(schema_in(response_format))
+                params = self._loaded.with_tools(self._params, [*map(openai_tool, tools)], tool_choice, schema)
+                conversation = [from_openai(message) for message in messages]
+                request = Request(self._loaded.model(), conversation, params, validators_of(response_format))
+                generation = request.generate()
+                request.check(generation)
+            return to_their_message(generation)  # calls as executable_text: a cut call must not run
+
+``_shared/messages.py`` has more forms of messages, ``Request.stream`` streams, and ``require_executable`` guards calls
+that the adapter runs itself.
 """
 
 from __future__ import annotations
@@ -17,10 +36,10 @@ from .answers import (
     require_whole,
     server_details,
 )
-from .request import Validators, agenerate, astream, events_of, generate, stream, validators_of
+from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
 from .loaded_model import (
     MAX_TOOL_SETS,
-    Engine,
+    LoadedModel,
     count_text,
     count_tokens,
     guarantee,
@@ -28,8 +47,7 @@ from .loaded_model import (
     require_storable,
     thinks,
 )
-from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
-from .messages import closed, from_openai, image, openai_tool, parts_of, past_call, role_of, tool_name
+from .messages import closed, from_openai, image, openai_tool, parts_of, past_call, role_of, schema_in, tool_name
 from .options import (
     CONNECTION,
     GENERATION,
@@ -39,6 +57,7 @@ from .options import (
     stop_strings,
     tool_choice,
 )
+from .request import Request, Validators, events_of, validators_of
 
 __all__ = [
     "CONNECTION",
@@ -46,13 +65,12 @@ __all__ = [
     "MAX_TOOL_SETS",
     "REQUEST_ERRORS",
     "Collector",
-    "Engine",
     "ErrorTable",
+    "LoadedModel",
+    "Request",
     "Translation",
     "Validators",
-    "agenerate",
     "arguments_text",
-    "astream",
     "closed",
     "count_text",
     "count_tokens",
@@ -61,7 +79,6 @@ __all__ = [
     "executable_text",
     "forced_share",
     "from_openai",
-    "generate",
     "generation_params",
     "guarantee",
     "identity_of",
@@ -78,9 +95,9 @@ __all__ = [
     "require_storable",
     "require_whole",
     "role_of",
+    "schema_in",
     "server_details",
     "stop_strings",
-    "stream",
     "thinks",
     "tool_choice",
     "tool_name",

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core.conversation import (
     ArgumentsDelta,
-    CallEnd,
+    CallStart,
     Event,
     Finish,
     Generation,
     Message,
-    ReasoningDelta,
-    TextDelta,
     ToolCall,
     Usage,
 )
+from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
@@ -96,30 +94,31 @@ def forced_share(usage: Usage) -> float:
     return round(usage.forced_tokens / usage.completion_tokens, 4) if usage.completion_tokens else 0.0
 
 
-@dataclass
-class Collector:
+class Collector(MessageBuilder):
     """Collector of the events of one stream.
 
     Law: after the last event of ``model.stream(...)``, ``generation`` equals ``model.generate(...)`` (its exact text
     and token ids apart, which no event carries).
+
+    Attributes:
+        started: the calls that have begun, by index.
+        arguments: the arguments so far of each, as JSON text.
+        finish: the last event, once it has come.
     """
 
-    text: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    arguments: dict[int, str] = field(default_factory=dict)
-    calls: list[ToolCall] = field(default_factory=list)
-    finish: Finish | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: dict[int, CallStart] = {}
+        self.arguments: dict[int, str] = {}
+        self.finish: Finish | None = None
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event | Generation) -> None:
         """Take the next event."""
-        if isinstance(event, TextDelta):
-            self.text.append(event.text)
-        elif isinstance(event, ReasoningDelta):
-            self.reasoning.append(event.text)
+        super().add(event)
+        if isinstance(event, CallStart):
+            self.started[event.index] = event
         elif isinstance(event, ArgumentsDelta):
             self.arguments[event.index] = self.arguments.get(event.index, "") + event.text
-        elif isinstance(event, CallEnd):
-            self.calls.append(event.call)
         elif isinstance(event, Finish):
             self.finish = event
 
@@ -132,10 +131,4 @@ class Collector:
         """
         assert self.finish is not None, "the stream has not ended"
         require_ended(self.finish)
-        message = Message(
-            role="assistant",
-            content="".join(self.text),
-            reasoning="".join(self.reasoning) or None,
-            tool_calls=tuple(self.calls),
-        )
-        return Generation(message, self.finish.reason, self.finish.usage, cut=self.finish.cut)
+        return Generation(self.message(), self.finish.reason, self.finish.usage, cut=self.finish.cut)

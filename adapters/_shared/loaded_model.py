@@ -1,4 +1,4 @@
-"""The loaded models and compiled tool sets behind an adapter object."""
+"""`LoadedModel`, what an adapter object holds: the model and the tool sets that were compiled for it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from toolgrammar.tools.formats import choose_format
 from .messages import closed, tool_name
 from .options import loading_options, tool_choice
 
-#: Maximum number of tool sets that an engine keeps.
+#: Maximum number of tool sets that a loaded model keeps.
 MAX_TOOL_SETS = 64
 
 
-class Engine:
-    """The models and tool sets of one adapter object; safe to use from several threads.
+class LoadedModel:
+    """The model and the tool sets of one adapter object; safe to use from several threads.
 
-    Frameworks copy their model objects freely; copies share the engine, and so the loaded model. An engine that was
-    made of a URI can be pickled, and is loaded again where it is read.
+    Frameworks copy their model objects freely; copies share this object, and so the model. One that was made of a URI
+    can be pickled, and is loaded again where it is read.
 
     Args:
         model: a model, or the URI of one.
@@ -75,16 +75,16 @@ class Engine:
                 "an object made of a loaded model cannot be pickled", hint='name the model instead: model="hf:..."'
             )
         require_storable(self.options)
-        return Engine, (self.uri, self.options)
+        return LoadedModel, (self.uri, self.options)
 
-    def __copy__(self) -> Engine:
+    def __copy__(self) -> LoadedModel:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+    def __deepcopy__(self, memo: dict[int, Any]) -> LoadedModel:
         return self
 
     def is_for(self, model: str | Model, options: Mapping[str, Any]) -> bool:
-        """Return whether this is the engine of that model, so that copies do not load it again."""
+        """Return True for this model and these options, so that copies do not load it again."""
         return (model == self.name or model is self._own) and guarded(options) == self.options
 
     def model(self, other: str | Model | None = None) -> Model:
@@ -115,7 +115,7 @@ class Engine:
             return None
         return self._tool_set(json.dumps(tools))
 
-    def request(
+    def with_tools(
         self,
         params: GenerateParams,
         tools: Sequence[Mapping[str, Any]],

@@ -124,6 +124,29 @@ def tool_name(tool: Mapping[str, Any]) -> str:
     return str(tool["function"]["name"])
 
 
+def schema_in(response_format: Any) -> Any:
+    """Return the schema in a response format of OpenAI; a class or a schema is returned as it is.
+
+    Raises:
+        ModelError: it is none of them.
+    """
+    if isinstance(response_format, type):
+        return response_format
+    if isinstance(response_format, Mapping):
+        kind = response_format.get("type")
+        if kind == "json_object":
+            return {"type": "object"}
+        if kind != "json_schema":
+            return response_format
+        inner = response_format.get("json_schema", response_format)  # the responses API has no envelope
+        if isinstance(inner, Mapping) and "schema" in inner:
+            return inner["schema"]
+    raise ModelError(
+        f"response_format is {response_format!r}",
+        hint="give a class, a JSON Schema, {'type': 'json_object'} or {'type': 'json_schema', 'json_schema': {...}}",
+    )
+
+
 def closed(schema: Any) -> dict[str, Any] | bool:
     """Return a schema or a Pydantic class as JSON Schema, its objects closed unless they say otherwise.
 

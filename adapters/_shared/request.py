@@ -1,4 +1,4 @@
-"""Generation with retries until an answer passes the validators of its Pydantic class.
+"""`Request`: generation with retries until an answer passes the validators of its Pydantic class.
 
 The grammar enforces the schema of the class. A validator of the class can only check the complete value. If it rejects
 the value, the model is asked again with the message of the validator, a bounded number of times.
@@ -31,7 +31,7 @@ from toolgrammar.core.generation.json_output import MAX_RETRIES, summed
 from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
-from .answers import arguments_text, problem
+from .answers import arguments_text, problem, require_whole
 
 
 @dataclass(frozen=True)
@@ -134,52 +134,70 @@ class _Asking:
         return replace(generation, usage=self._usage)
 
 
-def generate(model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None) -> Generation:
-    """Generate, and ask again while a validator objects."""
-    if check is None:
-        return model.generate(messages, params)
-    asking = _Asking(messages, check)
-    while True:
-        if (generation := asking.take(model.generate(asking.messages, params))) is not None:
-            return generation
+@dataclass(frozen=True)
+class Request:
+    """One request of a framework, ready for the model.
 
+    Attributes:
+        model: who answers.
+        messages: the conversation.
+        params: the options, with the tools and the shape of the answer.
+        validators: what the answer must pass besides, or None.
+        allow_cut: hand on structured answers that the token budget closed by force.
+    """
 
-async def agenerate(
-    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
-) -> Generation:
-    """`generate`, without blocking the event loop."""
-    if check is None:
-        return await model.agenerate(messages, params)
-    asking = _Asking(messages, check)
-    while True:
-        if (generation := asking.take(await model.agenerate(asking.messages, params))) is not None:
-            return generation
+    model: Model
+    messages: Sequence[Message]
+    params: GenerateParams
+    validators: Validators | None = None
+    allow_cut: bool = False
 
+    def check(self, end: Finish | Generation) -> None:
+        """Refuse a structured answer that the token budget cut, unless such answers are wanted.
 
-def stream(
-    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
-) -> Iterator[Event]:
-    """Stream; where there are validators nothing is certain before they were asked, and the answer comes at once."""
-    if check is not None:
-        yield from events_of(generate(model, messages, params, check))
-        return
-    events: Any = model.stream(messages, params)
-    with closing(events):
-        yield from events
+        Raises:
+            BudgetError: the token budget ran out inside the structured answer.
+        """
+        if not self.allow_cut:
+            require_whole(end, self.params)
 
+    def generate(self) -> Generation:
+        """Return the answer; ask again while a validator objects."""
+        if self.validators is None:
+            return self.model.generate(self.messages, self.params)
+        asking = _Asking(self.messages, self.validators)
+        while True:
+            if (generation := asking.take(self.model.generate(asking.messages, self.params))) is not None:
+                return generation
 
-async def astream(
-    model: Model, messages: Sequence[Message], params: GenerateParams, check: Validators | None
-) -> AsyncIterator[Event]:
-    """`stream`, without blocking the event loop."""
-    if check is not None:
-        for event in events_of(await agenerate(model, messages, params, check)):
-            yield event
-        return
-    events: Any = model.astream(messages, params)
-    async with aclosing(events):
-        async for event in events:
-            yield event
+    async def agenerate(self) -> Generation:
+        """Do what `generate` does without blocking the event loop."""
+        if self.validators is None:
+            return await self.model.agenerate(self.messages, self.params)
+        asking = _Asking(self.messages, self.validators)
+        while True:
+            if (generation := asking.take(await self.model.agenerate(asking.messages, self.params))) is not None:
+                return generation
+
+    def stream(self) -> Iterator[Event]:
+        """Yield the events of the answer; with validators all at once, since nothing is certain before they pass."""
+        if self.validators is not None:
+            yield from events_of(self.generate())
+            return
+        events: Any = self.model.stream(self.messages, self.params)
+        with closing(events):
+            yield from events
+
+    async def astream(self) -> AsyncIterator[Event]:
+        """Do what `stream` does without blocking the event loop."""
+        if self.validators is not None:
+            for event in events_of(await self.agenerate()):
+                yield event
+            return
+        events: Any = self.model.astream(self.messages, self.params)
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
 
 def events_of(generation: Generation) -> list[Event]:

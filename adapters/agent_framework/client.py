@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from toolgrammar.core.conversation import CallStart, Message
-from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
 from .. import _shared
@@ -20,7 +18,6 @@ from .messages import (
     errors,
     openai_tool,
     sampling,
-    schema_of,
     to_messages,
     usage_of,
 )
@@ -49,8 +46,7 @@ class ToolGrammarChatClient(
     """A local model under a grammar, as a chat client of Microsoft Agent Framework.
 
     Args:
-        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
-            several clients may share.
+        model: the address of a model, as `load_model` takes it, or a loaded model, which several clients may share.
         options: keyword options for loading ``model``.
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
@@ -80,11 +76,11 @@ class ToolGrammarChatClient(
     ) -> None:
         self._default_options = dict(default_options or {})
         sampling(self._default_options)  # wrong options are an error now, not at the first call
-        self._engine = _shared.Engine(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
+        self._loaded = _shared.LoadedModel(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         if layers.get("compaction_strategy") is not None:
-            layers.setdefault("tokenizer", _Tokenizer(self._engine))
+            layers.setdefault("tokenizer", _Tokenizer(self._loaded))
         super().__init__(**layers)
-        self.model = self._engine.name
+        self.model = self._loaded.name
 
     def _inner_get_response(
         self, *, messages: Sequence[FrameworkMessage], stream: bool, options: Mapping[str, Any], **kwargs: Any
@@ -96,13 +92,12 @@ class ToolGrammarChatClient(
 
     async def _response(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> ChatResponse[Any]:
         with _shared.translated(errors):
-            model, conversation, params = await self._request(messages, options)
-            check = _shared.validators_of(_class_of(options))
-            generation = await _shared.agenerate(model, conversation, params, check)
-            _shared.require_whole(generation, params)
+            request = await self._request(messages, options)
+            generation = await request.agenerate()
+            request.check(generation)
         return ChatResponse(
             messages=FrameworkMessage("assistant", contents_of(generation)),
-            model=model.name,
+            model=request.model.name,
             finish_reason=REASONS[generation.finish_reason],
             usage_details=usage_of(generation.usage),
             response_format=_class_of(options),
@@ -111,45 +106,40 @@ class ToolGrammarChatClient(
     async def _updates(
         self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
     ) -> AsyncIterable[ChatResponseUpdate]:
-        names: dict[int, CallStart] = {}
         collected = _shared.Collector()
         with _shared.translated(errors):
-            model, conversation, params = await self._request(messages, options)
-            check = _shared.validators_of(_class_of(options))
-            events: Any = _shared.astream(model, conversation, params, check)
+            request = await self._request(messages, options)
+            events: Any = request.astream()
             async with aclosing(events):
                 async for event in events:
                     collected.add(event)
-                    if isinstance(event, CallStart):
-                        names[event.index] = event
-                    contents = delta_of(event, names)
-                    if contents:
-                        yield ChatResponseUpdate(contents=contents, role="assistant", model=model.name)
-            _shared.require_whole(collected.generation, params)
+                    if contents := delta_of(event, collected.started):
+                        yield ChatResponseUpdate(contents=contents, role="assistant", model=request.model.name)
+            generation = collected.generation
+            request.check(generation)
         yield ChatResponseUpdate(
-            contents=[Content.from_usage(usage_of(collected.generation.usage))],
+            contents=[Content.from_usage(usage_of(generation.usage))],
             role="assistant",
-            model=model.name,
-            finish_reason=REASONS[collected.generation.finish_reason],
+            model=request.model.name,
+            finish_reason=REASONS[generation.finish_reason],
         )
 
-    async def _request(
-        self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
-    ) -> tuple[Model, list[Message], GenerateParams]:
+    async def _request(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> _shared.Request:
         params = sampling(options)
         checked = await self._validate_options(options)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
         asked = checked.get("response_format")
-        schema = None if asked is None else _shared.closed(schema_of(asked))
-        params = self._engine.request(params, tools, checked.get("tool_choice"), schema, checked.get("output_type"))
+        schema = None if asked is None else _shared.closed(_shared.schema_in(asked))
+        params = self._loaded.with_tools(params, tools, checked.get("tool_choice"), schema, checked.get("output_type"))
         conversation = to_messages(messages, checked.get("instructions"))
-        return self._engine.model(checked.get("model")), conversation, params
+        check = _shared.validators_of(_class_of(options))
+        return _shared.Request(self._loaded.model(checked.get("model")), conversation, params, check)
 
     def get_token_count(self, messages: Sequence[FrameworkMessage], tools: Sequence[Any] = ()) -> int:
         """Return how many tokens a prompt has, by the model's tokenizer and template; an estimate for a server's."""
         with _shared.translated(errors):
-            tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
-            return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+            tool_set = self._loaded.tools([openai_tool(tool) for tool in tools])
+            return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set)
 
 
 def _class_of(options: Mapping[str, Any]) -> Any:
@@ -161,8 +151,8 @@ def _class_of(options: Mapping[str, Any]) -> Any:
 class _Tokenizer:
     """Counts tokens of texts, for the framework's compaction strategies."""
 
-    def __init__(self, engine: _shared.Engine) -> None:
-        self._engine = engine
+    def __init__(self, loaded: _shared.LoadedModel) -> None:
+        self._loaded = loaded
 
     def count_tokens(self, text: str) -> int:
-        return _shared.count_text(self._engine.model(), text)
+        return _shared.count_text(self._loaded.model(), text)

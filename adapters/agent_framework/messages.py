@@ -100,28 +100,6 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
     return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
 
 
-def schema_of(asked: Any) -> Any:
-    """Return the schema of a response format: a class, a schema, or OpenAI's envelope around one.
-
-    Raises:
-        ModelError: it is none of them.
-    """
-    if isinstance(asked, Mapping):
-        if asked.get("type") == "json_object":
-            return {"type": "object"}
-        if asked.get("type") != "json_schema":
-            return asked
-        inner = asked.get("json_schema", asked)
-        if isinstance(inner, Mapping) and "schema" in inner:
-            return inner["schema"]
-    elif isinstance(asked, type):
-        return asked
-    raise ModelError(
-        f"response_format is {asked!r}",
-        hint="give a class, a JSON Schema, {'type': 'json_object'} or {'type': 'json_schema', 'json_schema': {...}}",
-    )
-
-
 def openai_tool(tool: Any) -> dict[str, Any]:
     """Return a tool as an OpenAI-style dict with its whole schema."""
     if isinstance(tool, FunctionTool):

@@ -75,8 +75,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     """A local model under a grammar, as an AutoGen model client.
 
     Args:
-        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
-            several clients may share.
+        model: the address of a model, as `load_model` takes it, or a loaded model, which several clients may share.
         options: keyword options for loading ``model``.
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
@@ -105,7 +104,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         **create_args: Any,
     ) -> None:
         sampling(create_args)  # wrong arguments are an error now, not at the first call
-        self._engine = _shared.Engine(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
+        self._loaded = _shared.LoadedModel(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         self._create_args = create_args
         self._actual = RequestUsage(prompt_tokens=0, completion_tokens=0)
         self._total = RequestUsage(prompt_tokens=0, completion_tokens=0)
@@ -144,7 +143,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             stop = threading.Event()
             params = replace(params, cancel=stop.is_set)
             check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
-            answer = asyncio.ensure_future(_shared.agenerate(self._engine.model(), conversation, params, check))
+            request = _shared.Request(self._loaded.model(), conversation, params, check)
+            answer = asyncio.ensure_future(request.agenerate())
             if cancellation_token is not None:
                 # The token's lock is held while it calls back, so the callback only sets a flag.
                 cancellation_token.add_callback(stop.set)
@@ -185,7 +185,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                 cancellation_token.add_callback(stop.set)
             params = replace(params, cancel=stop.is_set)
             check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
-            events: Any = _shared.astream(self._engine.model(), conversation, params, check)
+            events: Any = _shared.Request(self._loaded.model(), conversation, params, check).astream()
             async with aclosing(events):
                 async for event in events:
                     collected.add(event)
@@ -218,7 +218,9 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
         shape = self._shape(json_output, extra)
-        params = self._engine.request(sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema, shape)
+        params = self._loaded.with_tools(
+            sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema, shape
+        )
         if params.tools is not None:
             if "parallel_tool_calls" in arguments:
                 return params
@@ -269,18 +271,18 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the number of tokens of the prompt, by the model's tokenizer and template."""
-        tool_set = self._engine.tools([openai_tool(tool) for tool in tools])
-        return _shared.count_tokens(self._engine.model(), to_messages(messages), tool_set)
+        tool_set = self._loaded.tools([openai_tool(tool) for tool in tools])
+        return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the tokens left in the context window; negative if the prompt is too long."""
-        return self._engine.model().context_window - self.count_tokens(messages, tools=tools)
+        return self._loaded.model().context_window - self.count_tokens(messages, tools=tools)
 
     @property
     def model_info(self) -> ModelInfo:
         """The capabilities of the model."""
         return ModelInfo(
-            vision=self._engine.model().capabilities.images,
+            vision=self._loaded.model().capabilities.images,
             function_calling=True,
             json_output=True,
             family=ModelFamily.UNKNOWN,
@@ -295,17 +297,17 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         return self.model_info
 
     def _to_config(self) -> ToolGrammarClientConfig:
-        if self._engine.uri is None:
+        if self._loaded.uri is None:
             raise ModelError(
                 "a client around a loaded model cannot be written as a component",
                 hint='name the model instead: ToolGrammarChatCompletionClient(model="hf:...")',
             )
-        options = self._engine.options
+        options = self._loaded.options
         _shared.require_storable(options)
         for shape in (self._create_args.get("grammar"), self._create_args.get("output_type")):
             if not isinstance(shape, (NoneType, Mapping, bool)):
                 raise ModelError(f"{shape!r} cannot be written as a component", hint="give it to the call")
-        return ToolGrammarClientConfig(model=self._engine.uri, options=options, create_args=self._create_args)
+        return ToolGrammarClientConfig(model=self._loaded.uri, options=options, create_args=self._create_args)
 
     @classmethod
     def _from_config(cls, config: ToolGrammarClientConfig) -> Self:

@@ -12,10 +12,8 @@ from pydantic import BaseModel, PrivateAttr
 
 from toolgrammar.core.conversation import (
     ArgumentsDelta,
-    CallStart,
     Event,
     Generation,
-    Message,
     ReasoningDelta,
     TextDelta,
 )
@@ -68,8 +66,8 @@ class ToolGrammarLLM(BaseLLM):
     """A local model under a grammar, as a CrewAI LLM: for an agent's ``llm``, ``function_calling_llm`` and the others.
 
     Args:
-        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
-            several objects may share (token usage is counted for each object).
+        model: the address of a model, as `load_model` takes it, or a loaded model, which several objects may share
+            (token usage is counted for each object).
         options: keyword options for loading ``model``.
         tool_choice: CrewAI has no way to demand a call, so it is said here: ``"auto"``, ``"required"`` or ``"any"`` (in
             every turn that has tools), ``"required_first"`` (until the first tool result is in the conversation),
@@ -100,14 +98,14 @@ class ToolGrammarLLM(BaseLLM):
     on_budget: str | None = None
     jump_forward: bool | None = None
 
-    _engine: _shared.Engine = PrivateAttr()
+    _loaded: _shared.LoadedModel = PrivateAttr()
 
     def __init__(self, model: str | Model = "embedded", *, options: Mapping[str, Any] | None = None, **fields: Any):
         connection = {name: fields.pop(name) for name in _shared.CONNECTION if name in fields}
-        engine = _shared.Engine(model, options, **connection)
+        loaded = _shared.LoadedModel(model, options, **connection)
         # CrewAI takes a provider it does not know for OpenAI, and would send it the text of some tasks.
-        super().__init__(model=engine.name, **{"provider": "toolgrammar", **fields})
-        self._engine = engine
+        super().__init__(model=loaded.name, **{"provider": "toolgrammar", **fields})
+        self._loaded = loaded
         hosted = [name for name, accepted in _HOSTED.items() if getattr(self, name) not in accepted]
         if unknown := sorted({*self.additional_params, *hosted}):
             raise ModelError(
@@ -127,14 +125,14 @@ class ToolGrammarLLM(BaseLLM):
 
     def get_context_window_size(self) -> int:
         """Return the tokens of the context window that a conversation may fill."""
-        return int(self._engine.model().context_window * _USABLE)
+        return int(self._loaded.model().context_window * _USABLE)
 
     def get_input_tokens_count(
         self, messages: Any, tools: list[dict[str, Any]] | None = None, response_model: type[BaseModel] | None = None
     ) -> int:
         """Return how many tokens the prompt has, by the model's tokenizer and template; an estimate for a server's."""
         conversation = [_shared.from_openai(message) for message in self._format_messages(messages)]
-        return _shared.count_tokens(self._engine.model(), conversation, self._engine.tools(tools or ()))
+        return _shared.count_tokens(self._loaded.model(), conversation, self._loaded.tools(tools or ()))
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -169,8 +167,7 @@ class ToolGrammarLLM(BaseLLM):
         """
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
-            conversation, params = turn.request()
-            for event in _shared.stream(self._engine.model(), conversation, params, turn.validators()):
+            for event in turn.request().stream():
                 turn.take(event)
             return turn.result()
 
@@ -187,8 +184,7 @@ class ToolGrammarLLM(BaseLLM):
         """`call`, without blocking the event loop; cancelling the task stops the model."""
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
-            conversation, params = turn.request()
-            async for event in _shared.astream(self._engine.model(), conversation, params, turn.validators()):
+            async for event in turn.request().astream():
                 turn.take(event)
             return turn.result()
 
@@ -225,7 +221,6 @@ class _Turn:
         self.response_model = response_model
         self.collected = _shared.Collector()
         self.streaming = bool(llm._effective_stream())
-        self.started: dict[int, CallStart] = {}
         self.in_text = False  # tools are called in text
         self.shown = ""
         self.answer_model: type[BaseModel] | None = None
@@ -245,8 +240,8 @@ class _Turn:
                 self.llm._emit_call_failed_event(str(error), **self.who)
                 raise
 
-    def request(self) -> tuple[list[Message], GenerateParams]:
-        """Return the conversation and the parameters, after CrewAI's hooks have seen the messages."""
+    def request(self) -> _shared.Request:
+        """Return the request, after CrewAI's hooks have seen the messages."""
         llm, agent, task = self.llm, self.who["from_agent"], self.who["from_task"]
         self.formatted = llm._format_messages(self.messages)
         llm._invoke_before_llm_call_hooks(self.formatted, agent)
@@ -270,23 +265,19 @@ class _Turn:
         if tools and self.answer_model is None and not self.functions:
             self.answer_model = answer_model(agent, task)
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
-        params = llm._engine.request(params, tools, asked, schema)
+        params = llm._loaded.with_tools(params, tools, asked, schema)
         if self.in_text:
             form: Any = React(tuple(params.stop))
             params = replace(params, tool_format=form)
         several = llm.parallel_tool_calls and not self.in_text and not self.functions
         self.params = replace(params, parallel_tool_calls=several)
-        return conversation, self.params
-
-    def validators(self) -> _shared.Validators | None:
-        """Return what the answer must pass besides; in text, CrewAI reads the answer itself."""
-        return None if self.in_text else _shared.validators_of(self.answer_model)
+        # In text, CrewAI reads the answer itself.
+        check = None if self.in_text else _shared.validators_of(self.answer_model)
+        return _shared.Request(llm._loaded.model(), conversation, self.params, check)
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""
         self.collected.add(event)
-        if isinstance(event, CallStart):
-            self.started[event.index] = event
         if not self.streaming:
             return
         if isinstance(event, ReasoningDelta):
@@ -298,7 +289,7 @@ class _Turn:
         elif isinstance(event, TextDelta):
             self.llm._emit_stream_chunk_event(event.text, **self.who, call_type=LLMCallType.LLM_CALL)
         elif isinstance(event, ArgumentsDelta):
-            start = self.started[event.index]
+            start = self.collected.started[event.index]
             written = {"name": start.name, "arguments": self.collected.arguments[event.index]}
             call = {"id": start.id, "function": written, "type": "function", "index": event.index}
             self.llm._emit_stream_chunk_event(event.text, **self.who, tool_call=call, call_type=LLMCallType.TOOL_CALL)
@@ -343,5 +334,5 @@ class _Turn:
 
     def _in_text(self) -> str:
         """Return what is written so far, in the form that CrewAI searches for actions."""
-        call = next(iter(self.started.values()), None)
-        return spelled("".join(self.collected.text), call.name if call else None, self.collected.arguments.get(0, ""))
+        call = next(iter(self.collected.started.values()), None)
+        return spelled(self.collected.text, call.name if call else None, self.collected.arguments.get(0, ""))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from toolgrammar.core.conversation import Event, Finish, Generation, Message
+from toolgrammar.core.conversation import Event, Finish
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.models import Model
 
 from .. import _shared
 
@@ -57,28 +55,9 @@ _PER_CALL = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class _Request:
-    """One call, ready for the model."""
-
-    model: Model
-    params: GenerateParams
-    whole: bool
-    validators: _shared.Validators | None = None
-
-    @property
-    def answer(self) -> table.Answer:
-        """The metadata of the answer."""
-        return table.Answer(self.model.name, _shared.guarantee(self.model, self.params))
-
-    def asked(self, messages: Sequence[BaseMessage]) -> tuple[Model, list[Message], GenerateParams, Any]:
-        """Return the arguments for `_shared.generate` and its kin."""
-        return self.model, table.to_messages(messages), self.params, self.validators
-
-    def check(self, end: Finish | Generation) -> None:
-        """Refuse structured text that was closed by force: nothing after us would notice."""
-        if self.whole:
-            _shared.require_whole(end, self.params)
+def _answer(request: _shared.Request) -> table.Answer:
+    """Return the metadata of the answer."""
+    return table.Answer(request.model.name, _shared.guarantee(request.model, request.params))
 
 
 def _one_or_more(stop: Any) -> Any:
@@ -90,8 +69,7 @@ class ChatToolGrammar(BaseChatModel):
     """A local model under a grammar, as a LangChain chat model.
 
     Args:
-        model: the URI of a model (``"embedded"``, ``"hf:NAME-OR-PATH"``), or a loaded ``toolgrammar`` model, which
-            several objects may share.
+        model: the address of a model, as `load_model` takes it, or a loaded model, which several objects may share.
         options: keyword options for loading ``model``.
         temperature: 0 is greedy.
         max_tokens: token budget of an answer.
@@ -119,7 +97,7 @@ class ChatToolGrammar(BaseChatModel):
         ModelError: the model cannot be loaded, or a setting is not known, has a wrong value or is not for this model.
 
     Attributes:
-        engine: the loaded model, shared with copies of this object; LangChain's copies hand it on, users need not.
+        loaded: the loaded model, shared with copies of this object; LangChain's copies hand it on, users need not.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -142,7 +120,7 @@ class ChatToolGrammar(BaseChatModel):
     jump_forward: bool | None = None
     parallel_tool_calls: bool | None = None
 
-    engine: Any = Field(default=None, exclude=True, repr=False)
+    loaded: Any = Field(default=None, exclude=True, repr=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -164,10 +142,10 @@ class ChatToolGrammar(BaseChatModel):
         super().model_post_init(context)
         # A wrong value is an error now, not at the first call.
         _shared.generation_params({name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")})
-        if self.engine is None or not self.engine.is_for(self.model, self.options):
-            self.engine = _shared.Engine(self.model, self.options)
+        if self.loaded is None or not self.loaded.is_for(self.model, self.options):
+            self.loaded = _shared.LoadedModel(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
-        self.model, self.options = self.engine.name, self.engine.options
+        self.model, self.options = self.loaded.name, self.loaded.options
         if "profile" in type(self).model_fields and self.profile is None:
             self.profile = self._resolve_model_profile()  # LangChain asks by itself only since 1.3
 
@@ -190,7 +168,7 @@ class ChatToolGrammar(BaseChatModel):
         return params
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        model = self.engine.model()
+        model = self.loaded.model()
         return {
             "max_input_tokens": model.context_window,
             "max_output_tokens": min(self.max_tokens or model.context_window, model.context_window),
@@ -226,13 +204,13 @@ class ChatToolGrammar(BaseChatModel):
             json.dumps(self.options)
         except TypeError:  # a dtype, say
             return self.to_json_not_implemented()
-        return super().to_json() if self.engine.uri is not None else self.to_json_not_implemented()
+        return super().to_json() if self.loaded.uri is not None else self.to_json_not_implemented()
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         """The key under which answers are cached, by content: classes and grammars may look alike and differ."""
         with _shared.translated(table.errors):
             said = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
-            shape = self.engine.request(GenerateParams(), (), None, None, kwargs.get("output_type"))
+            shape = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
                 said["tools"] = table.openai_tools(tools)
         if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
@@ -242,7 +220,7 @@ class ChatToolGrammar(BaseChatModel):
         if kwargs.get("output_type") is not None:
             said["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
         model = kwargs.get("model")
-        said["model"] = self.engine.identity if model is None else _shared.identity_of(model)
+        said["model"] = self.loaded.identity if model is None else _shared.identity_of(model)
         return str(sorted({**self._get_invocation_params(stop=stop), **said}.items()))
 
     def get_token_ids(self, text: str) -> list[int]:
@@ -254,14 +232,14 @@ class ChatToolGrammar(BaseChatModel):
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         with _shared.translated(table.errors):
-            ids: list[int] = self.engine.model().encode(text)
+            ids: list[int] = self.loaded.model().encode(text)
         return ids
 
     def get_num_tokens(self, text: str) -> int:
         """Return how many tokens a text has; an estimate from its bytes for a model on a server."""
         if self.custom_get_token_ids is not None:
             return len(self.custom_get_token_ids(text))
-        return _shared.count_text(self.engine.model(), text)
+        return _shared.count_text(self.loaded.model(), text)
 
     def get_num_tokens_from_messages(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None, **kwargs: Any
@@ -271,8 +249,8 @@ class ChatToolGrammar(BaseChatModel):
         For a model on a server it is an estimate from the bytes.
         """
         with _shared.translated(table.errors):
-            tool_set = self.engine.tools(table.openai_tools(tools or ()))
-            return _shared.count_tokens(self.engine.model(), table.to_messages(messages), tool_set)
+            tool_set = self.loaded.tools(table.openai_tools(tools or ()))
+            return _shared.count_tokens(self.loaded.model(), table.to_messages(messages), tool_set)
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
         usages = [output["token_usage"] for output in llm_outputs if output]
@@ -377,8 +355,8 @@ class ChatToolGrammar(BaseChatModel):
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
-    def _request(self, stop: Any, kwargs: Mapping[str, Any]) -> _Request:
-        """Return the model and the parameters of one call."""
+    def _request(self, messages: Sequence[BaseMessage], stop: Any, kwargs: Mapping[str, Any]) -> _shared.Request:
+        """Return one call, ready for the model."""
         _shared.require_known(kwargs, _PER_CALL)
         _refuse_less(kwargs)
         given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
@@ -389,12 +367,13 @@ class ChatToolGrammar(BaseChatModel):
         asked = kwargs.get("response_format")
         schema = table.response_schema(asked)
         shape = kwargs.get("output_type")
-        params = self.engine.request(params, tools, kwargs.get("tool_choice"), schema, shape)
-        whole = not kwargs.get("allow_cut")
-        validators = _shared.validators_of(asked or shape, must_pass=whole)
+        params = self.loaded.with_tools(params, tools, kwargs.get("tool_choice"), schema, shape)
+        allow_cut = bool(kwargs.get("allow_cut"))
+        validators = _shared.validators_of(asked or shape, must_pass=not allow_cut)
         if (answer := kwargs.get("answer_class")) is not None:
             validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
-        return _Request(self.engine.model(kwargs.get("model")), params, whole, validators)
+        model, conversation = self.loaded.model(kwargs.get("model")), table.to_messages(messages)
+        return _shared.Request(model, conversation, params, validators, allow_cut)
 
     def _generate(
         self,
@@ -404,10 +383,10 @@ class ChatToolGrammar(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         with _shared.translated(table.errors):
-            request = self._request(stop, kwargs)
-            generation = _shared.generate(*request.asked(messages))
+            request = self._request(messages, stop, kwargs)
+            generation = request.generate()
             request.check(generation)
-            return request.answer.result(generation)
+            return _answer(request).result(generation)
 
     async def _agenerate(
         self,
@@ -417,10 +396,10 @@ class ChatToolGrammar(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         with _shared.translated(table.errors):
-            request = self._request(stop, kwargs)
-            generation = await _shared.agenerate(*request.asked(messages))
+            request = self._request(messages, stop, kwargs)
+            generation = await request.agenerate()
             request.check(generation)
-            return request.answer.result(generation)
+            return _answer(request).result(generation)
 
     def _stream(
         self,
@@ -430,9 +409,9 @@ class ChatToolGrammar(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         with _shared.translated(table.errors):
-            request = self._request(stop, kwargs)
-            chunks = table.Chunks(request.answer)
-            stream: Any = _shared.stream(*request.asked(messages))
+            request = self._request(messages, stop, kwargs)
+            chunks = table.Chunks(_answer(request))
+            stream: Any = request.stream()
             with closing(stream) as events:
                 for event in events:
                     for chunk in _seen(request, chunks, event):
@@ -448,9 +427,9 @@ class ChatToolGrammar(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         with _shared.translated(table.errors):
-            request = self._request(stop, kwargs)
-            chunks = table.Chunks(request.answer)
-            stream: Any = _shared.astream(*request.asked(messages))
+            request = self._request(messages, stop, kwargs)
+            chunks = table.Chunks(_answer(request))
+            stream: Any = request.astream()
             async with aclosing(stream) as events:
                 async for event in events:
                     for chunk in _seen(request, chunks, event):
@@ -469,7 +448,7 @@ def _refuse_less(kwargs: Mapping[str, Any]) -> None:
         raise ModelError("stream_usage is False", hint="usage is in the last chunk of every stream: leave it out")
 
 
-def _seen(request: _Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:
+def _seen(request: _shared.Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:
     """Return the chunks of an event, after a check of the answer before the last one."""
     if isinstance(event, Finish):
         request.check(event)

@@ -101,29 +101,19 @@ def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
     """
     if response_format is None or response_format == {"type": "text"}:
         return None
+    if _is_tool(response_format):
+        return _shared.closed(openai_tool(response_format)["function"]["parameters"])
+    return _shared.closed(_shared.schema_in(response_format))
+
+
+def _is_tool(response_format: Any) -> bool:
+    """Return True for what LangChain reads by its own conventions: tool dicts, typed dicts, dataclasses, functions."""
     if isinstance(response_format, Mapping):
-        kind = response_format.get("type")
-        if kind == "json_object":
-            return {"type": "object"}
-        if kind == "json_schema":
-            inner = response_format.get("json_schema", response_format)  # the responses API has no envelope
-            if not isinstance(inner, Mapping) or "schema" not in inner:
-                raise _no_format(response_format)
-            return _shared.closed(inner["schema"])
-        if not any(key in response_format for key in ("name", "function", "toolSpec")):
-            return _shared.closed(response_format)
-    elif isinstance(response_format, str) or not (callable(response_format) or isinstance(response_format, BaseTool)):
-        raise _no_format(response_format)
-    elif isinstance(response_format, type) and not is_typeddict(response_format) and not is_dataclass(response_format):
-        return _shared.closed(response_format)
-    return _shared.closed(openai_tool(response_format)["function"]["parameters"])
-
-
-def _no_format(given: Any) -> ModelError:
-    return ModelError(
-        f"response_format is {given!r}",
-        hint="give a class, a JSON Schema, {'type': 'json_object'} or {'type': 'json_schema', 'json_schema': {...}}",
-    )
+        names_a_tool = any(key in response_format for key in ("name", "function", "toolSpec"))
+        return names_a_tool and response_format.get("type") not in ("json_object", "json_schema")
+    if isinstance(response_format, type):
+        return is_typeddict(response_format) or is_dataclass(response_format)
+    return callable(response_format) or isinstance(response_format, BaseTool)
 
 
 def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:

@@ -263,9 +263,9 @@ def test_settings_of_servers(adapter: Adapter) -> None:
     settings: dict[str, Any] = {"api_key": "sk-1", "base_url": "http://model.test/v1", "max_retries": 1}
     made = make(model="openai:m", options={"transport": server}, **settings)
     assert "sk-1" not in repr(made)
-    engine = getattr(made, "engine", None) or made._engine
+    loaded = getattr(made, "loaded", None) or made._loaded
     with pytest.raises(ToolGrammarError):
-        engine.model().generate("x")
+        loaded.model().generate("x")
     assert server.asked == [("http://model.test/v1/chat/completions", "Bearer sk-1")] * 2
     for name, value in settings.items():
         for model in ("embedded", Recording()):
@@ -364,8 +364,8 @@ def test_adapters_can_be_pickled() -> None:
 
     for make in (ChatToolGrammar, ToolGrammarLLM, ToolGrammarChatCompletionClient, ToolGrammarChatClient):
         again = pickle.loads(pickle.dumps(make(model="embedded", options={"seed": 5})))
-        engine = getattr(again, "engine", None) or again._engine
-        assert (engine.uri, engine.options) == ("embedded", {"seed": 5})
-        assert isinstance(engine.model(), Model)
+        loaded = getattr(again, "loaded", None) or again._loaded
+        assert (loaded.uri, loaded.options) == ("embedded", {"seed": 5})
+        assert isinstance(loaded.model(), Model)
         with pytest.raises(ModelError, match="loaded model cannot be pickled"):
             pickle.dumps(make(model=Recording()))

@@ -139,7 +139,7 @@ def test_langchain_shows_and_stores_no_key() -> None:
     assert model.get_num_tokens("") == 0
     own = ChatToolGrammar(model=ADDRESS, custom_get_token_ids=lambda text: list(range(len(text))))
     assert own.get_num_tokens("abc") == 3
-    assert model.model_copy().engine is model.engine
+    assert model.model_copy().loaded is model.loaded
 
 
 def test_autogen_client_with_a_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,13 +225,13 @@ def test_options_are_given_once() -> None:
 
 
 def test_engines_are_pickled_by_address(noise: Model) -> None:
-    """An engine that was made of an address is loaded again; of a loaded model, or with a key in it, it says no."""
-    again = pickle.loads(pickle.dumps(_shared.Engine("embedded", {"seed": 5})))
+    """A loaded model that was given by its address is loaded again; of a loaded model, or with a key in it, it says no."""
+    again = pickle.loads(pickle.dumps(_shared.LoadedModel("embedded", {"seed": 5})))
     assert (again.uri, again.options) == ("embedded", {"seed": 5})
     with pytest.raises(ModelError, match="loaded model cannot be pickled"):
-        pickle.dumps(_shared.Engine(noise))
+        pickle.dumps(_shared.LoadedModel(noise))
     with pytest.raises(ModelError, match="a key cannot be written out"):
-        pickle.dumps(_shared.Engine("openai:m@http://127.0.0.1:9/v1", {"api_key": "secret"}))
+        pickle.dumps(_shared.LoadedModel("openai:m@http://127.0.0.1:9/v1", {"api_key": "secret"}))
 
 
 @pytest.mark.parametrize("error", [ValueError("theirs"), BudgetError("not in the table"), MissingDependencyError("x")])
@@ -247,38 +247,38 @@ def test_other_errors_pass_through(error: Exception) -> None:
 
 def test_engine_is_shared_by_copies(noise: Model) -> None:
     """Frameworks copy their model objects; the loaded model is not copied."""
-    engine = _shared.Engine(noise, {})
-    assert copy.deepcopy(engine) is engine
-    assert engine.model() is noise
-    assert engine.model("embedded") is noise  # its own name
+    loaded = _shared.LoadedModel(noise, {})
+    assert copy.deepcopy(loaded) is loaded
+    assert loaded.model() is noise
+    assert loaded.model("embedded") is noise  # its own name
     with pytest.raises(ModelError, match="seed is given beside a loaded model"):
-        _shared.Engine(noise, {"seed": 1})
+        _shared.LoadedModel(noise, {"seed": 1})
     for odd in (None, 5, object()):
         with pytest.raises(ModelError, match="model is"):
-            _shared.Engine(odd)  # type: ignore[arg-type]
+            _shared.LoadedModel(odd)  # type: ignore[arg-type]
 
 
 def test_another_model_of_one_server() -> None:
     """A call that names another model of the same server uses the same key; another server never sees it."""
-    engine = _shared.Engine("openai:a@http://h/v1", {"api_key": "secret-key"})
-    assert "Authorization" in engine.model("openai:b@http://h/v1")._transport._headers  # type: ignore[attr-defined]
+    loaded = _shared.LoadedModel("openai:a@http://h/v1", {"api_key": "secret-key"})
+    assert "Authorization" in loaded.model("openai:b@http://h/v1")._transport._headers  # type: ignore[attr-defined]
     for other in ("openai:b@http://other/v1", "vllm:b@http://h/v1"):
-        assert "Authorization" not in engine.model(other)._transport._headers  # type: ignore[attr-defined]
+        assert "Authorization" not in loaded.model(other)._transport._headers  # type: ignore[attr-defined]
     with pytest.raises(ModelError, match="model is 5"):
-        engine.model(5)  # type: ignore[arg-type]
+        loaded.model(5)  # type: ignore[arg-type]
 
 
 def test_tool_sets_are_kept() -> None:
     """The same tools on the next turn are the same tool set; the number of those kept is bounded."""
-    engine = _shared.Engine("embedded", {})
+    loaded = _shared.LoadedModel("embedded", {})
     tools = [[_shared.openai_tool({"name": f"f{n}", "parameters": {}})] for n in range(_shared.MAX_TOOL_SETS + 1)]
-    first = engine.tools(tools[0])
-    assert engine.tools(copy.deepcopy(tools[0])) is first
+    first = loaded.tools(tools[0])
+    assert loaded.tools(copy.deepcopy(tools[0])) is first
     for each in tools[1:]:
-        engine.tools(each)
-    assert engine.tools(tools[-1]) is engine.tools(tools[-1])
-    assert engine.tools(tools[0]) is not first
-    assert engine.tools([]) is None
+        loaded.tools(each)
+    assert loaded.tools(tools[-1]) is loaded.tools(tools[-1])
+    assert loaded.tools(tools[0]) is not first
+    assert loaded.tools([]) is None
 
 
 def test_schema_is_closed() -> None:

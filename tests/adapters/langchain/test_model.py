@@ -211,8 +211,8 @@ def test_changed_on_the_fly() -> None:
     assert configurable.with_config(configurable={"budget": 5}).invoke("x").text == "hello"
     assert configurable.invoke("x").text == "hello there"
     copied = ChatToolGrammar(**{name: getattr(model, name) for name in type(model).model_fields})
-    assert copied.engine is model.engine
-    assert ChatToolGrammar(model="embedded", engine=model.engine).engine is not model.engine
+    assert copied.loaded is model.loaded
+    assert ChatToolGrammar(model="embedded", loaded=model.loaded).loaded is not model.loaded
 
 
 def test_another_model_for_one_call(noise: Model) -> None:
@@ -345,7 +345,7 @@ def test_older_langchain_gets_our_errors(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_models_are_loaded_once(noise: Model) -> None:
     """Copies, and calls that name another model, load nothing twice."""
     model = ChatToolGrammar(model=noise)
-    assert model.model_copy(deep=True).engine is model.engine
+    assert model.model_copy(deep=True).loaded is model.loaded
     seeded = ChatToolGrammar(model="embedded", options={"seed": 5})
-    assert seeded.engine.model() is seeded.engine.model("embedded")
-    assert seeded.engine.model() is not load_model("embedded")
+    assert seeded.loaded.model() is seeded.loaded.model("embedded")
+    assert seeded.loaded.model() is not load_model("embedded")
