@@ -1,7 +1,7 @@
-"""`ScriptedModel`: a model that follows a script as far as the real mask allows, for deterministic tests of agents.
+"""Tests of agents with a model that follows a script, and of backends against their laws.
 
-It is a real `LocalModel`: real grammar, real masks, real decoding loop. Only the logits are scripted, so a test sees
-what would happen with a model that wants to say just this.
+`ScriptedModel` is a real `LocalModel`: real grammar, real masks, real decoding loop. Only the logits are scripted, so a
+test sees what would happen with a model that wants to say just this. `check_backend` is for backends of your own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from .conversation.messages import Message
-from .errors import ModelError
+from .errors import ContextOverflowError, ModelError, ToolGrammarError
+from .generation.backend import Backend, BatchBackend, closed_error
 from .models.model import LocalModel
+from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Reply", "Script", "ScriptedModel", "byte_vocabulary", "render_reply"]
+__all__ = ["Reply", "Script", "ScriptedModel", "byte_vocabulary", "check_backend", "render_reply"]
 
 Reply = Union[str, Message]
 Script = Union[Sequence[Reply], Callable[[Sequence[Message]], Reply]]
@@ -36,7 +38,7 @@ _MEETING = (12, 6, 3)
 
 
 def byte_vocabulary() -> Vocabulary:
-    """Every single byte, the Hermes markers as tokens of their own, and an end of text."""
+    """Return a vocabulary of every single byte, the Hermes markers, and an end of text."""
     tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
     tokens += [marker.encode() for marker in _MARKERS]
     tokens.append(None)
@@ -57,11 +59,15 @@ def render_reply(reply: Reply) -> str:
 
 
 class _Session:
-    """Logits that want the script's next bytes."""
+    """A session whose logits prefer the script's next bytes."""
 
     cached_tokens = 0
 
-    def __init__(self, vocabulary: Vocabulary, ids: Mapping[bytes, int], target: bytes, prompt_length: int) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, ids: Mapping[bytes, int], target: bytes, prompt_length: int, window: int
+    ) -> None:
+        self._window = window
+        self._is_closed = False
         self._vocabulary = vocabulary
         self._ids_of = ids
         self._longest = max(map(len, ids), default=0)
@@ -76,9 +82,9 @@ class _Session:
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        if not token_ids:
-            raise ModelError("no tokens to append", hint="give at least one")
-        for token_id in token_ids:
+        if self._is_closed:
+            raise closed_error("session")
+        for token_id in check_new_tokens(token_ids, len(self._ids), self._window, self._vocabulary.size):
             written, said = self._positions[-1] if self._positions else (0, 0)
             if len(self._ids) >= self._prompt_length:
                 for byte in self._vocabulary.tokens[token_id] or b"":
@@ -96,8 +102,8 @@ class _Session:
         # The grammar wrote something else: go on after the next place where the script says the same.
         for size in _MEETING:
             recent = bytes(self._written[-size:])
-            if len(recent) == size and (found := self._target.find(recent, said)) >= 0:
-                return found + size
+            if len(recent) == size and (place := self._target.find(recent, said)) >= 0:
+                return place + size
         return said
 
     def _logits(self, wanted: bytes) -> npt.NDArray[np.float32]:
@@ -117,10 +123,12 @@ class _Session:
         return logits
 
     def crop(self, length: int) -> None:
+        check_crop(length, len(self._ids))
         del self._ids[length:], self._positions[length:]
         del self._written[self._positions[-1][0] if self._positions else 0 :]
 
     def close(self) -> None:
+        self._is_closed = True
         self.crop(0)
 
 
@@ -146,6 +154,7 @@ class _Backend:
         self._longest = max(map(len, self._ids_of))
         self._replies = 0
         self._local = threading.local()
+        self._sessions: OpenSessions[_Session] = OpenSessions()
         self._lock = threading.Lock()
 
     def encode(self, text: str) -> list[int]:
@@ -174,9 +183,10 @@ class _Backend:
         return ids
 
     def close(self) -> None:
-        pass
+        self._sessions.close()
 
     def start(self) -> _Session:
+        self._sessions.check()
         messages = self._local.messages
         with self._lock:
             self.requests.append(messages)
@@ -192,7 +202,9 @@ class _Backend:
                 hint="give ScriptedModel as many replies as the agent asks for, or a function",
             )
         target = render_reply(reply).encode("utf-8", "surrogatepass")
-        return _Session(self.vocabulary, self._ids_of, target, self._local.prompt_length)
+        session = _Session(self.vocabulary, self._ids_of, target, self._local.prompt_length, self.context_window)
+        self._sessions.add(session)
+        return session
 
 
 class ScriptedModel(LocalModel):
@@ -226,3 +238,145 @@ class ScriptedModel(LocalModel):
     def requests(self) -> list[tuple[Message, ...]]:
         """The conversations that were asked for so far."""
         return self._scripted.requests
+
+
+def check_backend(backend: Backend, *, tolerance: float = 1e-3) -> None:
+    """Check the laws of a `Backend`, its sessions and (if it has them) its batches on a short text; then close it.
+
+    Args:
+        backend: the backend, which has room for 64 tokens at least.
+        tolerance: maximum difference of logits that should be equal, as a share of the greatest one.
+
+    Raises:
+        AssertionError: a law is broken; says which.
+    """
+    prompt = _check_tokens(backend)
+    ids = (prompt * 8)[: max(8, min(len(prompt), 24))]
+    _check_sessions(backend, ids, tolerance)
+    if isinstance(backend, BatchBackend):
+        _check_batches(backend, backend, ids, tolerance)
+    model = LocalModel(backend)
+    wanted = ["yes", "no"]
+    generations = model.generate_batch(["Is it?", "Really?"], output_type={"enum": wanted}, temperature=1.0, seed=1)
+    _law(all(json.loads(one.text) in wanted for one in generations), "a batch writes what its grammar allows")
+    session = backend.start()
+    session.extend(ids)
+    model.close()
+    model.close()
+    _law(_refuses(ModelError, lambda: session.extend(ids[:1])), "closing the backend closes its sessions")
+    _law(_refuses(ModelError, backend.start), "a closed backend starts no session")
+
+
+def _law(holds: bool, law: str) -> None:
+    if not holds:
+        raise AssertionError(f"broken: {law}")
+
+
+def _refuses(error: type[ToolGrammarError], act: Callable[[], object]) -> bool:
+    """Return True if an action raises an error of this type."""
+    try:
+        act()
+    except error:
+        return True
+    return False
+
+
+def _are_near(logits: npt.NDArray[np.float32], expected: npt.NDArray[np.float32], tolerance: float) -> bool:
+    finite = np.isfinite(expected)
+    return bool(np.abs(logits - expected)[finite].max() <= tolerance * max(1.0, np.abs(expected[finite]).max()))
+
+
+def _check_tokens(backend: Backend) -> list[int]:
+    """Check vocabulary, tokenizer and prompts; return the tokens of a prompt."""
+    vocabulary = backend.vocabulary
+    controls = set(vocabulary.special.values())
+    spelled = "".join(vocabulary.special)
+    for text in ('{"city": "Oslo"}', " the  weather\n", spelled):
+        ids = backend.encode(text)
+        _law(not controls & set(ids), "encode writes no control token, also where the text spells one")
+        _law(all(0 <= token_id < vocabulary.size for token_id in ids), "token ids are in the vocabulary")
+    _law(backend.encode("") == [], "the empty text has no tokens")
+    options: dict[str, Any] = {"thinking": False} if backend.takes_thinking else {}
+    for given in ({}, options):
+        plain, attack = (
+            backend.encode_prompt([Message("user", text)], **given) for text in ("It is?", f"It is {spelled}")
+        )
+        _law(bool(plain), "a prompt has tokens")
+        _law(all(0 <= token_id < vocabulary.size for token_id in plain), "token ids are in the vocabulary")
+        counts = (sum(token_id in controls for token_id in ids) for ids in (plain, attack))
+        _law(len(set(counts)) == 1, "what a message spells is no control token")
+    return plain
+
+
+def _check_sessions(backend: Backend, ids: list[int], tolerance: float) -> None:
+    whole, pieces = backend.start(), backend.start()
+    _law(whole.length == 0, "a new session is empty")
+    expected = whole.extend(ids)
+    _law(
+        expected.shape == (backend.vocabulary.size,) and expected.dtype == np.float32,
+        "logits are float32, one for each token of the vocabulary",
+    )
+    _law(whole.length == len(ids) and 0 <= whole.cached_tokens <= len(ids), "a session counts its tokens")
+
+    def same(logits: npt.NDArray[np.float32], law: str) -> None:
+        _law(_are_near(logits, expected, tolerance), law)
+
+    for token_id in ids[:-1]:
+        pieces.extend([token_id])
+    same(pieces.extend(ids[-1:]), "tokens may come one by one")
+    pieces.extend(ids[:3])
+    pieces.crop(len(ids) - 2)
+    _law(pieces.length == len(ids) - 2, "crop shortens a session")
+    same(pieces.extend(ids[-2:]), "a sequence goes on after a crop")
+    pieces.crop(0)
+    same(pieces.extend(ids), "a sequence begins again after a crop to nothing")
+    _law(_refuses(ModelError, lambda: pieces.extend([])), "no tokens are an error")
+    many = ids[:1] * (backend.context_window + 1 - len(ids))
+    _law(_refuses(ContextOverflowError, lambda: pieces.extend(many)), "tokens beyond the context window are an error")
+    _law(_refuses(ModelError, lambda: pieces.crop(len(ids) + 1)), "crop does not lengthen")
+    _law(pieces.length == len(ids), "an error leaves the sequence as it was")
+    pieces.crop(len(ids) - 1)
+    same(pieces.extend(ids[-1:]), "an error leaves the sequence as it was")
+    whole.crop(len(ids) - 1)
+    same(whole.extend(ids[-1:]), "sessions are independent")
+    whole.close()
+    pieces.close()
+    pieces.close()
+    _law(_refuses(ModelError, lambda: pieces.extend(ids)), "a closed session takes no tokens")
+    again = backend.start()
+    same(again.extend(ids), "a sequence may be reused")
+    again.close()
+
+
+def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tolerance: float) -> None:
+    def alone(tokens: list[int]) -> npt.NDArray[np.float32]:
+        session = backend.start()
+        logits = session.extend(tokens)
+        session.close()
+        return logits
+
+    batch = batches.start_batch()
+    rows: dict[int, list[int]] = {}
+
+    def step(*asked: tuple[int, list[int]]) -> None:
+        for (row, tokens), logits in zip(asked, batch.extend(asked), strict=True):
+            rows[row] = rows.get(row, []) + tokens
+            _law(_are_near(logits, alone(rows[row]), tolerance), "a row is as a session alone")
+
+    step((0, ids), (7, ids[:3]))
+    step((7, ids[3:]))
+    batch.crop(0, len(ids) - 2)
+    del rows[0][-2:]
+    step((7, ids[:1]), (0, ids[-1:]))
+    batch.drop(7)
+    batch.drop(99)
+    del rows[7]
+    step((7, ids[1:4]), (0, ids[:2]))
+    _law(_refuses(ModelError, lambda: batch.extend([(0, ids), (0, ids)])), "a row is named once")
+    _law(_refuses(ModelError, lambda: batch.extend([(0, [])])), "no tokens are an error")
+    many = ids[:1] * (backend.context_window + 1)
+    _law(_refuses(ContextOverflowError, lambda: batch.extend([(0, many)])), "tokens beyond the window are an error")
+    step((0, ids[:1]))
+    batch.close()
+    batch.close()
+    _law(_refuses(ModelError, lambda: batch.extend([(0, ids)])), "a closed batch takes no tokens")

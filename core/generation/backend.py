@@ -7,7 +7,9 @@ cache. Decoding needs nothing else, so a model is added by writing these two cla
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from ..errors import ModelError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,10 +19,16 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 
+def closed_error(thing: Literal["model", "session", "batch"]) -> ModelError:
+    """Return the error for the use of something that was closed."""
+    return ModelError(f"the {thing} is closed", hint="load it again" if thing == "model" else "start a new one")
+
+
 class Session(Protocol):
     """One sequence and its key/value cache.
 
-    Law: the logits depend only on the token ids now in the sequence, not on how they came there.
+    Laws: the logits depend only on the token ids now in the sequence, not on how they came there; an error leaves the
+    sequence as it was.
     """
 
     @property
@@ -30,19 +38,28 @@ class Session(Protocol):
 
     @property
     def cached_tokens(self) -> int:
-        """Number of its first tokens that were taken from an earlier sequence, and not computed again."""
+        """Number of its first tokens that were reused from an earlier sequence, and not computed again."""
         ...
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Append tokens (at least one) in one forward pass; return the logits after the last, shape ``[V]``."""
+        """Append tokens (at least one) in one forward pass; return the logits after the last, shape ``[V]``.
+
+        Raises:
+            ContextOverflowError: they do not fit in the context window.
+            ModelError: there are none, or the session is closed.
+        """
         ...
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``, without a forward pass."""
+        """Forget all tokens after the first ``length``, without a forward pass.
+
+        Raises:
+            ModelError: the sequence is not that long.
+        """
         ...
 
     def close(self) -> None:
-        """Free the cache; the session cannot be used afterwards."""
+        """Free the cache; the session cannot be used afterwards. Closing twice is allowed."""
         ...
 
 
@@ -57,11 +74,15 @@ class BatchSession(Protocol):
         """Append tokens to some of the rows, in one forward pass.
 
         Args:
-            rows: pairs of a row's key and its new token ids, at least one; no key twice. Rows may differ in how many. A
-                key that is new (or was dropped) begins a new row.
+            rows: pairs of a row's key and its new token ids, at least one; no key twice. The numbers of tokens may
+                differ. A key that is new (or was dropped) begins a new row.
 
         Returns:
             For each of these rows, in order, the logits after its last token, shape ``[V]``.
+
+        Raises:
+            ContextOverflowError: a row's tokens do not fit in the context window.
+            ModelError: a key is given twice, a row gets no token, or the batch is closed.
         """
         ...
 
@@ -74,7 +95,7 @@ class BatchSession(Protocol):
         ...
 
     def close(self) -> None:
-        """Free all caches; the batch cannot be used afterwards."""
+        """Free all caches; the batch cannot be used afterwards. Closing twice is allowed."""
         ...
 
 
@@ -82,6 +103,7 @@ class Backend(Protocol):
     """A loaded model with its tokenizer.
 
     A backend that can run several sequences in one forward pass also satisfies `BatchBackend`.
+    ``toolgrammar.core.testing.check_backend`` checks these laws.
     """
 
     @property

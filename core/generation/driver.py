@@ -14,8 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Union
 
 from ..conversation.events import Event, Generation
-from ..errors import ModelError
-from .backend import BatchSession, Session
+from .backend import BatchSession, Session, closed_error
 from .loop import Forward
 
 if TYPE_CHECKING:
@@ -51,13 +50,13 @@ class ForwardLock:
         self._lock.release()
 
     def check(self) -> None:
-        """Raise if the lock is closed.
+        """Check that the lock is open.
 
         Raises:
-            ModelError: it is.
+            ModelError: the model is closed.
         """
         if self._is_closed:
-            raise ModelError("the model is closed", hint="load it again")
+            raise closed_error("model")
 
     def close(self) -> None:
         """Wait for the forward pass that is running, and refuse all others."""

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from ..generation.backend import Session
+from ..generation.backend import Session, closed_error
+from .sessions import check_crop
 
 #: Default bound of the bytes that kept sequences take.
 PREFIX_BYTES = 512 * 2**20
@@ -213,7 +214,7 @@ class PrefixSession:
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. Errors as of the model's own session."""
         if self._is_closed:
-            raise ModelError("the session is closed", hint="start a new one")
+            raise closed_error("session")
         ids = [int(token_id) for token_id in token_ids]
         rest: Sequence[int] = ids
         if self._inner is None:
@@ -238,9 +239,8 @@ class PrefixSession:
     def crop(self, length: int) -> None:
         """Forget all tokens after the first ``length``."""
         if self._is_closed:
-            raise ModelError("the session is closed", hint="start a new one")
-        if not 0 <= length <= len(self._ids):
-            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+            raise closed_error("session")
+        check_crop(length, len(self._ids))
         if self._inner is not None:
             sound, self._is_sound = self._is_sound, False
             self._inner.crop(length)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..conversation.messages import ImagePart, Message
+from ..conversation.messages import ImagePart, Message, ToolCall
 from ..errors import ModelError
 from ..vocabulary.vocabulary import Vocabulary
 
@@ -19,13 +19,13 @@ def refuse_images(messages: Sequence[Message]) -> None:
     """
     for message in messages:
         if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
-            raise ModelError("this model cannot see images", hint="send text")
+            raise ModelError(f"this model cannot see the image in a message of the {message.role}", hint="send text")
 
 
 def template_turns(
     messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, template: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The ``messages`` and the ``tools`` for a chat template.
+    """Return the ``messages`` and the ``tools`` for a chat template.
 
     Args:
         messages: the conversation.
@@ -98,11 +98,11 @@ def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for number, call in enumerate(turn["tool_calls"]):
             said = turn if number == 0 else {"role": turn["role"], "content": ""}
             apart.append({**said, "tool_calls": [call]})
-            own = [each for each in results if call["id"] and each["tool_call_id"] == call["id"]]
+            own = [result for result in results if call["id"] and result["tool_call_id"] == call["id"]]
             # Results without ids are in the order of the calls.
-            own = own or [each for each in results if not each["tool_call_id"]][:1]
+            own = own or [result for result in results if not result["tool_call_id"]][:1]
             apart += own
-            results = [each for each in results if not any(each is one for one in own)]
+            results = [result for result in results if not any(result is one for one in own)]
         apart += results
     return apart
 
@@ -122,7 +122,7 @@ def plain_prompt(
     encode: Callable[[str], list[int]],
     bos: int | None,
 ) -> list[int]:
-    """A prompt for models without a template: ChatML if its control tokens are there, else one paragraph per turn.
+    """Return the prompt of a model without a template: ChatML if its control tokens exist, else a paragraph each turn.
 
     Args:
         messages: the conversation.
@@ -135,7 +135,7 @@ def plain_prompt(
     for message in messages:
         text = message.text
         for call in message.tool_calls:
-            text += f"\n<tool_call>\n{_call_json(call.name, call.arguments)}\n</tool_call>"
+            text += f"\n<tool_call>\n{call_json(call)}\n</tool_call>"
         turns.append((message.role, text))
     ids = [] if bos is None else [bos]
     special = vocabulary.special
@@ -148,9 +148,9 @@ def plain_prompt(
 
 
 def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, text: str) -> list[int]:
-    """Token ids of ``text`` as they are in the middle of a text.
+    """Return the token ids of ``text`` as they are in the middle of a text.
 
-    SentencePiece puts a space before the first word of a text; behind something else it does not.
+    SentencePiece puts a space before the first word of a text; after anything else it does not.
     """
     ids = tokenize(text)
     if vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
@@ -175,5 +175,6 @@ def _template_message(message: Message) -> dict[str, Any]:
     return turn
 
 
-def _call_json(name: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
+def call_json(call: ToolCall) -> str:
+    """Return a call as the Hermes format writes it between its markers."""
+    return json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)

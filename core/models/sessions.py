@@ -1,12 +1,14 @@
-"""Registry of a model's open sessions, so that closing the model frees them too."""
+"""Sessions of a model: the registry of open ones, which closing the model frees too, and checks of what they get."""
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
-from ..errors import ModelError
+from ..errors import ContextOverflowError, ModelError
+from ..generation.backend import closed_error
 
 
 class Closable(Protocol):
@@ -43,16 +45,16 @@ class OpenSessions(Generic[S]):
                 self._sessions.add(session)
                 return
         session.close()
-        raise ModelError("the model is closed", hint="load it again")
+        raise closed_error("model")
 
     def check(self) -> None:
-        """Raise if the model is closed.
+        """Check that the model is open.
 
         Raises:
-            ModelError: it is.
+            ModelError: the model is closed.
         """
         if self._is_closed:
-            raise ModelError("the model is closed", hint="load it again")
+            raise closed_error("model")
 
     def close(self) -> None:
         """Close all that are open, and refuse new ones; closing twice is allowed."""
@@ -62,3 +64,39 @@ class OpenSessions(Generic[S]):
             self._sessions.clear()
         for session in sessions:
             session.close()
+
+
+def check_new_tokens(token_ids: Sequence[int], length: int, window: int, size: int) -> list[int]:
+    """Return the tokens that are appended to a sequence.
+
+    Args:
+        token_ids: the tokens.
+        length: number of tokens in the sequence.
+        window: maximum number of tokens of a sequence.
+        size: number of tokens of the vocabulary.
+
+    Raises:
+        ContextOverflowError: they do not fit in the window.
+        ModelError: there are none, or one is out of range.
+    """
+    ids = [int(token_id) for token_id in token_ids]
+    if not ids:
+        raise ModelError("no tokens to append", hint="give at least one")
+    if min(ids) < 0 or max(ids) >= size:
+        raise ModelError(f"a token id is not one of 0..{size - 1}", hint="use this model's tokens")
+    if length + len(ids) > window:
+        raise ContextOverflowError(
+            f"{length + len(ids)} tokens do not fit in a window of {window}",
+            hint="shorten the prompt, or load the model with a larger context_window",
+        )
+    return ids
+
+
+def check_crop(length: int, held: int) -> None:
+    """Check the new length of a sequence of ``held`` tokens.
+
+    Raises:
+        ModelError: the sequence is shorter.
+    """
+    if not 0 <= length <= held:
+        raise ModelError(f"cannot crop {held} tokens to {length}", hint="crop only shortens")

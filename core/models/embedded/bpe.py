@@ -5,7 +5,7 @@ each piece the neighbours whose union has the lowest rank are joined until no un
 byte is a token, every text has an encoding.
 
 Pieces are at most `_LONGEST_PIECE` characters long, longer ones are cut: so the time is linear in the text, whatever
-the text. (A heap of merges would avoid the cut, and is slower on every piece that people write.)
+the text. (A heap of merges would avoid the cut, and is slower on every usual piece.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_RANK = 1 << 30
 
 
 def split_pieces(text: str) -> Iterable[str]:
-    """The pieces of ``text``, in order, that tokens never cross.
+    """Yield the pieces of ``text``, in order, that tokens never cross.
 
     Law: ``"".join(split_pieces(text)) == text``.
     """
@@ -69,16 +69,16 @@ class ByteBPE:
     ) -> None:
         self._ranks = {token: rank for rank, token in enumerate(tokens)}
         if len(self._ranks) != len(tokens):
-            raise VocabularyError("A token is listed twice.")
+            raise VocabularyError("a token is listed twice", hint="give each token once, lower rank first")
         missing = [byte for byte in range(256) if bytes([byte]) not in self._ranks]
         if missing:
-            raise VocabularyError(f"The byte {missing[0]:#04x} has no token, so not every text could be encoded.")
+            raise VocabularyError(f"the byte {missing[0]:#04x} has no token", hint="every single byte must be a token")
         self._markers = {marker: len(tokens) + i for i, marker in enumerate(markers)}
         first_special = len(tokens) + len(markers)
         self.special = {name: first_special + i for i, name in enumerate(special)}
         unknown = [name for name in eos if name not in self.special]
         if unknown:
-            raise VocabularyError(f"{unknown[0]!r} ends the text, but is not a special token.")
+            raise VocabularyError(f"eos names {unknown[0]!r}, which is not a special token", hint="add it to special")
         self.vocabulary = Vocabulary(
             [*tokens, *(marker.encode() for marker in markers), *(None for _ in special)],
             eos=[self.special[name] for name in eos],
@@ -107,11 +107,13 @@ class ByteBPE:
                 fields[kind].append(value)
             tokens = [bytes([alphabet[character] for character in line]) for line in body.splitlines()]
         except KeyError as error:
-            raise VocabularyError(f"{path} is not a tokenizer file: it has {error.args[0]!r}.") from None
+            raise VocabularyError(
+                f"{path} is not a tokenizer file: it has {error.args[0]!r}", hint="`ByteBPE.load` names its lines"
+            ) from None
         return cls(tokens, markers=fields["#marker"], special=fields["#special"], eos=fields["#eos"])
 
     def encode(self, text: str, *, markers: bool = True) -> list[int]:
-        """Token ids of ``text``. Control tokens are never among them, whatever the text spells.
+        """Return the token ids of ``text``. Control tokens are never among them, whatever the text spells.
 
         Args:
             text: any string; a lone surrogate is written as the three bytes that UTF-8 would give it.
@@ -130,7 +132,7 @@ class ByteBPE:
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text that these tokens write; bytes that are not UTF-8 become U+FFFD.
+        """Return the text that these tokens write; bytes that are not UTF-8 become U+FFFD.
 
         Raises:
             VocabularyError: an id out of range.
@@ -147,7 +149,7 @@ class ByteBPE:
             ids.extend(encode_piece(piece))
 
     def _merge(self, piece: str) -> tuple[int, ...]:
-        """The tokens of one piece: join the neighbours of lowest rank, the leftmost first, while there are any."""
+        """Return the tokens of one piece: join the neighbours of lowest rank, the leftmost first, while any join."""
         ranks = self._ranks
         data = piece.encode("utf-8", "surrogatepass")
         whole = ranks.get(data)

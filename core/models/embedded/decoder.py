@@ -31,14 +31,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ContextOverflowError, ModelError
-from ..sessions import OpenSessions
+from ...errors import ModelError
+from ...generation.backend import closed_error
+from ..sessions import OpenSessions, check_crop, check_new_tokens
 
 Floats = npt.NDArray[np.float32]
 
+#: Number of tokens that a new cache has room for.
 _FIRST_CAPACITY = 64
-# Tokens per forward pass of a long prompt: attention scores take heads * chunk * length floats.
+
+#: Maximum number of tokens in one forward pass: attention scores take heads * chunk * length floats.
 _PREFILL_CHUNK = 256
+
+_ARRAYS = "toolgrammar.core.models.embedded.decoder names the arrays of a decoder and their shapes"
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class DecoderConfig:
         return self.dim // self.heads
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each array but ``head``, by name."""
+        """Return the shape of each array but ``head``, by name."""
         key_width = self.kv_heads * self.head_dim
         block = {
             "attention_norm": (self.dim,),
@@ -91,7 +96,7 @@ class DecoderConfig:
 
 
 def noise_weights(config: DecoderConfig, seed: int) -> dict[str, Floats]:
-    """Weights drawn at random, the same for the same seed, scaled so that the logits have a spread of about 1.5.
+    """Return weights drawn at random, the same for the same seed, scaled so that the logits have a spread of about 1.5.
 
     Queries and keys are twice as large as usual, so that attention picks some tokens out of many and the logits keep
     depending on the whole sequence. The head is not tied to the embedding, or the model would repeat its last token.
@@ -126,7 +131,7 @@ class Network:
     def __init__(self, config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]], context_window: int) -> None:
         _check_shape(config, weights)
         if context_window < 1:
-            raise ModelError(f"The context window must be at least 1, not {context_window}.")
+            raise ModelError(f"context_window is {context_window}", hint="give at least 1")
         self.config = config
         self.context_window = context_window
         arrays = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
@@ -156,13 +161,21 @@ class Network:
             with np.load(path, allow_pickle=False) as archive:
                 weights = dict(archive)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ModelError(f"The weights at {path} cannot be read: {error}") from error
+            raise ModelError(
+                f"the weights at {path} cannot be read: {error}", hint="give an .npz, with a .json of the same name"
+            ) from error
         known = {field.name for field in fields(DecoderConfig)}
         if not isinstance(fields_given, dict) or set(fields_given) - known:
-            raise ModelError(f"{path.with_suffix('.json')} is not the configuration of a decoder.")
+            raise ModelError(
+                f"{path.with_suffix('.json')} is not the configuration of a decoder",
+                hint=f"give an object with some of {', '.join(sorted(known))}",
+            )
         config = DecoderConfig(**{"vocabulary": vocabulary, **fields_given})
         if config.vocabulary != vocabulary:
-            raise ModelError(f"The weights at {path} have {config.vocabulary} tokens, the tokenizer has {vocabulary}.")
+            raise ModelError(
+                f"the weights at {path} have {config.vocabulary} tokens, and the tokenizer has {vocabulary}",
+                hint="train with this library's tokenizer",
+            )
         return cls(config, weights, context_window)
 
     def rotate(self, heads: Floats, start: int) -> Floats:
@@ -191,7 +204,7 @@ class DecoderSession:
 
     Args:
         network: the weights.
-        opened: where it, and what is forked from it, is known while it is open.
+        opened: the registry of open sessions, for it and its forks.
     """
 
     def __init__(self, network: Network, opened: OpenSessions[DecoderSession] | None = None) -> None:
@@ -220,17 +233,10 @@ class DecoderSession:
             ModelError: there are none, one is out of range, or the session is closed.
         """
         network = self._open()
-        ids = np.asarray(token_ids, dtype=np.int64)
-        if ids.size == 0:
-            raise ModelError("A forward pass needs at least one token.")
-        if ids.min() < 0 or ids.max() >= network.config.vocabulary:
-            raise ModelError(f"A token id is not one of 0..{network.config.vocabulary - 1}.")
+        ids = np.array(
+            check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
+        )
         total = self._length + ids.size
-        if total > network.context_window:
-            raise ContextOverflowError(
-                f"{total} tokens do not fit in the context window of {network.context_window}.",
-                hint="Shorten the prompt, or load the model with a larger context_window.",
-            )
         if total > self._keys.shape[2]:
             self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
         for start in range(0, ids.size, _PREFILL_CHUNK):
@@ -245,8 +251,7 @@ class DecoderSession:
             ModelError: the sequence is not that long, or the session is closed.
         """
         self._open()
-        if not 0 <= length <= self._length:
-            raise ModelError(f"A sequence of {self._length} tokens cannot be cropped to {length}.")
+        check_crop(length, self._length)
         self._length = length
 
     @property
@@ -259,7 +264,7 @@ class DecoderSession:
         return length <= self._length
 
     def fork(self, length: int) -> DecoderSession:
-        """An independent session with the first ``length`` tokens."""
+        """Return an independent session with the first ``length`` tokens."""
         copy = DecoderSession(self._open(), self._opened)
         copy._reserve(max(length, min(_FIRST_CAPACITY, self._open().context_window)))
         copy._keys[:, :, :length] = self._keys[:, :, :length]
@@ -275,7 +280,7 @@ class DecoderSession:
 
     def _open(self) -> Network:
         if self._network is None:
-            raise ModelError("The session is closed.")
+            raise closed_error("session")
         return self._network
 
     def _reserve(self, capacity: int) -> None:
@@ -302,7 +307,7 @@ class DecoderSession:
         return last
 
     def _attend(self, network: Network, index: int, inputs: Floats) -> Floats:
-        """Attention of one block; writes the keys and values of ``inputs`` into the cache."""
+        """Return the attention of one block; write the keys and values of ``inputs`` into the cache."""
         config, layer = network.config, network.layers[index]
         count, heads, width = len(inputs), config.kv_heads, config.head_dim
         start, stop = self._length, self._length + len(inputs)
@@ -326,31 +331,32 @@ class DecoderSession:
 
 
 def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
-    """RMSNorm over the last axis."""
+    """Return RMSNorm over the last axis."""
     mean_square: Floats = np.mean(stream * stream, axis=-1, keepdims=True)
     result: Floats = stream * (weight / np.sqrt(mean_square + np.float32(epsilon)))
     return result
 
 
 def _check_shape(config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Raise ModelError unless ``weights`` are exactly those of a decoder of this shape."""
+    """Check that weights are exactly those of a decoder of this shape; the error names what is not."""
     for name, size in asdict(config).items():
         kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
         if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
-            raise ModelError(f"The decoder's {name} must be a positive number, not {size!r}.")
+            raise ModelError(f"the decoder's {name} is {size!r}", hint="give a positive number")
     if config.dim % config.heads or config.heads % config.kv_heads or config.head_dim % 2:
         raise ModelError(
-            f"{config.heads} heads and {config.kv_heads} key/value heads do not divide a width of {config.dim} evenly."
+            f"{config.heads} heads and {config.kv_heads} key/value heads do not divide a width of {config.dim} evenly",
+            hint="dim is a multiple of 2 * heads, and heads of kv_heads",
         )
     expected = config.shapes()
     for name, shape in expected.items():
         if name not in weights:
-            raise ModelError(f"The weights have no array {name!r}.")
+            raise ModelError(f"the weights have no array {name!r}", hint=_ARRAYS)
         if weights[name].shape != shape:
-            raise ModelError(f"The array {name!r} has the shape {weights[name].shape}, not {shape}.")
+            raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
     head_shape = (config.dim, config.vocabulary)
     if "head" in weights and weights["head"].shape != head_shape:
-        raise ModelError(f"The array 'head' has the shape {weights['head'].shape}, not {head_shape}.")
+        raise ModelError(f"the array 'head' has the shape {weights['head'].shape}, not {head_shape}", hint=_ARRAYS)
     unknown = set(weights) - set(expected) - {"head"}
     if unknown:
-        raise ModelError(f"The weights have an unknown array {min(unknown)!r}.")
+        raise ModelError(f"the weights have an unknown array {min(unknown)!r}", hint=_ARRAYS)

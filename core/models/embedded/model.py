@@ -1,9 +1,8 @@
-"""The model that comes with the library: a tiny decoder in NumPy with its own tokenizer, for trying things out offline.
+"""The model that comes with the library: a tiny decoder in NumPy with its own tokenizer, for trials offline.
 
 It needs no download, no torch and no accelerator, so every example and test can run a real model end to end: prompt,
-key/value cache, logits, masks, sampling. What constrained decoding guarantees holds for any model, and with this one
-it shows plainly: **its weights are noise** unless trained ones are given, so nothing but the grammar makes its output
-valid, and what it says has no meaning.
+key/value cache, logits, masks, sampling. **Its weights are noise** unless trained ones are given, so its output has no
+meaning, and only the grammar makes it valid.
 
 Prompts are ChatML, with tool calls in the Hermes format, as in Qwen. Source: the chat template of Qwen2.5-Instruct.
 """
@@ -15,32 +14,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...conversation.messages import ImagePart, Message, ToolCall
-from ...errors import ModelError
-from ...generation.backend import Session
-from ...vocabulary.vocabulary import Vocabulary
-from ..prefix_cache import PREFIX_BYTES, PrefixCache
-from ..sessions import OpenSessions
+from ...conversation.messages import Message
+from ...generation.backend import closed_error
+from ..local_backend import LocalBackend
+from ..prefix_cache import PREFIX_BYTES
+from ..prompts import call_json, refuse_images
 from .bpe import ByteBPE
 from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
 
 
-class EmbeddedBackend:
+class EmbeddedBackend(LocalBackend):
     """The embedded model; implements `Backend`. Its sessions are independent of each other.
 
     Args:
         weights: an ``.npz`` of trained weights with its ``.json`` (see `Network.load`); None draws noise.
         seed: of the noise.
-        context_window: how many tokens fit in a sequence.
-        prefix_cache: bytes that finished sequences may take, for prompts that begin as they do; 0 keeps none.
+        context_window: maximum number of tokens of a sequence.
+        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
 
     Raises:
         ModelError: the weights cannot be used.
 
     Attributes:
         trained: False if the weights are noise.
-        description: one line that says what this model is.
-        prefixes: the finished sequences that are kept.
+        description: one line about shape and weights.
     """
 
     def __init__(
@@ -58,10 +55,15 @@ class EmbeddedBackend:
         else:
             network = Network.load(Path(weights), size, context_window)
         self._network: Network | None = network
-        self._window = context_window
-        self._opened: OpenSessions[DecoderSession] = OpenSessions()
-        self.prefixes = PrefixCache(prefix_cache)
-        self._keeps = prefix_cache > 0
+        super().__init__(
+            "embedded",
+            self._tokenizer.vocabulary,
+            context_window,
+            prefix_cache=prefix_cache,
+            tool_format="hermes",
+            chat_template=None,
+            takes_thinking=False,
+        )
         self.trained = weights is not None
         shape = network.config
         self.description = (
@@ -73,46 +75,16 @@ class EmbeddedBackend:
             )
         )
 
-    @property
-    def name(self) -> str:
-        """``"embedded"``."""
-        return "embedded"
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The exact bytes of every token."""
-        return self._tokenizer.vocabulary
-
-    @property
-    def context_window(self) -> int:
-        """Number of tokens that fit in a sequence."""
-        return self._window
-
-    @property
-    def tool_format(self) -> str:
-        """``"hermes"``: ``<tool_call>`` and JSON."""
-        return "hermes"
-
-    @property
-    def chat_template(self) -> None:
-        """None: `encode_prompt` renders calls and results itself."""
-        return None
-
-    @property
-    def takes_thinking(self) -> bool:
-        """False."""
-        return False
-
     def encode(self, text: str) -> list[int]:
-        """Token ids of ``text``; the spelling of a control token is ordinary text."""
+        """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)
 
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
-        """Token ids of a conversation in ChatML, up to where the assistant's turn begins.
+        """Return the token ids of a conversation in ChatML, up to where the assistant's turn begins.
 
-        What messages say is always spelled out: only this method writes control tokens and ``<tool_call>`` markers,
+        Messages are always spelled out: only this method writes control tokens and ``<tool_call>`` markers,
         so no text of a user, a tool or a document can pose as a turn or a call. Reasoning is kept in the turns after
         the last user message, and dropped from older ones.
 
@@ -124,12 +96,11 @@ class EmbeddedBackend:
         Raises:
             ModelError: a message has an image, which this model cannot see.
         """
+        refuse_images(messages)
         prompt = _Prompt(self._tokenizer)
         if tools and not tool_prompt:
             tool_prompt = "# Tools\n\n" + "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         turns = list(messages)
-        for message in turns:
-            _refuse_images(message)
         if tool_prompt:
             system = turns.pop(0).text if turns and turns[0].role == "system" else ""
             prompt.turn("system", system + "\n\n" + tool_prompt if system else tool_prompt)
@@ -147,25 +118,19 @@ class EmbeddedBackend:
         prompt.text("assistant\n")
         return prompt.finish()
 
-    def start(self) -> Session:
-        """A fresh, empty sequence.
+    def new_session(self) -> DecoderSession:
+        """Return an empty sequence.
 
         Raises:
-            ModelError: the backend is closed.
+            ModelError: the model is closed.
         """
-        self._opened.check()
-        return self.prefixes.start(self._session) if self._keeps else self._session()
-
-    def _session(self) -> DecoderSession:
-        network = self._network
-        if network is None:
-            raise ModelError("the model is closed", hint="load it again")
-        return DecoderSession(network, self._opened)
+        if self._network is None:
+            raise closed_error("model")
+        return DecoderSession(self._network, self._sessions)
 
     def close(self) -> None:
         """Free the weights and all sequences; closing twice is allowed."""
-        self.prefixes.close()
-        self._opened.close()
+        super().close()
         self._network = None
 
 
@@ -178,28 +143,28 @@ class _Prompt:
         self._pending: list[str] = []
 
     def text(self, text: str) -> None:
-        """Ordinary text: never a marker, whatever it spells."""
+        """Add ordinary text: never a marker, whatever it spells."""
         self._pending.append(text)
 
     def marker(self, text: str) -> None:
-        """A marker, as its one token."""
+        """Add a marker, as its one token."""
         self._flush()
         self._ids.extend(self._tokenizer.encode(text))
 
     def control(self, name: str) -> None:
-        """A control token."""
+        """Add a control token."""
         self._flush()
         self._ids.append(self._tokenizer.special[name])
 
     def turn(self, role: str, text: str) -> None:
-        """A whole turn."""
+        """Add a whole turn."""
         self.control("<|im_start|>")
         self.text(f"{role}\n{text}")
         self.control("<|im_end|>")
         self.text("\n")
 
     def assistant_turn(self, message: Message, *, with_reasoning: bool) -> None:
-        """A turn of the assistant, with its tool calls."""
+        """Add a turn of the assistant, with its tool calls."""
         self.control("<|im_start|>")
         self.text("assistant\n")
         if message.reasoning and with_reasoning:
@@ -212,13 +177,13 @@ class _Prompt:
             if i or message.text:
                 self.text("\n")
             self.marker("<tool_call>")
-            self.text(f"\n{_call_json(call)}\n")
+            self.text(f"\n{call_json(call)}\n")
             self.marker("</tool_call>")
         self.control("<|im_end|>")
         self.text("\n")
 
     def tool_result(self, text: str, *, first: bool, last: bool) -> None:
-        """A tool's answer; consecutive ones share one user turn."""
+        """Add a tool's answer; consecutive ones share one user turn."""
         if first:
             self.control("<|im_start|>")
             self.text("user")
@@ -231,23 +196,10 @@ class _Prompt:
             self.text("\n")
 
     def finish(self) -> list[int]:
-        """All ids."""
+        """Return all ids."""
         self._flush()
         return self._ids
 
     def _flush(self) -> None:
         self._ids.extend(self._tokenizer.encode("".join(self._pending), markers=False))
         self._pending.clear()
-
-
-def _call_json(call: ToolCall) -> str:
-    """A call as the Hermes format writes it between its markers."""
-    return json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
-
-
-def _refuse_images(message: Message) -> None:
-    if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
-        raise ModelError(
-            f"The embedded model cannot see the image in a message of the {message.role}.",
-            hint="Leave images out, or load a model that can read them.",
-        )

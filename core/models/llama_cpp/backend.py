@@ -14,11 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...conversation.messages import Message
-from ...errors import ContextOverflowError, MissingDependencyError, ModelError
-from ...generation.backend import Session
+from ...errors import MissingDependencyError, ModelError
+from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
-from ..prefix_cache import PREFIX_BYTES, PrefixCache
+from ..local_backend import LocalBackend
+from ..prefix_cache import PREFIX_BYTES
 from ..prompts import (
     encode_inside,
     plain_prompt,
@@ -27,12 +30,11 @@ from ..prompts import (
     thinking_variables,
     with_calls_in_turn,
 )
-from ..sessions import OpenSessions
+from ..sessions import check_crop, check_new_tokens
 from .template import ChatTemplate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-import numpy as np
 
 #: The context window when none is asked for, if the model was trained with a longer one: llama.cpp reserves the whole
 #: key/value cache when a sequence begins.
@@ -42,7 +44,7 @@ DEFAULT_WINDOW = 8192
 _UBATCH = 512
 
 
-class GGUFBackend:
+class GGUFBackend(LocalBackend):
     """A causal model and its tokenizer in one GGUF file; implements `Backend`.
 
     Vocabulary, control tokens, end-of-text tokens and chat template come from the file. llama.cpp's own messages are
@@ -50,19 +52,16 @@ class GGUFBackend:
 
     Args:
         path: the file (the first one of a model in several).
-        context_window: how many tokens fit in a sequence; by default what the model was trained with, at most 8,192.
+        context_window: maximum number of tokens of a sequence; by default that of the training, at most 8,192.
         threads: for computing; by default as many as there are processors.
-        gpu_layers: how many layers go to the accelerator that llama.cpp was built for; -1 is all.
-        prefix_cache: bytes that finished sequences may take, for prompts that begin as they do; each takes those of a
-            whole window. By default 512 MiB, or one sequence if that is more; 0 keeps none.
-        tool_format: in which wire format the model writes tool calls, if its chat template does not show it.
+        gpu_layers: number of layers on the accelerator that llama.cpp was built for; -1 is all.
+        prefix_cache: maximum size of the finished sequences that are kept, in bytes; each takes that of a whole window.
+            By default 512 MiB, or one sequence if that is more; 0 keeps none.
+        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
 
     Raises:
         MissingDependencyError: llama-cpp-python is not installed.
         ModelError: the file cannot be loaded, or is not a model that writes text.
-
-    Attributes:
-        prefixes: the finished sequences that are kept.
     """
 
     def __init__(
@@ -77,61 +76,33 @@ class GGUFBackend:
         library = _library()
         if not Path(path).is_file():
             raise ModelError(f"there is no file {path!r}", hint="gguf:/path/to/model.gguf")
-        self._tool_format = tool_format
-        self._name = path
         self._weights = _Weights(library, path, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
-        self._window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
+        window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
         self._threads = threads or os.cpu_count() or 1
-        if prefix_cache is None:
-            prefix_cache = max(PREFIX_BYTES, self._weights.cache_bytes(self._window))
-        self.prefixes = PrefixCache(prefix_cache)
-        self._keeps = prefix_cache > 0
-        self._vocabulary = _vocabulary(self._weights)
-        self._opened: OpenSessions[GGUFSession] = OpenSessions()
+        vocabulary = _vocabulary(self._weights)
         source = library.llama_model_chat_template(self._weights.model, None)
         self._template: ChatTemplate | None = None
         if source:
             self._template = ChatTemplate(
                 source.decode("utf-8", "replace"),
-                controls=self._vocabulary.special,
+                controls=vocabulary.special,
                 bos=self._weights.text(self._weights.bos),
                 eos=self._weights.text(self._weights.eos),
             )
-
-    @property
-    def name(self) -> str:
-        """The file's path."""
-        return self._name
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The exact bytes of every token."""
-        return self._vocabulary
-
-    @property
-    def context_window(self) -> int:
-        """Number of tokens that fit in a sequence."""
-        return self._window
-
-    @property
-    def tool_format(self) -> str | None:
-        """The wire format of tool calls that was asked for; None: chat template and vocabulary show it."""
-        return self._tool_format
-
-    @property
-    def chat_template(self) -> str:
-        """The text of the model's chat template; empty if it has none."""
-        return "" if self._template is None else self._template.source
-
-    @property
-    def takes_thinking(self) -> bool:
-        """True: chat templates are told whether to reason."""
-        return True
+        super().__init__(
+            path,
+            vocabulary,
+            window,
+            prefix_cache=max(PREFIX_BYTES, self._weights.cache_bytes(window)) if prefix_cache is None else prefix_cache,
+            tool_format=tool_format,
+            chat_template="" if self._template is None else self._template.source,
+            takes_thinking=True,
+        )
 
     def encode(self, text: str) -> list[int]:
-        """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
-        return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self._vocabulary, text)
+        """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
+        return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self.vocabulary, text)
 
     def encode_prompt(
         self,
@@ -140,9 +111,9 @@ class GGUFBackend:
         tool_prompt: str = "",
         thinking: bool | None = None,
     ) -> list[int]:
-        """Token ids of a conversation, by the chat template in the file where there is one.
+        """Return the token ids of a conversation, by the chat template in the file where there is one.
 
-        What messages say is never a control token, whatever it spells.
+        The text of a message is never a control token, whatever it spells.
 
         Args:
             messages: the conversation.
@@ -157,7 +128,7 @@ class GGUFBackend:
         weights = self._open()
         bos = weights.bos if weights.adds_bos else None
         if self._template is None:
-            return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, bos)
+            return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, bos)
         template = self._template
         turns, known_tools = template_turns(messages, tools, tool_prompt, template.source)
         turns = with_calls_in_turn(
@@ -177,29 +148,23 @@ class GGUFBackend:
                 ids += weights.tokenize("\n" + text, special=True)[len(prefix) :]
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
-    def start(self) -> Session:
-        """A fresh, empty sequence, with room for the whole context window.
+    def new_session(self) -> GGUFSession:
+        """Return an empty sequence, with room for the whole context window.
 
         Raises:
-            ModelError: there is not enough memory, or the backend is closed.
+            ModelError: there is not enough memory, or the model is closed.
         """
-        self._open()
-        return self.prefixes.start(self._session) if self._keeps else self._session()
-
-    def _session(self) -> GGUFSession:
-        session = GGUFSession(_Context(self._open(), self._window, self._threads), self._session)
-        self._opened.add(session)
+        session = GGUFSession(_Context(self._open(), self.context_window, self._threads), self.new_session)
+        self._sessions.add(session)
         return session
 
     def close(self) -> None:
         """Free the model and all its sessions; closing twice is allowed."""
-        self.prefixes.close()
-        self._opened.close()
+        super().close()
         self._weights.close()
 
     def _open(self) -> _Weights:
-        if self._weights.is_closed:
-            raise ModelError("the model is closed", hint="load it again")
+        self._sessions.check()
         return self._weights
 
 
@@ -214,7 +179,7 @@ class GGUFSession:
         self._context: _Context | None = context
         self._make = make
         self._ids: list[int] = []
-        self._cached = 0  # how many of them llama.cpp has read
+        self._cached = 0  # number of them that llama.cpp has read
 
     @property
     def cached_tokens(self) -> int:
@@ -234,24 +199,14 @@ class GGUFSession:
             ModelError: there are none, one is out of range, the session is closed, or llama.cpp fails.
         """
         context = self._open()
-        ids = [int(token_id) for token_id in token_ids]
-        if not ids:
-            raise ModelError("no tokens to append", hint="give at least one")
-        if min(ids) < 0 or max(ids) >= context.weights.size:
-            raise ModelError(f"a token id is not one of 0..{context.weights.size - 1}", hint="use this model's tokens")
-        total = len(self._ids) + len(ids)
-        if total > context.window:
-            raise ContextOverflowError(
-                f"{total} tokens do not fit in a window of {context.window}",
-                hint="shorten the prompt, or load the model with a larger context_window",
-            )
+        ids = check_new_tokens(token_ids, len(self._ids), context.window, context.weights.size)
         try:
             logits = context.decode([*self._ids[self._cached :], *ids])
         except BaseException:
             self._forget(len(self._ids))
             raise
         self._ids += ids
-        self._cached = total
+        self._cached = len(self._ids)
         return logits
 
     def crop(self, length: int) -> None:
@@ -261,8 +216,7 @@ class GGUFSession:
             ModelError: the sequence is not that long, or the session is closed.
         """
         self._open()
-        if not 0 <= length <= len(self._ids):
-            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+        check_crop(length, len(self._ids))
         del self._ids[length:]
         self._forget(length)
 
@@ -277,7 +231,7 @@ class GGUFSession:
         return length == self._cached or (length < self._cached and not self._open().weights.is_recurrent)
 
     def fork(self, length: int) -> GGUFSession:
-        """An independent session with the first ``length`` tokens."""
+        """Return an independent session with the first ``length`` tokens."""
         twin = self._make()
         try:
             self._open().copy_to(twin._open())
@@ -298,12 +252,12 @@ class GGUFSession:
         self._cached = 0
 
     def _forget(self, length: int) -> None:
-        """Let llama.cpp know no more than the first ``length`` tokens."""
+        """Keep in llama.cpp no more than the first ``length`` tokens."""
         self._cached = length if self._open().crop(length) else 0
 
     def _open(self) -> _Context:
         if self._context is None or self._context.is_closed:
-            raise ModelError("the session is closed", hint="start a new one")
+            raise closed_error("session")
         return self._context
 
 
@@ -338,20 +292,20 @@ class _Weights:
         self._free()
 
     def cache_bytes(self, window: int) -> int:
-        """Bytes of the keys and values of so many tokens, in llama.cpp's half precision."""
+        """Return the size of the keys and values of a window, in bytes, in llama.cpp's half precision."""
         library, model = self.library, self.model
         width = library.llama_model_n_embd(model) // max(1, library.llama_model_n_head(model))
         heads = max(1, library.llama_model_n_head_kv(model))
         return int(2 * 2 * library.llama_model_n_layer(model) * heads * width * window)
 
     def text(self, token_id: int) -> str:
-        """How a token is called; empty if there is none."""
+        """Return the name of a token; empty if there is none."""
         if token_id < 0:
             return ""
         return bytes(self.library.llama_vocab_get_text(self.vocabulary, token_id) or b"").decode("utf-8", "replace")
 
     def piece(self, token_id: int) -> bytes:
-        """The bytes that a token writes."""
+        """Return the bytes that a token writes."""
         size = 64
         while True:
             buffer = ctypes.create_string_buffer(size)
@@ -361,7 +315,7 @@ class _Weights:
             size = -written
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """Token ids of a text; with ``special``, names of control tokens become those."""
+        """Return the token ids of a text; with ``special``, names of control tokens become those."""
         data = text.encode("utf-8", "surrogatepass")
         size = len(data) + 8
         while True:
@@ -415,7 +369,7 @@ class _Context:
         return np.ctypeslib.as_array(pointer, shape=(self.weights.size,)).astype(np.float32, copy=True)
 
     def copy_to(self, other: _Context) -> None:
-        """Give a fresh context this one's state."""
+        """Copy this state to a fresh context."""
         library = self.weights.library
         size = library.llama_state_seq_get_size(self._pointer, 0)
         buffer = (ctypes.c_uint8 * size)()
@@ -442,7 +396,7 @@ def _free_context(weights: _Weights, pointer: Any) -> None:
 
 
 def _library() -> Any:
-    """``llama.h`` as llama-cpp-python gives it."""
+    """Return ``llama.h`` as llama-cpp-python wraps it."""
     logger = logging.getLogger("llama-cpp-python")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.ERROR)
@@ -457,7 +411,7 @@ def _library() -> Any:
 
 
 def _vocabulary(weights: _Weights) -> Vocabulary:
-    """The vocabulary of a file: text tokens by the bytes that llama.cpp writes for them, all others as control."""
+    """Return the vocabulary of a file: text tokens by the bytes that llama.cpp writes for them, others as control."""
     library = weights.library
     control = library.LLAMA_TOKEN_ATTR_CONTROL | library.LLAMA_TOKEN_ATTR_UNKNOWN
     tokens: list[bytes | None] = []

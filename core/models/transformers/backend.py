@@ -7,14 +7,15 @@ import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...conversation.messages import Message
-from ...errors import ContextOverflowError, MissingDependencyError, ModelError
-from ...generation.backend import BatchSession, Session
+from ...errors import MissingDependencyError, ModelError
+from ...generation.backend import BatchSession, closed_error
 from ...vocabulary.vocabulary import Vocabulary
-from ..prefix_cache import PREFIX_BYTES, PrefixCache
+from ..local_backend import LocalBackend
+from ..prefix_cache import PREFIX_BYTES
 from ..prompts import (
     encode_inside,
     plain_prompt,
@@ -23,7 +24,7 @@ from ..prompts import (
     thinking_variables,
     with_calls_in_turn,
 )
-from ..sessions import OpenSessions
+from ..sessions import OpenSessions, check_crop, check_new_tokens
 from .batch import HFBatch, SeparateRows, can_batch, nearly_equal
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 4096
 
 #: Layers of a cache that can forget their last tokens. Recurrent states cannot, and a sliding window only while it has
-#: not slid; anything that we do not know is taken for one that cannot.
+#: not slid; anything unknown counts as one that cannot.
 _CROPPABLE_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer")
 
 
-class HFBackend:
+class HFBackend(LocalBackend):
     """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
 
     No code that comes with a model is ever run (``trust_remote_code`` stays off). Tokenizers of transformers keep state
@@ -49,18 +50,14 @@ class HFBackend:
         device: for example ``"cuda"``; ``"cpu"`` by default.
         dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
         revision: of a model on the hub.
-        context_window: how many tokens fit in a sequence; by default what the model's configuration says.
-        prefix_cache: bytes that finished sequences may take on the device, for prompts that begin as they do; 0 keeps
-            none.
-        tool_format: in which wire format the model writes tool calls, if its chat template does not show it.
+        context_window: maximum number of tokens of a sequence; by default that of the model's configuration.
+        prefix_cache: maximum size of the finished sequences that are kept on the device, in bytes; 0 keeps none.
+        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
         ModelError: the model cannot be loaded.
         VocabularyError: the exact bytes of the tokenizer's tokens are not known.
-
-    Attributes:
-        prefixes: the finished sequences that are kept.
     """
 
     def __init__(
@@ -73,10 +70,6 @@ class HFBackend:
         prefix_cache: int = PREFIX_BYTES,
         tool_format: str | None = None,
     ) -> None:
-        self.prefixes = PrefixCache(prefix_cache)
-        self._keeps = prefix_cache > 0
-        self._traits = _Traits()
-        self._opened = self._traits.opened
         try:
             import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
             import transformers
@@ -101,12 +94,10 @@ class HFBackend:
             raise ModelError(f"the device {device!r} cannot be used: {error}", hint="device='cpu'") from error
         model.eval()
         self._model = model
-        self._tool_format = tool_format
-        self._name = name
         self._device = device
         self._tokenizer_lock = threading.Lock()
         config = self._model.config.get_text_config()
-        self._window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)
+        window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)
         head = model.get_output_embeddings()
         size = int(config.vocab_size if head is None else head.weight.shape[0])
         generation = getattr(self._model, "generation_config", None)
@@ -114,49 +105,25 @@ class HFBackend:
         extra = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
         # A configuration's default may name a token that this very model does not have.
         extra = [token_id for token_id in extra if 0 <= token_id < size]
-        self._vocabulary = Vocabulary.from_transformers(self._tokenizer, size=size, extra_eos=extra)
-        template = self._tokenizer.chat_template
-        self._template = template if isinstance(template, str) else str(template) if template else ""
-
-    @property
-    def name(self) -> str:
-        """The name or folder that the model was loaded from."""
-        return self._name
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The exact bytes of every token."""
-        return self._vocabulary
-
-    @property
-    def context_window(self) -> int:
-        """Number of tokens that fit in a sequence."""
-        return self._window
-
-    @property
-    def tool_format(self) -> str | None:
-        """The wire format of tool calls that was asked for; None: chat template and vocabulary show it."""
-        return self._tool_format
-
-    @property
-    def chat_template(self) -> str:
-        """The text of the model's chat template; empty if it has none."""
-        return self._template
-
-    @property
-    def takes_thinking(self) -> bool:
-        """True: chat templates are told whether to reason."""
-        return True
+        super().__init__(
+            name,
+            Vocabulary.from_transformers(self._tokenizer, size=size, extra_eos=extra),
+            window,
+            prefix_cache=prefix_cache,
+            tool_format=tool_format,
+            chat_template=str(self._tokenizer.chat_template or ""),
+            takes_thinking=True,
+        )
+        self._traits = _Traits(self._sessions, int(getattr(model.get_input_embeddings(), "num_embeddings", size)))
 
     def encode(self, text: str) -> list[int]:
-        """Token ids as the tokenizer would write ``text`` in the middle of a text; control tokens stay spelled out."""
-        return encode_inside(self._ids, self._vocabulary, text)
+        """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
+        return encode_inside(self._ids, self.vocabulary, text)
 
     def _ids(self, text: str) -> list[int]:
         with self._tokenizer_lock:
-            self._opened.check()
-            found = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return list(found["input_ids"])
+            self._sessions.check()
+            return list(self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
     def encode_prompt(
         self,
@@ -165,7 +132,7 @@ class HFBackend:
         tool_prompt: str = "",
         thinking: bool | None = None,
     ) -> list[int]:
-        """Token ids of a conversation, by the model's own chat template where it has one.
+        """Return the token ids of a conversation, by the model's own chat template where it has one.
 
         Args:
             messages: the conversation.
@@ -176,12 +143,12 @@ class HFBackend:
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
         """
-        self._opened.check()
+        self._sessions.check()
         refuse_images(messages)
-        if not self._template:
+        if not self.chat_template:
             bos = self._tokenizer.bos_token_id
-            return plain_prompt(messages, tool_prompt, self._vocabulary, self.encode, None if bos is None else int(bos))
-        turns, known_tools = template_turns(messages, tools, tool_prompt, self._template)
+            return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
+        turns, known_tools = template_turns(messages, tools, tool_prompt, self.chat_template)
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if known_tools:
             options["tools"] = known_tools
@@ -202,38 +169,29 @@ class HFBackend:
                 hint="check the order of roles; some templates want user and assistant in turn",
             ) from error
 
-    def start(self) -> Session:
-        """A fresh, empty sequence.
-
-        Raises:
-            ModelError: the backend is closed.
-        """
-        self._opened.check()
-        return self.prefixes.start(self._session) if self._keeps else self._session()
-
-    def _session(self) -> HFSession:
-        return HFSession(self._model, self._device, self._window, self._traits)
+    def new_session(self) -> HFSession:
+        """Return an empty sequence."""
+        return HFSession(self._model, self._device, self.context_window, self._traits)
 
     def start_batch(self) -> BatchSession:
-        """An empty batch: one forward pass for all rows, where the model's cache allows that.
+        """Open an empty batch: one forward pass for all rows, where the model's cache allows that.
 
         Raises:
-            ModelError: the backend is closed.
+            ModelError: the model is closed.
         """
-        self._opened.check()
+        self._sessions.check()
         if self._traits.batches is None:
-            with closing(self._session()) as session:
+            with closing(self.new_session()) as session:
                 self._traits.batches = can_batch(self._model, self._device, session)
         if self._traits.batches:
-            batch = HFBatch(self._model, self._device, self._window)
-            self._opened.add(batch)
+            batch = HFBatch(self._model, self._device, self.context_window)
+            self._sessions.add(batch)
             return batch
-        return SeparateRows(self.start, self._window)
+        return SeparateRows(self.start, self.context_window)
 
     def close(self) -> None:
         """Free the model, the tokenizer and all sequences; closing twice is allowed."""
-        self.prefixes.close()
-        self._opened.close()
+        super().close()
         with self._tokenizer_lock:
             self._model = self._tokenizer = None
         if self._device.startswith("cuda"):
@@ -244,17 +202,19 @@ class HFBackend:
 
 @dataclass
 class _Traits:
-    """Properties of a model, found by trying; None is not tried yet.
+    """Properties that the sessions of a model share; some are found by trial, and None before that.
 
     Attributes:
-        batches: whether rows can share a cache.
-        reads_on: whether several tokens at once are read right after those that a cache of an unfamiliar kind holds.
-        opened: the sessions that are open.
+        sessions: the registry of open sessions.
+        size: number of tokens of the vocabulary.
+        batches: rows can share a cache.
+        reads_on: several tokens at once are read right after those in a cache of an unfamiliar kind.
     """
 
+    sessions: OpenSessions[Any]
+    size: int
     batches: bool | None = None
     reads_on: bool | None = None
-    opened: OpenSessions[Any] = field(default_factory=OpenSessions)
 
 
 class HFSession:
@@ -264,8 +224,8 @@ class HFSession:
     any model once after a crop that its cache cannot follow: slower, and as exact.
     """
 
-    def __init__(self, model: Any, device: str, window: int, traits: _Traits | None = None) -> None:
-        self._traits = traits or _Traits()
+    def __init__(self, model: Any, device: str, window: int, traits: _Traits) -> None:
+        self._traits = traits
         self._model = model
         self._device = device
         self._window = window
@@ -276,7 +236,7 @@ class HFSession:
         takes = inspect.signature(model.forward).parameters
         self._keeps_cache = "past_key_values" in takes
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
-        self._traits.opened.add(self)
+        self._traits.sessions.add(self)
 
     @property
     def cache(self) -> Any:
@@ -298,15 +258,8 @@ class HFSession:
         import torch
 
         if self._closed:
-            raise ModelError("the session is closed", hint="start a new one")
-        if not token_ids:
-            raise ModelError("no tokens to append", hint="give at least one")
-        if len(self._ids) + len(token_ids) > self._window:
-            raise ContextOverflowError(
-                f"{len(self._ids) + len(token_ids)} tokens do not fit in a window of {self._window}",
-                hint="shorten the prompt, or lower max_tokens",
-            )
-        ids = [*self._ids, *map(int, token_ids)]
+            raise closed_error("session")
+        ids = [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._traits.size)]
         if self._cached and len(ids) - self._cached > 1 and not self._reads_on():
             before = len(self._ids)
             try:
@@ -339,7 +292,7 @@ class HFSession:
         if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
             return True
         if self._traits.reads_on is None:
-            trial = _Traits(reads_on=True)
+            trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
             whole, pieces = (HFSession(self._model, self._device, self._window, trial) for _ in range(2))
             pieces.extend([1, 2, 3])
             self._traits.reads_on = nearly_equal(pieces.extend([4, 5, 6]), whole.extend([1, 2, 3, 4, 5, 6]))
@@ -347,8 +300,7 @@ class HFSession:
 
     def crop(self, length: int) -> None:
         """Forget all tokens after the first ``length``."""
-        if not 0 <= length <= len(self._ids):
-            raise ModelError(f"cannot crop {len(self._ids)} tokens to {length}", hint="crop only shortens")
+        check_crop(length, len(self._ids))
         removed = self._cached - length
         del self._ids[length:]
         if removed <= 0:
@@ -385,7 +337,7 @@ class HFSession:
         return length == self._cached or self._can_crop()
 
     def fork(self, length: int) -> HFSession:
-        """An independent session with the first ``length`` tokens."""
+        """Return an independent session with the first ``length`` tokens."""
         twin = HFSession(self._model, self._device, self._window, self._traits)
         twin._ids = list(self._ids)
         twin._cached = self._cached
@@ -404,7 +356,7 @@ class HFSession:
 
 
 def _tensors(value: Any) -> Iterator[Any]:
-    """The tensors in a layer of a cache, which may be of any kind."""
+    """Yield the tensors in a layer of a cache, which may be of any kind."""
     if hasattr(value, "untyped_storage"):
         yield value
     elif isinstance(value, Mapping):

@@ -13,6 +13,8 @@ import pytest
 from toolgrammar.core import Grammar, JsonMode, Model, Vocabulary, load_model
 from toolgrammar.core.validation import is_valid
 
+from ..backends import FakeBackend
+
 TOKENS = [
     b" ",
     b"a",
@@ -37,18 +39,11 @@ AT = {data: token_id for token_id, data in enumerate(TOKENS)}
 WANTED = {b" a": 0.5, b" b": 0.2, b" ab": 0.1, b" c": 0.2}
 
 
-class Trained:
+class Trained(FakeBackend):
     """A model that has only seen words with their space in front."""
 
-    name = "trained"
-    tool_format = "hermes"
-    chat_template = None
-    takes_thinking = False
-    context_window = 200
-    vocabulary = Vocabulary([*TOKENS, None], eos=[len(TOKENS)])
-
     def __init__(self) -> None:
-        self.passes: list[list[int]] = []
+        super().__init__(Vocabulary([*TOKENS, None], eos=[len(TOKENS)]), context_window=200)
 
     def encode(self, text: str) -> list[int]:
         """Greedy, the longest token first."""
@@ -59,36 +54,15 @@ class Trained:
             data = data[len(token) :]
         return ids
 
-    def encode_prompt(self, messages: Sequence[Any], tools: Any = (), tool_prompt: str = "") -> list[int]:
-        """The texts."""
-        return self.encode("".join(message.text for message in messages))
-
-    def start(self) -> Any:
-        """A session that wants its words behind a word, and anything behind a lone space."""
-        backend = self
-
-        class Session:
-            length = cached_tokens = 0
-
-            def __init__(self) -> None:
-                self.ids: list[int] = []
-
-            def extend(self, ids: Sequence[int]) -> Any:
-                assert ids, "a forward pass over no tokens, which no model takes"
-                self.ids += ids
-                backend.passes.append(list(self.ids))
-                logits = np.full(backend.vocabulary.size, -9.0, dtype=np.float32)
-                if self.ids[-1] == AT[b" "]:
-                    logits[AT[b"b"]] = 5.0  # nonsense: it was never trained on this
-                else:
-                    for data, share in WANTED.items():
-                        logits[AT[data]] = np.log(share)
-                return logits
-
-            def close(self) -> None:
-                self.ids.clear()
-
-        return Session()
+    def logits(self, ids: Sequence[int]) -> Any:
+        """The words behind a word, and nonsense behind a lone space, on which it was never trained."""
+        logits = np.full(self.vocabulary.size, -9.0, dtype=np.float32)
+        if ids[-1] == AT[b" "]:
+            logits[AT[b"b"]] = 5.0
+        else:
+            for data, share in WANTED.items():
+                logits[AT[data]] = np.log(share)
+        return logits
 
 
 def test_a_trailing_space_is_healed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,64 +24,14 @@ from toolgrammar.core.generation.retokenise import spell_somehow
 from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
 
+from ..backends import Noise
+
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
     "required": ["name", "n"],
     "additionalProperties": False,
 }
-
-
-class Noise:
-    """A backend of random logits over single bytes and some control tokens; counts its open sessions."""
-
-    name = "noise"
-    tool_format = "hermes"
-    chat_template = None
-    takes_thinking = False
-    context_window = 500
-
-    def __init__(self, specials: Sequence[str] = (), seed: int = 0) -> None:
-        size = 256 + len(specials) + 1
-        tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)] + [None] * (len(specials) + 1)
-        special = {name: 256 + at for at, name in enumerate(specials)}
-        self.vocabulary = Vocabulary(tokens, eos=[size - 1], special=special)
-        self.seed = seed
-        self.open = 0
-        self.spoil: Callable[[np.ndarray[Any, Any]], Any] = lambda logits: logits
-
-    def encode(self, text: str) -> list[int]:
-        """One token a byte."""
-        return list(text.encode("utf-8", "surrogatepass"))
-
-    def encode_prompt(self, messages: Sequence[Any], tools: Sequence[Any] = (), tool_prompt: str = "") -> list[int]:
-        """The texts, one after the other."""
-        return self.encode("".join(message.text for message in messages) or "x")
-
-    def start(self) -> Any:
-        """A session whose logits depend on its tokens alone."""
-        backend = self
-        backend.open += 1
-
-        class Session:
-            length = cached_tokens = 0
-
-            def __init__(self) -> None:
-                self.ids: list[int] = []
-
-            def extend(self, ids: Sequence[int]) -> Any:
-                assert ids, "a forward pass over no tokens, which no model takes"
-                self.ids += ids
-                random = np.random.default_rng([backend.seed, *self.ids])
-                return backend.spoil(random.normal(size=backend.vocabulary.size).astype(np.float32) * 3)
-
-            def crop(self, length: int) -> None:
-                del self.ids[length:]
-
-            def close(self) -> None:
-                backend.open -= 1
-
-        return Session()
 
 
 A, B, C = (Grammar.special(name) for name in ("<a>", "<b>", "<c>"))

@@ -7,7 +7,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,39 +18,10 @@ from toolgrammar.core.testing import ScriptedModel
 MODE = JsonMode({"type": "array", "items": {"type": "integer"}, "maxItems": 9})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny Llama of random weights, with a tokenizer of single bytes."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    raw = Tokenizer(models.BPE(vocab={name: number for number, name in enumerate(alphabet)}, merges=[]))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.add_special_tokens([AddedToken("<|end|>", special=True)])
-    path = tmp_path_factory.mktemp("llama")
-    transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>").save_pretrained(path)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=257,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        eos_token_id=256,
-        bos_token_id=256,
-        max_position_embeddings=4096,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(path)
-    return path
-
-
 @pytest.fixture(params=["embedded", "hf"])
 def model(request: pytest.FixtureRequest) -> Model:
     """A model of each kind, loaded afresh."""
-    return load_model("embedded" if request.param == "embedded" else f"hf:{request.getfixturevalue('folder')}")
+    return load_model("embedded" if request.param == "embedded" else f"hf:{request.getfixturevalue('hf_folder')}")
 
 
 def weights_of(model: Model) -> weakref.ref[Any]:
@@ -64,7 +34,7 @@ def opened(model: Model) -> int:
     """How many sessions are open or kept."""
     gc.collect()
     backend: Any = model.backend
-    return len(backend._opened) + backend.prefixes.counters().sessions
+    return len(backend._sessions) + backend.prefixes.counters().sessions
 
 
 def test_closing_frees_weights_sessions_and_grammars(model: Model) -> None:

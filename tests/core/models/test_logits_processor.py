@@ -11,6 +11,8 @@ import pytest
 from toolgrammar.core import Constraint, DecodingError, Grammar, ModelError, Vocabulary
 from toolgrammar.core.models import ConstrainedLogitsProcessor
 
+from .tiny import llama
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -32,19 +34,14 @@ def vocabulary() -> Vocabulary:
 @pytest.fixture(scope="module")
 def model() -> Any:
     """A Llama of random weights with a few logits more than tokens."""
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
+    return llama(
         vocab_size=260,
-        hidden_size=32,
-        intermediate_size=64,
         num_hidden_layers=1,
-        num_attention_heads=2,
         initializer_range=0.5,
         bos_token_id=EOS,
         eos_token_id=EOS,
         pad_token_id=EOS,
     )
-    return transformers.LlamaForCausalLM(config).eval()
 
 
 @pytest.fixture(scope="module")

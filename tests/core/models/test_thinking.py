@@ -28,6 +28,8 @@ from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
 
+from ..backends import Noise
+
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
@@ -39,59 +41,9 @@ def get_weather(city: str) -> str:
 TOOLS = ToolSet.from_any([get_weather])
 
 
-class Family:
-    """A backend of noise over single bytes and some control tokens, whose prompts may end with given tokens."""
-
-    name = "family"
-    tool_format = "hermes"
-    chat_template = None
-    takes_thinking = False
-    context_window = 4000
-
-    def __init__(self, specials: Sequence[str] = (), texts: Sequence[str] = (), ending: Sequence[str] = ()) -> None:
-        tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
-        tokens += [text.encode() for text in texts] + [None] * (len(specials) + 1)
-        first = 256 + len(texts)
-        special = {name: first + at for at, name in enumerate(specials)}
-        self.vocabulary = Vocabulary(tokens, eos=[len(tokens) - 1], special=special)
-        self._ids = {**{text: 256 + at for at, text in enumerate(texts)}, **special}
-        self.ending = ending
-        self.boost: dict[int, float] = {}
-
-    def encode(self, text: str) -> list[int]:
-        """One token a byte, or the token of the whole text."""
-        whole = self._ids.get(text)
-        return [whole] if whole is not None and self.vocabulary.tokens[whole] else list(text.encode())
-
-    def encode_prompt(self, messages: Sequence[Message], tools: Any = (), tool_prompt: str = "") -> list[int]:
-        """The texts, and the ending."""
-        ids = self.encode("".join(message.text for message in messages))
-        for piece in self.ending:
-            ids += [self._ids[piece]] if piece in self._ids else self.encode(piece)
-        return ids
-
-    def start(self) -> Any:
-        """A session whose logits depend on its tokens alone."""
-        backend = self
-
-        class Session:
-            length = cached_tokens = 0
-
-            def __init__(self) -> None:
-                self.ids: list[int] = []
-
-            def extend(self, ids: Sequence[int]) -> Any:
-                assert ids, "a forward pass over no tokens, which no model takes"
-                self.ids += ids
-                logits = np.random.default_rng(self.ids).normal(size=backend.vocabulary.size).astype(np.float32)
-                for token_id, more in backend.boost.items():
-                    logits[token_id] += more
-                return logits
-
-            def close(self) -> None:
-                self.ids.clear()
-
-        return Session()
+def family(specials: Sequence[str] = (), texts: Sequence[str] = (), ending: Sequence[str] = ()) -> Noise:
+    """A backend of noise whose prompts may end with given tokens."""
+    return Noise(specials, texts=texts, ending=ending, scale=1.0, context_window=4000)
 
 
 def vocabulary_of(markers: ReasoningMarkers, *, control: bool) -> tuple[list[str], list[str]]:
@@ -109,9 +61,9 @@ def vocabulary_of(markers: ReasoningMarkers, *, control: bool) -> tuple[list[str
 def test_every_family_reasons_and_then_answers(markers: ReasoningMarkers, control: bool, begun: bool) -> None:
     """Reasoning within its budget, then JSON; events, message and counts agree; the markers are in neither."""
     specials, texts = vocabulary_of(markers, control=control)
-    backend = Family(specials, texts)
+    backend = family(specials, texts)
     if begun:
-        pieces = [markers.start] if markers.start in backend._ids else []
+        pieces = [markers.start] if markers.start in (*specials, *texts) else []
         rest = markers.start
         while rest and pieces[-1:] != [markers.start]:
             name = next((each for each in specials if rest.startswith(each)), rest[0])
@@ -139,7 +91,7 @@ def test_every_family_reasons_and_then_answers(markers: ReasoningMarkers, contro
 @pytest.mark.parametrize("begun", [True, False])
 def test_the_budget_of_thinking_is_kept_and_cuts_nothing(budget: int, begun: bool) -> None:
     """Reasoning ends within its budget (or its least length); the answer is whole all the same."""
-    backend = Family(["<think>", "</think>"], ending=["<think>"] if begun else [])
+    backend = family(["<think>", "</think>"], ending=["<think>"] if begun else [])
     backend.boost[ord("}")] = 3.0
     generation = Model(backend).generate(
         "x", json_mode=JsonMode(SCHEMA), thinking=budget, temperature=1.0, seed=2, max_tokens=300
@@ -151,7 +103,7 @@ def test_the_budget_of_thinking_is_kept_and_cuts_nothing(budget: int, begun: boo
 
 def test_thinking_leaves_room_for_the_answer_at_every_budget() -> None:
     """From the least budget on, both reasoning and answer fit; below it, an error that counts both."""
-    model = Model(Family(["<think>", "</think>"]))
+    model = Model(family(["<think>", "</think>"]))
     request = GenerateParams(json_mode=JsonMode(SCHEMA), thinking=True, temperature=1.0)
     with pytest.raises(BudgetError, match="needs 10 tokens"):  # two markers, and {"n": 0}
         model.generate("x", request, max_tokens=9)
@@ -201,7 +153,7 @@ def test_a_text_that_begins_like_the_marker_is_text(spelled: bool) -> None:
 def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> None:
     """Whichever a model of noise begins, the answer is valid at every budget from the least for the answer alone."""
     specials, texts = vocabulary_of(markers, control=control)
-    backend = Family(specials, texts)
+    backend = family(specials, texts)
     model = Model(backend)
     backend.boost[min(range(256, backend.vocabulary.size - 1), default=ord("<"))] = 1.5
     with pytest.raises(BudgetError, match="needs 8 tokens"):
@@ -221,7 +173,7 @@ def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> No
 
 def test_the_decision_has_the_models_own_probability() -> None:
     """The share of answers with reasoning is the marker's probability among all that may come first."""
-    backend = Family(["<think>", "</think>"])
+    backend = family(["<think>", "</think>"])
     marker = backend.vocabulary.special["<think>"]
     backend.boost[marker] = 1.5
     logits = backend.start().extend(backend.encode_prompt([Message("user", "x")]))
@@ -237,14 +189,14 @@ def test_the_decision_has_the_models_own_probability() -> None:
 
 def test_deciding_where_there_is_nothing_to_decide() -> None:
     """A model without markers does not reason; reasoning that the prompt has begun is finished."""
-    assert Model(Family()).generate("x", AUTO, max_tokens=60).message.reasoning is None
-    begun = Model(Family(["<think>", "</think>"], ending=["<think>"])).generate("x", AUTO, max_tokens=60)
+    assert Model(family()).generate("x", AUTO, max_tokens=60).message.reasoning is None
+    begun = Model(family(["<think>", "</think>"], ending=["<think>"])).generate("x", AUTO, max_tokens=60)
     assert begun.usage.reasoning_tokens > 0
 
 
 def test_no_thinking_closes_what_the_prompt_has_begun() -> None:
     """With thinking=False the markers that a template has opened are closed at once."""
-    backend = Family(["<think>", "</think>"], ending=["<think>", "\n"])
+    backend = family(["<think>", "</think>"], ending=["<think>", "\n"])
     generation = Model(backend).generate("x", json_mode=JsonMode(SCHEMA), thinking=False, max_tokens=60)
     assert generation.message.reasoning is None
     assert generation.token_ids[0] == backend.vocabulary.special["</think>"]
@@ -252,7 +204,7 @@ def test_no_thinking_closes_what_the_prompt_has_begun() -> None:
 
 def test_a_spelled_marker_is_text() -> None:
     """Where markers are control tokens, text that spells them neither begins nor ends reasoning."""
-    backend = Family(["<think>", "</think>"], ending=list("<think>"))
+    backend = family(["<think>", "</think>"], ending=list("<think>"))
     generation = Model(backend).generate("x", json_mode=JsonMode(SCHEMA), max_tokens=60)
     assert generation.message.reasoning is None and generation.usage.reasoning_tokens == 0
     markers = ReasoningMarkers("<think>", "</think>")
@@ -269,7 +221,7 @@ def test_a_spelled_marker_is_text() -> None:
 )  # fmt: skip
 def test_a_prompt_tells_whether_reasoning_has_begun(prompt: str, begun: bool) -> None:
     """Only a start marker at the very end, white space aside, has begun it."""
-    backend = Family(texts=["<think>", "</think>"])
+    backend = family(texts=["<think>", "</think>"])
     markers = find_markers(backend.vocabulary)
     assert markers is not None
     assert has_begun(list(prompt.encode()), markers, backend.vocabulary) is begun
@@ -294,7 +246,7 @@ def test_tools_and_free_text_come_behind_reasoning() -> None:
 @pytest.mark.parametrize("thinking", [None, True, 30, "auto"])
 def test_what_is_written_is_of_the_bare_grammar_too(thinking: Any, choice: str) -> None:
     """A model that thinks writes texts of `ToolSet.grammar` with its own ``reasoning``, and its parser reads the same."""
-    backend = Family(texts=["<think>", "</think>", "<tool_call>"], ending=["<think>", "\n"] if thinking is None else [])
+    backend = family(texts=["<think>", "</think>", "<tool_call>"], ending=["<think>", "\n"] if thinking is None else [])
     backend.boost = {256: 4.0, 257: 4.0, 258: 6.0}
     model = Model(backend)
     bare = TOOLS.grammar(tool_choice=choice, reasoning="opened" if thinking is None else "optional")
@@ -321,7 +273,7 @@ def test_what_is_cut_is_named_behind_reasoning_too() -> None:
 
 def test_misuse_of_thinking_is_named() -> None:
     """A model without markers, a negative budget, a prefix besides, and markers that are none."""
-    model = Model(Family())
+    model = Model(family())
     with pytest.raises(ModelError, match="no markers"):
         model.generate("x", thinking=True)
     with pytest.raises(ModelError, match="thinking is -1"):

@@ -24,11 +24,15 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
 
+from ..tiny import llama, tokenizer
+
 pytestmark = pytest.mark.llama_cpp
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 gguf = pytest.importorskip("gguf", reason="the gguf package is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from ..tiny_gguf import finish_gguf, write_gguf  # noqa: E402 - it needs gguf
 
 TEMPLATE = (
     "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
@@ -42,112 +46,21 @@ SCHEMA = {
     "required": ["city", "days"],
     "additionalProperties": False,
 }
-HEADS, LAYERS, WIDTH = 2, 2, 64
-
-
-def tokenizer() -> Any:
-    """A byte-level BPE tokenizer trained on a few lines, with ChatML's control tokens."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|im_end|>", "<|im_start|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    raw.train_from_iterator(['{"city": "Paris", "days": 3}', "the weather in Rome", '"name": "x"'] * 5, trainer)
-    raw.add_tokens([AddedToken("<tool_call>", special=False, normalized=False)])
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>")
 
 
 def network(size: int) -> Any:
-    """A Llama of random weights."""
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=size,
-        hidden_size=WIDTH,
-        intermediate_size=128,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=1,
-        max_position_embeddings=512,
-        rms_norm_eps=1e-5,
-        initializer_range=0.3,
-    )
-    return transformers.LlamaForCausalLM(config).eval()
-
-
-def interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
-    """A projection as llama.cpp wants it: the two halves of each head's rotary pairs lie side by side."""
-    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
-
-
-def write_gguf(path: Path, model: Any, tokens: Any, template: str | None) -> None:
-    """Write a Llama and its byte-level BPE tokenizer as GGUF."""
-    writer = gguf.GGUFWriter(path, "llama")
-    backend = json.loads(tokens.backend_tokenizer.to_str())
-    names = {token_id: name for name, token_id in tokens.get_vocab().items()}
-    kinds = {added["id"]: 3 if added["special"] else 4 for added in backend["added_tokens"]}
-    size = model.config.vocab_size
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([names.get(token_id, f"[PAD{token_id}]") for token_id in range(size)])
-    writer.add_token_types([kinds.get(token_id, 1 if token_id in names else 5) for token_id in range(size)])
-    writer.add_token_merges([" ".join(merge) for merge in backend["model"]["merges"]])
-    writer.add_eos_token_id(tokens.eos_token_id)
-    writer.add_bos_token_id(tokens.convert_tokens_to_ids("<|im_start|>"))
-    writer.add_add_bos_token(False)
-    if template is not None:
-        writer.add_chat_template(template)
-    finish_gguf(writer, model)
-
-
-def finish_gguf(writer: Any, model: Any) -> None:
-    """Add a Llama to a file that has its tokenizer, and write it."""
-    writer.add_context_length(512)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(128)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(1)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_vocab_size(model.config.vocab_size)
-    renamed = {
-        "self_attn.q_proj": "attn_q",
-        "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output",
-        "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down",
-        "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-    }
-    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    writer.add_tensor("token_embd.weight", state["model.embed_tokens.weight"])
-    writer.add_tensor("output_norm.weight", state["model.norm.weight"])
-    writer.add_tensor("output.weight", state["lm_head.weight"])
-    for layer in range(LAYERS):
-        for old, new in renamed.items():
-            weight = state[f"model.layers.{layer}.{old}.weight"]
-            if new in ("attn_q", "attn_k"):
-                weight = interleaved(weight, HEADS if new == "attn_q" else 1)
-            writer.add_tensor(f"blk.{layer}.{new}.weight", np.ascontiguousarray(weight))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    """A Llama of random weights whose logits differ clearly."""
+    return llama(vocab_size=size, hidden_size=64, intermediate_size=128, rms_norm_eps=1e-5, initializer_range=0.3)
 
 
 @pytest.fixture(scope="module")
 def tokens() -> Any:
     """The tokenizer, under transformers."""
-    return tokenizer()
+    from tokenizers import AddedToken
+
+    own = tokenizer(None, ("<|im_end|>", "<|im_start|>"))
+    own.backend_tokenizer.add_tokens([AddedToken("<tool_call>", special=False, normalized=False)])
+    return own
 
 
 @pytest.fixture(scope="module")
@@ -202,26 +115,6 @@ def test_encodes_as_the_tokenizer_does(backend: GGUFBackend, tokens: Any, text: 
     ids = backend.encode(text)
     assert ids == tokens(text, add_special_tokens=False, split_special_tokens="<tool_call>" not in text)["input_ids"]
     assert backend.vocabulary.decode(ids) == text.encode()
-
-
-def test_logits_depend_only_on_the_tokens(backend: GGUFBackend) -> None:
-    """Prefilling at once, piece by piece, or after a crop gives the same logits."""
-    ids = backend.encode('{"city": "Rome"} the weather in Paris')
-    whole, pieces = backend.start(), backend.start()
-    expected = whole.extend(ids)
-    for token_id in ids[:-1]:
-        pieces.extend([token_id])
-    np.testing.assert_allclose(pieces.extend(ids[-1:]), expected, atol=0.05)
-    pieces.extend(ids[:3])
-    pieces.crop(len(ids) - 2)
-    assert pieces.length == len(ids) - 2
-    np.testing.assert_allclose(pieces.extend(ids[-2:]), expected, atol=0.05)
-    pieces.crop(0)
-    np.testing.assert_allclose(pieces.extend(ids), expected, atol=0.05)
-    whole.close()
-    pieces.close()
-    with pytest.raises(ModelError, match="closed"):
-        pieces.extend([1])
 
 
 def test_generates_json_that_is_valid(path: Path) -> None:
@@ -376,7 +269,7 @@ def test_closing_frees_everything(path: Path) -> None:
     with pytest.raises(ModelError, match="model is closed"):
         backend.start()
     other = GGUFBackend(str(path), threads=1)
-    weights, context = other._weights, other._session()._context
+    weights, context = other._weights, other.new_session()._context
     assert context is not None and context.is_closed is False
     frees = [weights._free, context._free]
     del other, weights, context
@@ -390,7 +283,7 @@ def test_closing_a_model_frees_weights_and_contexts(path: Path) -> None:
         model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
         stream = model.stream("x", max_tokens=100, temperature=1.0, seed=1)
         next(stream)
-        contexts = [session._context._free for session in model.backend._opened._sessions]
+        contexts = [session._context._free for session in model.backend._sessions._sessions]
         weights = model.backend._weights._free
         assert len(contexts) == 2 and all(each.alive for each in [weights, *contexts])
     assert not any(each.alive for each in [weights, *contexts])

@@ -10,15 +10,11 @@ import pytest
 
 from toolgrammar.core import JsonMode, Message, ModelError, ToolCall, load_model
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+from ..tiny import TEMPLATE, llama, tokenizer
 
-TEMPLATE = (
-    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
-    "{% for m in messages %}{{ m.role }}: {{ m.content }}"
-    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }}{% endfor %}\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}"
-)
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -27,69 +23,10 @@ SCHEMA = {
 }
 
 
-def tokenizer_of(template: str | None) -> transformers.PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer trained on a few lines."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    raw.train_from_iterator(['{"city": "Paris", "days": 3}', "the weather in Rome", '"name": "x"'] * 5, trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>")
-    tokenizer.chat_template = template
-    return tokenizer
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved Llama of random weights, whose output layer is larger than its tokenizer."""
-    path = tmp_path_factory.mktemp("llama")
-    tokenizer = tokenizer_of(TEMPLATE)
-    tokenizer.save_pretrained(path)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=512,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=512,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(path)
-    return path
-
-
-def test_logits_depend_only_on_the_tokens(folder: Path) -> None:
-    """Prefilling at once, piece by piece, or after a crop gives the same logits."""
-    backend = load_model(f"hf:{folder}").backend
-    ids = backend.encode('{"city": "Rome"}')
-    whole = backend.start()
-    expected = whole.extend(ids)
-    pieces = backend.start()
-    for token_id in ids[:-1]:
-        pieces.extend([token_id])
-    np.testing.assert_allclose(pieces.extend(ids[-1:]), expected, atol=1e-4)
-    pieces.extend(ids[:3])
-    pieces.crop(len(ids) - 1)
-    assert pieces.length == len(ids) - 1
-    np.testing.assert_allclose(pieces.extend(ids[-1:]), expected, atol=1e-4)
-    pieces.close()
-    with pytest.raises(ModelError, match="closed"):
-        pieces.extend([1])
-
-
-def test_next_turn_reuses_the_last_one(folder: Path) -> None:
+def test_next_turn_reuses_the_last_one(hf_folder: Path) -> None:
     """A longer prompt reads only what is new, another one with the same beginning gets a copy, and neither disturbs the
     other."""
-    backend, plain = load_model(f"hf:{folder}").backend, load_model(f"hf:{folder}", prefix_cache=0).backend
+    backend, plain = load_model(f"hf:{hf_folder}").backend, load_model(f"hf:{hf_folder}", prefix_cache=0).backend
     first = backend.encode('the weather in Rome {"city": "Paris"} ' * 4)
     more = backend.encode(" and then")
     for ids, reused in (
@@ -110,9 +47,9 @@ def test_next_turn_reuses_the_last_one(folder: Path) -> None:
     assert plain.prefixes.counters().sessions == 0
 
 
-def test_failed_forward_pass_leaves_the_sequence_as_it_was(folder: Path) -> None:
+def test_failed_forward_pass_leaves_the_sequence_as_it_was(hf_folder: Path) -> None:
     """After an error in the middle of the model, the sequence goes on as if nothing had happened."""
-    backend = load_model(f"hf:{folder}", prefix_cache=0).backend
+    backend = load_model(f"hf:{hf_folder}", prefix_cache=0).backend
     session, fresh = backend.start(), backend.start()
     session.extend([5, 6, 7])
     layer = backend._model.model.layers[1]
@@ -124,9 +61,9 @@ def test_failed_forward_pass_leaves_the_sequence_as_it_was(folder: Path) -> None
     np.testing.assert_allclose(session.extend([9]), fresh.extend([5, 6, 7, 9]), atol=1e-4)
 
 
-def test_generates_json_that_is_valid(folder: Path) -> None:
+def test_generates_json_that_is_valid(hf_folder: Path) -> None:
     """A model of noise writes JSON of the schema, with ids beyond the tokenizer never chosen."""
-    model = load_model(f"hf:{folder}")
+    model = load_model(f"hf:{hf_folder}")
     assert model.vocabulary.size == 512
     for seed in range(5):
         generation = model.generate("weather?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed)
@@ -135,9 +72,9 @@ def test_generates_json_that_is_valid(folder: Path) -> None:
         assert generation.usage.forward_passes < generation.usage.completion_tokens
 
 
-def test_prompt_goes_through_the_models_template(folder: Path) -> None:
+def test_prompt_goes_through_the_models_template(hf_folder: Path) -> None:
     """Tools, roles and calls reach the model's own chat template."""
-    backend = load_model(f"hf:{folder}").backend
+    backend = load_model(f"hf:{hf_folder}").backend
     messages = [
         Message("user", "hi"),
         Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": 1}),)),
@@ -148,9 +85,9 @@ def test_prompt_goes_through_the_models_template(folder: Path) -> None:
     assert text.startswith("TOOLS [{") and text.endswith("user: hiassistant:  CALL ftool: 42assistant: ")
 
 
-def test_template_that_takes_one_call_a_turn(folder: Path) -> None:
+def test_template_that_takes_one_call_a_turn(hf_folder: Path) -> None:
     """A turn with two calls becomes two turns where the template refuses it."""
-    backend = load_model(f"hf:{folder}").backend
+    backend = load_model(f"hf:{hf_folder}").backend
     backend._tokenizer.chat_template = (
         "{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.tool_calls %}"
         "{% if m.tool_calls | length > 1 %}{{ raise_exception('one call') }}{% endif %} CALL "
@@ -167,14 +104,14 @@ def test_template_that_takes_one_call_a_turn(folder: Path) -> None:
     assert text == "user: hiassistant:  CALL ftool: 42assistant:  CALL gtool: 43"
 
 
-def test_plain_prompt_without_a_template(tmp_path: Path, folder: Path) -> None:
+def test_plain_prompt_without_a_template(tmp_path: Path, hf_folder: Path) -> None:
     """A tokenizer without a template gets a plain prompt with the tools described."""
     import shutil
 
-    shutil.copytree(folder, tmp_path / "plain")
+    shutil.copytree(hf_folder, tmp_path / "plain")
     for name in ("chat_template.jinja",):
         (tmp_path / "plain" / name).unlink(missing_ok=True)
-    tokenizer_of(None).save_pretrained(tmp_path / "plain")
+    tokenizer(None).save_pretrained(tmp_path / "plain")
     backend = load_model(f"hf:{tmp_path / 'plain'}").backend
     text = backend.vocabulary.decode(backend.encode_prompt([Message("user", "hi")], [], "use tools")).decode()
     assert text == "system: use tools\n\nuser: hi\n\nassistant:"
@@ -199,17 +136,9 @@ def test_unknown_addresses_and_options_are_named() -> None:
 def test_a_template_is_told_whether_to_reason(tmp_path: Path) -> None:
     """``thinking`` reaches the template: reasoning that it begins is finished, and none is begun where none is wanted."""
     template = TEMPLATE + "{% if add_generation_prompt and enable_thinking | default(true) %}<think>\n{% endif %}"
-    tokenizer = tokenizer_of(template)
-    tokenizer.save_pretrained(tmp_path)
-    config = transformers.LlamaConfig(
-        vocab_size=512,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    tokens = tokenizer(template)
+    tokens.save_pretrained(tmp_path)
+    llama(num_hidden_layers=1, eos_token_id=tokens.eos_token_id).save_pretrained(tmp_path)
     model = load_model(f"hf:{tmp_path}")
     request = {"json_mode": JsonMode({"enum": ["a", "b"]}), "thinking_markers": ("<think>", "</think>")}
     begun = model.generate("x", thinking=20, **request)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core.models.prefix_cache import PrefixCache
-from toolgrammar.core.models.transformers.backend import HFSession
+from toolgrammar.core.models.sessions import OpenSessions
+from toolgrammar.core.models.transformers.backend import HFSession, _Traits
 from toolgrammar.core.models.transformers.batch import HFBatch, SeparateRows, can_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -156,7 +157,7 @@ class Checked:
 
     def start(self) -> HFSession:
         """A session."""
-        return HFSession(self.model, "cpu", WINDOW)
+        return HFSession(self.model, "cpu", WINDOW, _Traits(OpenSessions(), self.model.config.vocab_size))
 
     def expect(self, found: Any, ids: list[int]) -> None:
         """Compare logits with those of one plain forward pass."""

@@ -1,0 +1,67 @@
+"""Common part of the backends that hold their weights in this process."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from ..generation.backend import Session
+from ..vocabulary.vocabulary import Vocabulary
+from .prefix_cache import KeptSession, PrefixCache
+from .sessions import OpenSessions
+
+
+class LocalBackend(ABC):
+    """A `Backend` but for its tokenizer: the description of a model, its open sessions, and those that are kept.
+
+    Args:
+        name: the model's name.
+        vocabulary: the exact bytes of every token.
+        context_window: maximum number of tokens of a sequence.
+        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
+        tool_format: the wire format of tool calls; None: chat template and vocabulary show it.
+        chat_template: text of the chat template, empty if there is none; None: the backend renders calls itself.
+        takes_thinking: ``encode_prompt`` takes ``thinking``.
+
+    Attributes:
+        prefixes: the finished sequences that are kept.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        context_window: int,
+        *,
+        prefix_cache: int,
+        tool_format: str | None,
+        chat_template: str | None,
+        takes_thinking: bool,
+    ) -> None:
+        self.name = name
+        self.vocabulary = vocabulary
+        self.context_window = context_window
+        self.tool_format = tool_format
+        self.chat_template = chat_template
+        self.takes_thinking = takes_thinking
+        self.prefixes = PrefixCache(prefix_cache)
+        self._keeps_prefixes = prefix_cache > 0
+        self._sessions: OpenSessions[Any] = OpenSessions()
+
+    @abstractmethod
+    def new_session(self) -> KeptSession:
+        """Return an empty sequence that no kept one is looked for."""
+
+    def start(self) -> Session:
+        """Open a fresh, empty sequence.
+
+        Raises:
+            ModelError: the model is closed, or has no memory left for another sequence.
+        """
+        self._sessions.check()
+        return self.prefixes.start(self.new_session) if self._keeps_prefixes else self.new_session()
+
+    def close(self) -> None:
+        """Free the model and all its sequences; closing twice is allowed."""
+        self.prefixes.close()
+        self._sessions.close()

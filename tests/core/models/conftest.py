@@ -1,0 +1,21 @@
+"""A tiny model in a folder, as transformers saves one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .tiny import llama, tokenizer
+
+
+@pytest.fixture(scope="session")
+def hf_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved Llama of random weights, whose output layer is larger than its tokenizer."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    path = tmp_path_factory.mktemp("llama")
+    tokens = tokenizer()
+    tokens.save_pretrained(path)
+    llama(eos_token_id=tokens.eos_token_id, max_position_embeddings=4096).save_pretrained(path)
+    return path

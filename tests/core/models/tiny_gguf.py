@@ -1,0 +1,79 @@
+"""GGUF files of tiny Llamas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+gguf = pytest.importorskip("gguf", reason="the gguf package is not installed")
+
+
+def interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
+    """A projection as llama.cpp wants it: the two halves of each head's rotary pairs lie side by side."""
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def write_gguf(path: Path, model: Any, tokens: Any, template: str | None) -> None:
+    """Write a Llama and its byte-level BPE tokenizer as GGUF."""
+    writer = gguf.GGUFWriter(path, "llama")
+    backend = json.loads(tokens.backend_tokenizer.to_str())
+    names = {token_id: name for name, token_id in tokens.get_vocab().items()}
+    kinds = {added["id"]: 3 if added["special"] else 4 for added in backend["added_tokens"]}
+    size = model.config.vocab_size
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([names.get(token_id, f"[PAD{token_id}]") for token_id in range(size)])
+    writer.add_token_types([kinds.get(token_id, 1 if token_id in names else 5) for token_id in range(size)])
+    writer.add_token_merges([" ".join(merge) for merge in backend["model"]["merges"]])
+    writer.add_eos_token_id(tokens.eos_token_id)
+    writer.add_bos_token_id(tokens.convert_tokens_to_ids("<|im_start|>"))
+    writer.add_add_bos_token(False)
+    if template is not None:
+        writer.add_chat_template(template)
+    finish_gguf(writer, model)
+
+
+def finish_gguf(writer: Any, model: Any) -> None:
+    """Add a Llama to a file that has its tokenizer, and write it."""
+    config = model.config
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(config.vocab_size)
+    renamed = {
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    writer.add_tensor("token_embd.weight", state["model.embed_tokens.weight"])
+    writer.add_tensor("output_norm.weight", state["model.norm.weight"])
+    writer.add_tensor("output.weight", state["lm_head.weight"])
+    for layer in range(config.num_hidden_layers):
+        for old, new in renamed.items():
+            weight = state[f"model.layers.{layer}.{old}.weight"]
+            if new in ("attn_q", "attn_k"):
+                weight = interleaved(
+                    weight, config.num_attention_heads if new == "attn_q" else config.num_key_value_heads
+                )
+            writer.add_tensor(f"blk.{layer}.{new}.weight", np.ascontiguousarray(weight))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
