@@ -15,7 +15,7 @@ class MessageBuilder:
         self._calls: list[ToolCall] = []
 
     def add(self, event: Event | Generation) -> None:
-        """Take the next event; what is no part of a message changes nothing."""
+        """Take the next event; one that is no part of a message changes nothing."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)
         elif isinstance(event, ReasoningDelta):
@@ -39,5 +39,5 @@ class MessageBuilder:
         return Message("assistant", self.text, reasoning=reasoning, tool_calls=tuple(self._calls))
 
     def cancelled(self) -> Generation:
-        """Return what there is of an answer that the caller cancelled."""
+        """Return the part of an answer that was there when the caller cancelled it."""
         return Generation(self.message(), "cancelled", Usage())

@@ -21,10 +21,10 @@ class Usage:
     Attributes:
         prompt_tokens: tokens of the prompt.
         completion_tokens: tokens written, forced ones included.
-        reasoning_tokens: how many of them were thinking.
+        reasoning_tokens: number of them that are reasoning.
         cached_tokens: prompt tokens whose keys and values were reused.
         forced_tokens: tokens that the grammar fixed (no choice was left to the model).
-        forward_passes: how often the model was run.
+        forward_passes: number of runs of the model.
     """
 
     prompt_tokens: int = 0
@@ -82,7 +82,7 @@ class TokenWritten:
         token_id: the token.
         data: its bytes.
         forced: True when the grammar left no choice.
-        choices: how many tokens were allowed here, when counted.
+        choices: number of tokens that were allowed here, when counted.
     """
 
     token_id: int

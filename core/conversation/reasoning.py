@@ -102,7 +102,7 @@ class ReasoningTrimmer:
         self._begun = False
 
     def feed(self, text: str) -> str:
-        """Take the next piece; return what is certain. What may be the end, and newlines before it, are held back."""
+        """Take the next piece; return the certain text, without a possible end marker and newlines before it."""
         skipped = text[: self._skipped]
         self._skipped -= len(skipped)
         self._held += text[len(skipped) :]
@@ -111,7 +111,7 @@ class ReasoningTrimmer:
         return self._release(self._held[: max(0, len(self._held) - len(self._after))].rstrip("\n"))
 
     def close(self) -> str:
-        """Return what was held back, where the end never came."""
+        """Return the text that was held back, where the end never came."""
         return self._release(self._held)
 
     def _release(self, text: str) -> str:

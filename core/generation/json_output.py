@@ -1,4 +1,4 @@
-"""JSON of models that a grammar holds in part or not at all: asked for in words, validated, converted, asked again."""
+"""JSON that a grammar enforces in part or not at all: asked for in words, validated, converted, asked for again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ask_until_valid(
     Args:
         write: writes one answer to a conversation, without its events.
         messages: the conversation.
-        mode: how strictly the grammar holds the answer.
+        mode: how strictly the grammar is enforced.
         rules: the JSON Schema that the value must satisfy.
         name: the model's name, for the log.
         convert: the value must also be an instance of the Python type that ``mode.schema`` is.
@@ -76,21 +76,21 @@ def ask_until_valid(
 
 
 def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
-    """Return the value of an answer, and what is wrong with it that its grammar did not prevent.
+    """Return the value of an answer, and the violations that its grammar did not prevent.
 
     Raises:
         BudgetError: the answer was unconstrained, and the token budget ended inside its JSON.
     """
     if mode.constrained_decoding and mode.strict:
         return read_value(generation.text), []
-    cut = not mode.constrained_decoding and generation.finish_reason == "length"
+    truncated = not mode.constrained_decoding and generation.finish_reason == "length"
     try:
-        value = extract_json(generation.text, repair=mode.repair and not cut)
+        value = extract_json(generation.text, repair=mode.repair and not truncated)
     except ParseError as error:
         value, wrong = None, [error.message]
     else:
         wrong = list(violations(value, rules))
-    if cut and (wrong or may_go_on(value)):
+    if truncated and (wrong or may_go_on(value)):
         raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
     return value, wrong
 
@@ -110,7 +110,7 @@ def read_value(text: str) -> Any:
 
 
 def check_text(text: str, schema: Any) -> None:
-    """Check a JSON text against what its grammar did not enforce.
+    """Check a JSON text against the keywords that its grammar does not enforce.
 
     Raises:
         InvalidArgumentsError: it is not valid.
@@ -124,7 +124,7 @@ def check_text(text: str, schema: Any) -> None:
 
 
 def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
-    """Return the instance of a Python type that a JSON value spells, and what the type's validators have against it.
+    """Return the instance of a Python type for a JSON value, and the errors of the type's validators.
 
     Args:
         value: the JSON value.

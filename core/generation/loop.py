@@ -1,8 +1,8 @@
-"""The decoding loop: a model writes, a matcher allows, and what is forced is not asked.
+"""The decoding loop: the model chooses among the tokens that a matcher allows, and is not asked for forced text.
 
 The matcher may be ahead of the tokens. Text that the grammar forces is accepted at once, and tokens follow as far as
-the tokenizer would write the same ones whatever comes next. What is left of it is *held*: there the model chooses among
-the tokens with which the tokenizer may go on, which write the held text, or the beginning of it, or more than it. So at
+the tokenizer would write the same ones whatever comes next. The rest of it is *held*: there the model chooses among the
+tokens with which the tokenizer may go on, which write the held text, or the beginning of it, or more than it. So at
 each of its choices the model reads a text spelled as the tokenizer spells it. The end of a prompt inside a token is
 held in the same way (token healing).
 
@@ -28,7 +28,7 @@ from .deadline import Deadline
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
-    common,
+    common_prefix,
     complete,
     forced_characters,
     has_all_bytes,
@@ -70,7 +70,7 @@ class Forward:
 
     Attributes:
         token_ids: the tokens.
-        cached_tokens: set by the driver: how many of them were not computed again.
+        cached_tokens: set by the driver: number of them that were not computed again.
     """
 
     token_ids: tuple[int, ...]
@@ -83,9 +83,9 @@ class Step:
 
     Attributes:
         token_id: the token.
-        data: the bytes it added (fewer than the token's own where it replaced the token before it).
+        data: the bytes that it added (fewer than its own where it replaced the token before it).
         forced: the grammar left no choice, or the budget did not.
-        choices: how many tokens were allowed, when they were counted.
+        choices: number of tokens that were allowed, when they were counted.
         reasoning: the token is a part of the reasoning, its markers included.
     """
 
@@ -111,21 +111,21 @@ class Decoding:
         prompt: the ids of the prompt, at least one.
         matcher: at the beginning of the text.
         params: how to generate.
-        reasoning: a matcher of what is written before that text, if anything is; it ends by itself.
-        reasoning_budget: how many tokens that may be; it is closed then. None: whatever the text leaves.
-        instead: a matcher of the text that is written without reasoning, if the model is to choose.
-        marker: the size of what begins the reasoning, in bytes and control tokens: there the choice is certain.
-        heal: how many tokens at the end of the prompt may be written otherwise, for it may end inside one; see `_heal`.
-        speller: the backend's tokenizer; generations that share one share what it remembers.
-        deadline: when the time of the answer is over; by default ``params.timeout`` seconds after `steps` begins.
+        reasoning: a matcher of the reasoning before that text; it ends by itself. None: no reasoning.
+        reasoning_budget: maximum number of tokens of the reasoning; None: all that the text leaves.
+        instead: a matcher of the text without reasoning, if the model chooses whether to reason.
+        marker: size of the start marker in bytes and control tokens; after it the choice is certain.
+        heal: number of tokens at the end of the prompt that may be replaced, since it may end inside one; see `_heal`.
+        speller: the backend's tokenizer; generations may share one.
+        deadline: the end of the time for the answer; by default ``params.timeout`` seconds after `steps` begins.
 
     Attributes:
         token_ids: the tokens written so far, without the end-of-text token.
         reason: why it ended.
-        closed_at: how many bytes were written when the budget first denied the model its choice; None if it did not.
-        forward_passes: how often the model was asked.
-        cached_tokens: how many tokens of the prompt were not computed again.
-        reasoning_tokens: how many of the tokens are reasoning.
+        closed_at: number of bytes written when the budget first denied the model a choice; None if it never did.
+        forward_passes: number of forward passes.
+        cached_tokens: number of tokens of the prompt that were not computed again.
+        reasoning_tokens: number of tokens of the reasoning.
         stop_requested: set it to end the generation after the present step.
     """
 
@@ -150,19 +150,19 @@ class Decoding:
 
     def __post_init__(self) -> None:
         self._written = 0  # bytes
-        self._forced: list[bool] = []  # for each token, whether no choice was left
+        self._forced: list[bool] = []  # for each token, True if no choice was left
         self._pending = list(self.prompt)  # tokens that the model has not read yet
         self._logits: npt.NDArray[np.float32] | None = None  # after the last token that it has read
         self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
-        self._kept = 0  # that many of the tokens are not spelled again
+        self._kept = 0  # number of the first tokens that are not spelled again
         self._spelling = self.speller or Speller(self.backend)
-        self._held = b""  # the end of what is certain of the text, which no token has written yet
-        self._ahead = b""  # what the matcher took last, as long as some of that is held
-        self._told = 0  # that many of its bytes were in steps, or in the prompt
-        self._owed = False  # the next token writes again what the model chose
+        self._held = b""  # the end of the certain text, which no token has written yet
+        self._ahead = b""  # the bytes of the last step of the matcher, as long as some of them are held
+        self._sent = 0  # number of held bytes that were in steps already, or in the prompt
+        self._repeats = False  # the next token replaces one that the model chose
         self._among: npt.NDArray[np.intp] | None = None  # the tokens that may write what is held
-        self._standing = list(self.prompt[len(self.prompt) - self.heal :])  # what is left of those
-        self._healed: list[int] = []  # tokens that were taken from it, to be written again
+        self._prompt_tail = list(self.prompt[len(self.prompt) - self.heal :])  # that may be replaced
+        self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
         self._sampler = Sampler(self.params)
         self._mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
@@ -199,13 +199,13 @@ class Decoding:
     def _decide(
         self, thought: Matcher, text: Matcher, budget: int
     ) -> Generator[Step | Forward, npt.NDArray[np.float32] | None, bool]:
-        """Let the model begin to reason or begin the text; return whether it reasons.
+        """Let the model begin to reason or begin the text; return True if it reasons.
 
         A token may be the beginning of both (a ``<`` of the marker, or of the text), so both go on as long as what is
         written may be either. The steps come when that is known.
         """
         needed = len(complete(self.backend, self.matcher))
-        behind, self.matcher = self.matcher, text
+        after, self.matcher = self.matcher, text
         thinks, writes = len(complete(self.backend, thought)) + needed <= budget, True
         held: list[Step] = []
         size = 0
@@ -235,11 +235,11 @@ class Decoding:
         for step in held:
             yield replace(step, reasoning=thinks)
         if thinks:
-            self.matcher = behind
+            self.matcher = after
         return thinks
 
     def _reason(self, matcher: Matcher, budget: int) -> Steps:
-        """Write the reasoning; tokens that the text needs at least are kept for it."""
+        """Write the reasoning, with the least number of tokens of the text kept back."""
         text, self.matcher = self.matcher, matcher
         self._reasons = True
         least = len(self.token_ids) + len(complete(self.backend, matcher))
@@ -249,7 +249,7 @@ class Decoding:
         yield from self._write(most)
         self.reasoning_tokens = self._kept = len(self.token_ids)
         self._reasons = False
-        self.closed_at = self._plan = None  # the text is not cut
+        self.closed_at = self._plan = None  # a closed reasoning is no closed text
         self.matcher = text
 
     def _budget(self) -> int:
@@ -272,7 +272,7 @@ class Decoding:
         """Write until the matcher is finished, or no more than ``budget`` tokens in all."""
         while self._held or not self.matcher.is_finished:
             if self._must_stop():
-                self._write_told()
+                self._write_sent()
                 return
             remaining = budget - len(self.token_ids)
             if remaining <= 0:
@@ -314,14 +314,14 @@ class Decoding:
                 if other is not None:
                     yield self._append(other, False)
                     continue
-            for each in path if whole else path[:1]:
-                if not self._accept(each):
+            for planned in path if whole else path[:1]:
+                if not self._accept(planned):
                     raise AssertionError("the completion of a text is refused by its matcher")
-                yield self._append(each, True)
+                yield self._append(planned, True)
             self._plan = None if whole else path[1:]
 
     def _must_stop(self) -> bool:
-        """Return whether the generation ends here: stopped or cancelled.
+        """Return True if the generation is stopped or cancelled.
 
         Raises:
             GenerationTimeoutError: the timeout passed.
@@ -338,7 +338,7 @@ class Decoding:
 
     def _read(self) -> Logits:
         """Return the logits after all that is written, with one forward pass if there is anything new."""
-        if self._logits is None or self._pending:  # nothing is, where a token was taken back that was not read yet
+        if self._logits is None or self._pending:  # nothing is pending where a token was taken back before it was read
             ids = tuple(self._pending)
             self._pending.clear()
             self.forward_passes += 1
@@ -400,17 +400,17 @@ class Decoding:
     def _append(self, token_id: int, forced: bool, choices: int | None = None) -> Step:
         """Record a token that was accepted; return the step with the bytes that no earlier step had."""
         self.token_ids.append(token_id)
-        self._forced.append(forced and not self._owed)
-        self._owed = False
+        self._forced.append(forced and not self._repeats)
+        self._repeats = False
         self._pending.append(token_id)
         self._sampler.saw((token_id,))
         self._among = None
         self._healed.clear()
         data = self.backend.vocabulary.tokens[token_id] or b""
-        told = min(self._told, len(data))
-        self._told -= told
-        self._written += len(data) - told
-        return Step(token_id, data[told:], forced, choices, self._reasons)
+        sent = min(self._sent, len(data))
+        self._sent -= sent
+        self._written += len(data) - sent
+        return Step(token_id, data[sent:], forced, choices, self._reasons)
 
     # -- the budget --------------------------------------------------------------------------------------------
 
@@ -453,17 +453,17 @@ class Decoding:
             self.closed_at = self._written
 
     def _same_text(self, token_id: int, instead: int) -> bool:
-        """Return whether two tokens write the same text, which the grammar fixes, so that the model loses no choice."""
+        """Return True if two tokens write the same text, which the grammar fixes, so that the model loses no choice."""
         tokens = self.backend.vocabulary.tokens
         forced = self._held + self.matcher.forced_bytes()
-        return all(forced.startswith(tokens[each] or b"\xff") for each in (token_id, instead))
+        return all(forced.startswith(tokens[one] or b"\xff") for one in (token_id, instead))
 
     def _complete(self) -> list[int]:
         """Return tokens that complete the text from here."""
         return complete(self.backend, self.matcher, self._held)
 
     def _fits(self, remaining: int) -> bool:
-        """Return whether the text can be completed with that many tokens."""
+        """Return True if the text can be completed with ``remaining`` tokens."""
         if remaining < 0:
             return False
         if not self._held and self.matcher.is_accepting:
@@ -476,7 +476,7 @@ class Decoding:
     # -- jumping -----------------------------------------------------------------------------------------------
 
     def _jump(self, remaining: int) -> list[Step]:
-        """Append what is forced, as far as its spelling is certain; the rest is held.
+        """Append forced text, as far as its spelling is certain; the rest is held.
 
         The last token has not been read by the model yet, so where the tokenizer would have joined it with what is
         forced it is replaced at no cost. Nothing changes if what is forced has no spelling, or does not fit so.
@@ -536,7 +536,7 @@ class Decoding:
 
         Args:
             remaining: the tokens that are left.
-            again: how many of the last tokens, which the model has not read, are spelled again with it.
+            again: number of last tokens, not read by the model yet, that are spelled again with it.
 
         Returns:
             None, with nothing changed, if the tokenizer does not write this text, or the rest would not fit.
@@ -550,10 +550,10 @@ class Decoding:
         )
         if settled is None:
             return None
-        same = common(settled.ids, last)
+        same = common_prefix(settled.ids, last)
         gone, ids = last[same:], settled.ids[same:]
-        told = vocabulary.decode(gone)
-        self._held = (told + held)[len(vocabulary.decode(ids)) :]
+        taken = vocabulary.decode(gone)
+        self._held = (taken + held)[len(vocabulary.decode(ids)) :]
         if not self._fits(remaining - len(ids) + (len(gone) if self.token_ids else 0)):
             self._held = held
             return None
@@ -563,36 +563,36 @@ class Decoding:
             self._sampler.forget(token_id)
             if self.token_ids:
                 self.token_ids.pop()
-                self._owed = not self._forced.pop()
+                self._repeats = not self._forced.pop()
             else:
-                self._standing.pop()
+                self._prompt_tail.pop()
                 self._healed.insert(0, token_id)
-        self._told += len(told)
+        self._sent += len(taken)
         steps = [self._append(token_id, True) for token_id in ids]
         self._among = settled.among
         return steps
 
     def _context(self) -> list[int]:
         """Return the last text tokens of the sequence, those of the prompt too if it may end inside a token."""
-        ids = [*self._standing, *self.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
+        ids = [*self._prompt_tail, *self.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
         return text_end(ids, self.backend.vocabulary)
 
     def _keeps_prompt(self, token_id: int) -> bool:
-        """Return whether the model chose the token that the prompt had there, which is then no token of the text."""
+        """Return True if the model chose the token that the prompt had there, which is then no token of the text."""
         if not self._healed or token_id != self._healed[0]:
             return False
         size = size_of(self.backend.vocabulary, token_id)
-        self._standing.append(self._healed.pop(0))
+        self._prompt_tail.append(self._healed.pop(0))
         self._pending.append(token_id)
         self._sampler.saw((token_id,))
         self._held = self._held[size:]
-        self._told -= size
+        self._sent -= size
         self._among = None
         return True
 
-    def _write_told(self) -> None:
+    def _write_sent(self) -> None:
         """Record tokens for text that was sent before its last token was taken back: the generation ends here."""
-        if self._told and self.token_ids:
-            for token_id in spell_somehow(self.backend, self._held[: self._told]):
+        if self._sent and self.token_ids:
+            for token_id in spell_somehow(self.backend, self._held[: self._sent]):
                 self._append(token_id, True)
         self._held = b""

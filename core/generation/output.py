@@ -23,7 +23,7 @@ from ..conversation.events import (
 from ..conversation.reasoning import ReasoningTrimmer
 from .loop import Decoding, Step
 from .params import OutputParser
-from .truncation import cut_pointers
+from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
@@ -37,7 +37,7 @@ class Output:
         parser: of the wire format; None for plain text.
         stop: strings that end a text; looked for in text alone, never in calls.
         is_json: the text is JSON, so that values closed by force can be named.
-        reasoning: the text that stands before the reasoning, and behind it, if the generation has any.
+        reasoning: the text of the markers before and after the reasoning.
 
     Laws: the concatenated deltas are the text, the reasoning and the arguments of `generation`; the events do not
     depend on where tokens end.
@@ -60,12 +60,12 @@ class Output:
         self._held = ""
         self._thoughts = ReasoningTrimmer(*reasoning) if decoding.reasoning is not None else None
         self._has_thought = False
-        self._begins = False  # the answer begins: newlines between it and the reasoning are none of it
-        self._answer_from = 0  # the character of `raw` with which it begins
+        self._at_answer_start = False  # newlines between reasoning and answer belong to neither
+        self._answer_from = 0  # index in `raw` of its first character
         self._arguments_from = 0  # the arguments of the present call do not begin before
         self._bytes = 0  # of the text, those of the present step included
         self._is_own = True  # the budget has had no say in the text so far
-        self._whole: list[str] = []  # what is known of the present call's arguments while that is so
+        self._whole: list[str] = []  # the present call's arguments while that is so
         self._stopped = False
         self._built = MessageBuilder()
         self._control = decoding.backend.vocabulary.derived(_markup)
@@ -95,7 +95,7 @@ class Output:
                 self._add_raw(text)
                 return self._collected(_reasoning(self._thoughts.feed(text)))
             self._thoughts = None
-            self._begins = self._has_thought
+            self._at_answer_start = self._has_thought
         events = self._read(self._characters.decode(step.data))
         name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
         return self._collected(itertools.chain(events, self._marker(name)) if name else events)
@@ -116,7 +116,7 @@ class Output:
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
-        return Finish(reason, usage, self._cut_of_text())
+        return Finish(reason, usage, self._truncated_in_text())
 
     def generation(self, finish: Finish) -> Generation:
         """Return the whole result."""
@@ -148,20 +148,20 @@ class Output:
         self._held = ""
 
     def _marker(self, name: str) -> Iterator[Event]:
-        """A control token in the text. It is no part of ``raw``, whose bytes are counted as the text's are."""
+        """Read a control token, which is no part of ``raw``."""
         if self._parser is not None and not self._stopped:
             yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
         if not text or self._stopped:
             return
-        if self._begins:
+        if self._at_answer_start:
             shown = text.lstrip("\n")
             self._add_raw(text[: len(text) - len(shown)])
             if not shown:
                 return
             text = shown
-            self._begins = False
+            self._at_answer_start = False
             self._answer_from = self._arguments_from = self._raw_size
         before = self._raw_size
         self._add_raw(text)
@@ -184,10 +184,10 @@ class Output:
                 self._whole = []
             elif isinstance(event, ArgumentsDelta) and self._is_own:
                 self._whole.append(event.text)
-            yield self._with_cut(event) if isinstance(event, CallEnd) else event
+            yield self._with_truncated(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
-        """Free text: hold back what may be the beginning of a stop string."""
+        """Read free text; hold back a possible beginning of a stop string."""
         if not self._stop:
             yield TextDelta(text)
             return
@@ -205,40 +205,40 @@ class Output:
         if ready:
             yield TextDelta(ready)
 
-    # -- what was cut ------------------------------------------------------------------------------------------
+    # -- truncated values ------------------------------------------------------------------------------------------
 
-    def _cut_of_text(self) -> tuple[str, ...]:
+    def _truncated_in_text(self) -> tuple[str, ...]:
         text = self._built.text
         if not self._is_json or self._built.has_calls or not text or self._decoding.reason == "cancelled":
             return ()
         offset = self._closed_at()
         if offset is not None:
-            return cut_pointers(text, offset - self._answer_from)
+            return truncated_pointers(text, offset - self._answer_from)
         # A number has no end of its own: one that used up the budget may be the beginning of another.
         whole = self._decoding.reason != "length" or text.lstrip()[0] not in "-0123456789"
         return () if whole else ("",)
 
-    def _with_cut(self, event: CallEnd) -> CallEnd:
+    def _with_truncated(self, event: CallEnd) -> CallEnd:
         """Return the event with the values of the call that were closed by force."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()
         if raw is None or start < 0:
-            # Not written as JSON: the text does not show where its values are, but the parser has told what was read.
-            return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._untold(raw)))
+            # Not written as JSON: the text does not show where its values are, but the parser's events do.
+            return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._open_arguments(raw)))
         self._arguments_from = start + len(raw)
         if offset is None or offset >= start + len(raw):
             return event
-        return CallEnd(event.index, replace(event.call, cut=cut_pointers(raw, offset - start)))
+        return CallEnd(event.index, replace(event.call, cut=truncated_pointers(raw, offset - start)))
 
-    def _untold(self, raw: str | None) -> tuple[str, ...]:
+    def _open_arguments(self, raw: str | None) -> tuple[str, ...]:
         """Return the arguments that were not whole before the budget decided; all of them where that is unknown."""
         whole = "".join(self._whole)
         if raw is None or not raw.startswith(whole):
             return ("",)
-        found = cut_pointers(raw, len(whole))
+        pointers = truncated_pointers(raw, len(whole))
         # The object is open wherever one of its values is.
-        return found[1:] if len(found) > 1 and found[0] == "" else found or ("",)
+        return pointers[1:] if len(pointers) > 1 and pointers[0] == "" else pointers or ("",)
 
     def _closed_at(self) -> int | None:
         """Return the first character that the budget decided; None if it decided none."""

@@ -25,7 +25,7 @@ class OutputParser(Protocol):
     """
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next piece; return what has become certain (no `Finish`)."""
+        """Take the next piece; return the events that are certain now (no `Finish`)."""
         ...
 
     def close(self) -> list[Event]:
@@ -55,16 +55,16 @@ class ToolInterface(Protocol):
         whitespace: Whitespace = "single",
         response_schema: Any = None,
     ) -> Grammar:
-        """The union grammar of the assistant's turn."""
+        """Return the union grammar of the assistant's turn."""
         ...
 
     def parser(self, format: Any = "hermes", *, response_schema: Any = None) -> OutputParser:
-        """A fresh streaming parser for that wire format; with a response schema, text is JSON."""
+        """Return a fresh streaming parser for a wire format; with a response schema, text is JSON."""
         ...
 
     def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
-        """The tools as OpenAI-style dicts, with full schemas (for chat templates and servers); with ``closed``, as
-        calls are judged: objects that take no members but their own say so."""
+        """Return the tools as OpenAI-style dicts with full schemas; with ``closed``, objects that allow no other
+        properties say so, as in the check of calls."""
         ...
 
     def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
@@ -72,8 +72,8 @@ class ToolInterface(Protocol):
         ...
 
     def wire_format(self, name: str | None, template: str, special: Collection[str]) -> Any:
-        """The wire format of that name, or (None) the one that a chat template and the names of control tokens show;
-        it goes where ``format`` is asked for below."""
+        """Return the wire format of a name, or (None) the one that chat template and control tokens show; it is the
+        ``format`` of the other methods."""
         ...
 
     def render_history(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
@@ -81,7 +81,7 @@ class ToolInterface(Protocol):
         ...
 
     def prompt(self, format: Any = "hermes") -> str:
-        """The text that tells a model without its own template about the tools and the format."""
+        """Return the description of the tools and the format, for a model without a template of its own."""
         ...
 
 
@@ -95,7 +95,7 @@ class JsonMode:
         repair: repair and retry output of models that cannot be constrained.
         grammar: a ready `Grammar` instead of a schema.
         constrained_decoding: False writes freely, then validates (and repairs, if asked).
-        whitespace: which spellings of JSON the model may use.
+        whitespace: the white space that the model may write in JSON.
     """
 
     schema: Any = None
@@ -118,18 +118,18 @@ class GenerateParams:
         min_p: drop tokens below this share of the most likely one's probability.
         repetition_penalty: divides the positive logits, and multiplies the others, of tokens in the prompt or the
             output (1 changes nothing; more makes repeating less likely).
-        logit_bias: what to add to the logits of these token ids; -100 all but bans one. No bias brings back what the
+        logit_bias: added to the logits of these token ids; -100 all but bans one. No bias brings back what the
             grammar forbids.
         seed: makes sampling reproducible.
         thinking: reasoning before the answer: True, or its budget in tokens, the markers included; False: none;
             ``"auto"``: if the model begins to. None: as the prompt has it, so that a model whose template begins to
             reason may finish.
-        thinking_markers: what begins and ends it; None lets the model's vocabulary decide.
-        prefix: what the assistant's turn says already; the answer goes on from there, and leaves it out. A token that
+        thinking_markers: its start and end marker; None lets the model's vocabulary decide.
+        prefix: the beginning of the assistant's turn; the answer goes on from there, and leaves it out. A token that
             the prefix ends inside of is written as the tokenizer would (token healing).
         stop: strings that end a text answer; never looked for inside a tool call.
         output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
-            ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It stands for
+            ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It replaces
             ``json_mode``, ``grammar`` or (beside tools) ``response_schema``; only one of these may be given.
         json_mode: the answer is JSON.
         grammar: the answer is a text of this grammar.
@@ -139,8 +139,8 @@ class GenerateParams:
         response_schema: beside tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None lets the model's tokenizer decide.
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
-        jump_forward: append what the grammar fixes without asking the model, as far as the tokenizer would spell it the
-            same way whatever follows.
+        jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
+            the same way whatever follows.
         trace: also yield `TokenWritten` events.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed

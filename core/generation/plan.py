@@ -61,7 +61,7 @@ class Plan:
         params: the options of the request.
         prompt: token ids of the conversation.
         prefix: token ids of ``params.prefix``; the answer goes on from there.
-        reasoning: what is written before the answer; None without reasoning.
+        reasoning: the reasoning before the answer; None without.
     """
 
     grammar: Grammar
@@ -187,7 +187,7 @@ def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
 
 
 def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) -> GenerateParams:
-    """Return the parameters with the overrides put in, checked, and ``output_type`` as the option that it stands for.
+    """Return the parameters with the overrides put in, checked, and ``output_type`` as the option that it replaces.
 
     Raises:
         ModelError: an unknown name, or a value of the wrong type or out of range; names the option and the value.
@@ -230,7 +230,7 @@ def _is_bias(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    """Return whether a value is a sequence of texts, none of them empty."""
+    """Return True if a value is a sequence of non-empty texts."""
     return isinstance(value, Sequence) and all(isinstance(text, str) and text for text in value)
 
 
@@ -292,7 +292,7 @@ def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def is_python_type(shape: Any) -> bool:
-    """Return whether a shape is a Python type, generic alias, union or Pydantic ``TypeAdapter``, not a JSON Schema."""
+    """Return True if a shape is a Python type, generic alias, union or Pydantic ``TypeAdapter``, not a JSON Schema."""
     return isinstance(shape, type) or typing.get_origin(shape) is not None or hasattr(shape, "validate_json")
 
 

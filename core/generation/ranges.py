@@ -14,12 +14,12 @@ Ranges = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite number; booleans are not."""
+    """Return True if a value is a finite number; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, Real) and bool(-inf < value < inf)  # type: ignore[operator]
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number; booleans are not."""
+    """Return True if a value is a whole number; booleans are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

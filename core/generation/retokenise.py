@@ -1,4 +1,4 @@
-"""Spelling of text in tokens: as the tokenizer itself would write it, and how far that is certain already.
+"""Spelling of text in tokens: as the tokenizer itself writes it, as far as that does not depend on the text to come.
 
 A model has only seen the tokenizer's own spelling of a text. Whoever appends text that the model did not choose must
 therefore know which tokens the tokenizer writes for it *whatever follows*: ``": `` may be ``":`` and a space, or
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
     from .backend import Backend
 
-#: Number of tokens before a text that are spelled together with it, so that it is spelled as in their company.
+#: Number of tokens before a text that are spelled together with it, as a tokenizer would.
 CONTEXT_TOKENS = 12
 
 #: Minimum number of tokens and bytes at the end of a text in which its last tokens are tried with what may follow.
@@ -66,7 +66,7 @@ class Settled:
 
 
 class Speller:
-    """The tokenizer of a backend, asked for spellings that last. May be shared between threads.
+    """The tokenizer of a backend, for spellings that do not depend on what follows. May be shared between threads.
 
     Args:
         backend: its tokenizer and vocabulary are used.
@@ -91,7 +91,7 @@ class Speller:
             before: text tokens that come before it and stay as they are.
             data: the text, not empty.
             matcher: after the text; it says what may follow, and is left as it was.
-            ahead: the bytes with which the matcher took its last step, if they end the text.
+            ahead: the bytes of the matcher's last step, if they end the text.
 
         Returns:
             None if the tokenizer does not write this text exactly.
@@ -101,14 +101,14 @@ class Speller:
         whose encoding of a text begins as that of its beginning up to a token's end does, a character of look-ahead
         aside: BPE and Unigram under any of the usual pre-tokenizers.
         """
-        found = self._after(before, data)
-        if found is None:
+        spelled = self._after(before, data)
+        if spelled is None:
             return None
-        fixed, ids = found
+        fixed, ids = spelled
         whole = (*fixed, *ids)
         size = max(min(len(whole), _EDGE_TOKENS), 1)
         tokens = self._vocabulary.tokens
-        while size < len(whole) and sum(len(tokens[each] or b"") for each in whole[-size:]) < _EDGE_BYTES:
+        while size < len(whole) and sum(len(tokens[token_id] or b"") for token_id in whole[-size:]) < _EDGE_BYTES:
             size += 1
         while size < len(whole) and self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]:
             size += 1
@@ -119,16 +119,16 @@ class Speller:
         return Settled(list(ids[: len(ids) - left]), among if left else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Tokens before a text with which it was spelled, and its spelling there."""
-        known = list(before[-CONTEXT_TOKENS:])
-        for size in sorted({len(known), min(1, len(known)), 0}, reverse=True):
-            fixed = tuple(known[len(known) - size :])
+        """Return the tokens before a text with which it was spelled, and its spelling after them."""
+        context = list(before[-CONTEXT_TOKENS:])
+        for size in sorted({len(context), min(1, len(context)), 0}, reverse=True):
+            fixed = tuple(context[len(context) - size :])
             head = self._vocabulary.decode(fixed)
             ids = self.spell(head + data)
-            ends = list(accumulate(len(self._vocabulary.tokens[each] or b"") for each in ids))
-            at = ends.index(len(head)) + 1 if len(head) in ends else 0
-            if ids and (at or not head) and ids[max(0, at - _AGREEING) : at] == fixed[-_AGREEING:]:
-                return ids[:at], ids[at:]
+            ends = list(accumulate(len(self._vocabulary.tokens[token_id] or b"") for token_id in ids))
+            count = ends.index(len(head)) + 1 if len(head) in ends else 0
+            if ids and (count or not head) and ids[max(0, count - _AGREEING) : count] == fixed[-_AGREEING:]:
+                return ids[:count], ids[count:]
         return None
 
     def _edge(
@@ -138,7 +138,7 @@ class Speller:
 
         Each way in which the text may go on gives one beginning of its spelling: (a) the text ends here, or goes on
         with a token of its own; (b) what a character that follows does to the tokens before it; (c) a longer token
-        begins in the text and ends behind it. What all of these have in common is certain.
+        begins in the text and ends after it. The common beginning of all of these is certain.
         """
         tokens = self._vocabulary.tokens
         text = self._vocabulary.decode(ids)
@@ -159,19 +159,19 @@ class Speller:
             elif self._fits_any(text[:start], longer):
                 ways.add(self.spell(text[:start]))
         ways = {way for way in ways if way[:kept] == ids[:kept]}
-        count = min(common(ids, way) for way in ways)
+        count = min(common_prefix(ids, way) for way in ways)
         rest = text[len(self._vocabulary.decode(ids[:count])) :]
         if not rest:
             return count, None
         among = {way[count] for way in ways if len(way) > count}
         if vague:
-            known, _ = self._vocabulary.derived(_ids_of)
-            among.update(known[data] for data in _beginnings(rest) if data in known)
+            ids_of, _ = self._vocabulary.derived(_ids_of)
+            among.update(ids_of[rest[:end]] for end in range(1, len(rest) + 1) if rest[:end] in ids_of)
         longer = self._longer(rest, following) if any(len(way) == count for way in ways) else _NONE
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
-        """Return whether the tokenizer may write one of some tokens after a text."""
+        """Return True if the tokenizer may write one of some tokens after a text."""
         spelled = self.spell(head)
         if head and not spelled:
             return True
@@ -182,7 +182,7 @@ class Speller:
         return len(longer) > _TRIALS
 
     def _longer(self, head: bytes, following: _Following) -> npt.NDArray[np.intp]:
-        """The tokens that begin with ``head`` and go on with what may come next."""
+        """Return the tokens that begin with ``head`` and go on with text that may come next."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
         begin = bisect_right(ordered, head)
         if begin == len(ordered) or not ordered[begin].startswith(head):
@@ -191,7 +191,7 @@ class Speller:
         if mask is not None:
             ids = numbers[begin : bisect_left(ordered, _successor(head), begin)]
             return ids[mask[ids]]
-        found = [_NONE]
+        chosen = [_NONE]
         for byte in following.next_bytes:
             ids, rests = self._longer_by(head, byte)
             if len(ids):
@@ -199,17 +199,17 @@ class Speller:
                 for index in np.flatnonzero(rests < 0).tolist():
                     rest = (self._vocabulary.tokens[ids[index]] or b"")[len(head) :]
                     allowed[index] = may_say(following.matcher, rest)
-                found.append(ids[allowed])
-        return np.concatenate(found)
+                chosen.append(ids[allowed])
+        return np.concatenate(chosen)
 
     def _find_longer(self, head: bytes, byte: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The tokens that begin with ``head`` and a byte; for each the token of all its bytes after ``head``, or -1."""
+        """Return the tokens that begin with ``head`` and a byte; and for each the token after ``head``, or -1."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
-        known, _ = self._vocabulary.derived(_ids_of)
+        ids_of, _ = self._vocabulary.derived(_ids_of)
         data = head + bytes((byte,))
         begin = bisect_left(ordered, data)
         end = bisect_left(ordered, _successor(data), begin)
-        rests = [known.get(token[len(head) :], -1) for token in ordered[begin:end]]
+        rests = [ids_of.get(token[len(head) :], -1) for token in ordered[begin:end]]
         return numbers[begin:end], np.array(rests, dtype=np.intp)
 
 
@@ -219,7 +219,7 @@ class _Following:
     Args:
         vocabulary: of the tokens.
         matcher: after the text; left as it was.
-        ahead: the bytes with which it took its last step; empty if they are not known.
+        ahead: the bytes of its last step; empty if they are unknown.
     """
 
     def __init__(self, vocabulary: Vocabulary, matcher: Matcher, ahead: bytes) -> None:
@@ -229,11 +229,11 @@ class _Following:
 
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """For each token whether it may come next."""
+        """The tokens that may come next, one flag for each."""
         return _mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
-        """For each token whether it may come where ``tail``, the end of the text, begins; None if that is not known."""
+        """Return the tokens that may come where ``tail``, the end of the text, begins; None if that is unknown."""
         if not self._ahead.endswith(tail):
             return None
         matcher = self.matcher.fork()
@@ -248,7 +248,7 @@ class _Following:
         return [byte for byte in range(255) if may_say(self.matcher, bytes((byte,)))]
 
     def characters(self) -> Iterator[bytes]:
-        """One character of each kind that may come next."""
+        """Yield one character of each kind that may come next."""
         for kind in _KINDS:
             for character in kind:
                 data = character.encode()
@@ -258,7 +258,7 @@ class _Following:
 
 
 def spell(backend: Backend, data: bytes) -> list[int]:
-    """The tokenizer's own spelling of ``data``; empty if it has none that is exact.
+    """Return the tokenizer's own spelling of ``data``; empty if it has none that is exact.
 
     It has none for half a character, and for text that its normaliser changes.
 
@@ -272,24 +272,25 @@ def spell(backend: Backend, data: bytes) -> list[int]:
 
 
 def spell_somehow(backend: Backend, data: bytes) -> list[int]:
-    """``data`` in tokens: as the tokenizer writes it as far as that is exact, else in as few tokens as can be.
+    """Return ``data`` in tokens: as the tokenizer writes it where that is exact, else in as few tokens as possible.
 
     Raises:
         DecodingError: the vocabulary cannot write it.
 
     Law: ``vocabulary.decode(spell_somehow(backend, data)) == data``.
     """
-    begin = next((at for at in range(min(4, len(data))) if data[at] & 0xC0 != 0x80), 0)  # behind half a character
+    # A text that begins inside a character is spelled from its first whole one.
+    begin = next((index for index in range(min(4, len(data))) if data[index] & 0xC0 != 0x80), 0)
     rest = spell(backend, data[begin:])
     return [*_fewest(backend.vocabulary, data[:begin]), *rest] if rest else _fewest(backend.vocabulary, data)
 
 
 def complete(backend: Backend, matcher: Matcher, held: bytes = b"") -> list[int]:
-    """Tokens that complete a text from where it is, by its shortest completion; the matcher is left as it was.
+    """Return tokens that complete a text by its shortest completion; the matcher is left as it was.
 
     Args:
         backend: its tokenizer spells the completion.
-        matcher: after all that is certain of the text.
+        matcher: after the certain text.
         held: the end of that, which no token has written yet.
 
     Raises:
@@ -310,7 +311,7 @@ def complete(backend: Backend, matcher: Matcher, held: bytes = b"") -> list[int]
 
 
 def may_say(matcher: Matcher, data: bytes) -> bool:
-    """Return whether these bytes may come next."""
+    """Return True if a matcher allows these bytes next."""
     if not matcher.accept_bytes(data):
         return False
     matcher.rollback(1)
@@ -318,22 +319,22 @@ def may_say(matcher: Matcher, data: bytes) -> bool:
 
 
 def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
-    """``data`` in as few tokens as can be."""
+    """Return ``data`` in as few tokens as possible."""
     ids, longest = vocabulary.derived(_ids_of)
     counts = [0] + [len(data) + 1] * len(data)  # fewest tokens up to each place
-    sizes = [0] * (len(data) + 1)  # how long the last of them is
+    sizes = [0] * (len(data) + 1)  # length of the last of them
     for end in range(1, len(data) + 1):
         for size in range(1, min(longest, end) + 1):
             if counts[end - size] + 1 < counts[end] and data[end - size : end] in ids:
                 counts[end], sizes[end] = counts[end - size] + 1, size
-    found: list[int] = []
+    chosen: list[int] = []
     end = len(data)
     while end:
         if not sizes[end]:
             raise no_token("be completed")
-        found.append(ids[data[end - sizes[end] : end]])
+        chosen.append(ids[data[end - sizes[end] : end]])
         end -= sizes[end]
-    return found[::-1]
+    return chosen[::-1]
 
 
 def _ids_of(vocabulary: Vocabulary) -> tuple[dict[bytes, int], int]:
@@ -353,19 +354,19 @@ def _sorted_tokens(vocabulary: Vocabulary) -> tuple[list[bytes], npt.NDArray[np.
 
 
 def _successor(head: bytes) -> bytes:
-    """The first string that sorts after all that begin with ``head``, which is UTF-8: no byte of it is 255."""
+    """Return the first string that sorts after all that begin with ``head``, which is UTF-8: no byte of it is 255."""
     return head[:-1] + bytes((head[-1] + 1,))
 
 
 def _mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
-    """For each token whether a matcher allows it."""
+    """Return the tokens that a matcher allows, one flag for each."""
     mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     matcher.fill_mask(mask)
     return np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)
 
 
 def has_all_bytes(vocabulary: Vocabulary) -> bool:
-    """Return whether each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
+    """Return True if each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
     return vocabulary.derived(_has_all_bytes)
 
 
@@ -375,7 +376,7 @@ def _has_all_bytes(vocabulary: Vocabulary) -> bool:
 
 
 def whole_characters(data: bytes) -> bytes:
-    """``data`` without an unfinished UTF-8 character at its end; empty if it is not UTF-8 otherwise."""
+    """Return ``data`` without an unfinished UTF-8 character at its end; empty if it is not UTF-8 otherwise."""
     for missing in range(min(4, len(data) + 1)):
         head = data[: len(data) - missing]
         try:
@@ -387,46 +388,42 @@ def whole_characters(data: bytes) -> bytes:
 
 
 def forced_characters(matcher: Matcher, most: int) -> bytes:
-    """Return the whole characters that a matcher forces, of at most so many bytes; empty at the end of the text."""
+    """Return the whole characters that a matcher forces, at most ``most`` bytes; empty at the end of the text."""
     return b"" if matcher.is_finished else whole_characters(matcher.forced_bytes()[:most])
 
 
 def text_end(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
     """Return the tokens after the last control token."""
-    begin = next((at for at in range(len(ids), 0, -1) if vocabulary.tokens[ids[at - 1]] is None), 0)
+    begin = next((index for index in range(len(ids), 0, -1) if vocabulary.tokens[ids[index - 1]] is None), 0)
     return list(ids[begin:])
 
 
 def size_of(vocabulary: Vocabulary, token_id: int) -> int:
-    """Return how many bytes a token has; a control token has none."""
+    """Return the number of bytes of a token; a control token has none."""
     return len(vocabulary.tokens[token_id] or b"")
 
 
 def no_token(what: str) -> DecodingError:
-    """The error of a vocabulary that cannot write what the grammar wants."""
+    """Return the error of a vocabulary that cannot write a text of the grammar."""
     return DecodingError(
         f"the vocabulary has no token with which the text could {what}",
         hint="the vocabulary must have a token for every single byte",
     )
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two sequences have in common at their beginning."""
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the longest common beginning of two sequences."""
     size = min(len(one), len(other))
-    return next((at for at in range(size) if one[at] != other[at]), size)
+    return next((index for index in range(size) if one[index] != other[index]), size)
 
 
 def _count_within(ids: Sequence[int], tokens: Sequence[bytes | None], size: int) -> int:
-    """Return how many tokens end within the first ``size`` bytes."""
-    return sum(end <= size for end in accumulate(len(tokens[each] or b"") for each in ids))
+    """Return the number of tokens that end within the first ``size`` bytes."""
+    return sum(end <= size for end in accumulate(len(tokens[token_id] or b"") for token_id in ids))
 
 
-def _beginnings(data: bytes) -> Iterator[bytes]:
-    return (data[:size] for size in range(1, len(data) + 1))
-
-
-def _character_start(text: bytes, at: int) -> int:
-    """The first byte of the character in whose midst ``at`` is."""
-    while text[at] & 0xC0 == 0x80:
-        at -= 1
-    return at
+def _character_start(text: bytes, index: int) -> int:
+    """Return the first byte of the character that ``index`` is inside of."""
+    while text[index] & 0xC0 == 0x80:
+        index -= 1
+    return index

@@ -3,8 +3,8 @@
 The order is that of transformers and vLLM, with the grammar's mask before everything: probabilities are renormalised
 over the tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
 
-The draw inverts the distribution function, in the order of token ids. What top-k, top-p and min-p keep is found without
-sorting a vocabulary: top-k by partition, min-p by comparison, and top-p by sums over ever narrower ranges of weight
+The draw inverts the distribution function, in the order of token ids. Top-k, top-p and min-p need no sorting of a
+vocabulary: top-k by partition, min-p by comparison, and top-p by sums over ever narrower ranges of weight
 around the one in which its mass is reached.
 
 Where nearly everything is allowed it is cheaper to *draw first* and ask the grammar afterwards. For a greedy choice
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from .params import GenerateParams
 
-#: So few positions are sorted; more are told apart by ranges of weight first.
+#: Maximum number of positions that are sorted; more are split by ranges of weight first.
 FEW = 256
 
-#: Number of ranges.
+#: Number of ranges of weight.
 RANGES = 2048
 
 
@@ -44,7 +44,7 @@ class Sampler:
 
     Law: with temperature 0 the likeliest allowed token, the lowest id among equals; else the softmax of the allowed
     logits over the temperature, cut to top_k, then top_p, then min_p, and renormalised. Before that, logits have their
-    bias added, and those of tokens that were read or written are made less by the penalty (positive ones divided by it,
+    bias added, and those of tokens that were read or written are lowered by the penalty (positive ones divided by it,
     others multiplied, as in CTRL, Keskar and others 2019). Equal seeds draw equally.
     """
 
@@ -57,17 +57,17 @@ class Sampler:
         self._bias = np.array([bias[token_id] for token_id in sorted(bias)], dtype=np.float32)
 
     def saw(self, token_ids: Iterable[int]) -> None:
-        """Tokens that are in the sequence from now on."""
+        """Record tokens that were appended to the sequence."""
         if self._params.repetition_penalty != 1.0:
             self._seen.update(token_ids)
 
     def forget(self, token_id: int) -> None:
-        """A token was taken out of the sequence."""
+        """Record a token that was taken out of the sequence."""
         if self._params.repetition_penalty != 1.0:
             self._seen -= Counter((token_id,))
 
     def choose(self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> int:
-        """One of the allowed tokens.
+        """Return one of the allowed tokens.
 
         Args:
             logits: the model's logits, shape ``[V]``; only the allowed ones are read.
@@ -94,7 +94,7 @@ class Sampler:
         return int(allowed[self._draw((narrow.astype(np.float64) - narrow[best]) / self._params.temperature)])
 
     def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
-        """A token drawn from all of them; if the grammar does not allow it, `choose` is to draw another.
+        """Return a token drawn from all; if the grammar does not allow it, draw another with `choose`.
 
         None if that would not be the same as `choose` alone: with top_k, top_p or min_p, or with logits that are not
         numbers (they may be those of tokens that are not allowed).
@@ -114,7 +114,7 @@ class Sampler:
     def _adjusted(
         self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp] | None
     ) -> npt.NDArray[np.float32]:
-        """Logits with bias and penalty.
+        """Return logits with bias and penalty.
 
         Args:
             logits: one for each of ``allowed``.
@@ -133,7 +133,7 @@ class Sampler:
         return scores
 
     def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
-        """A position, by its logarithmic weight (the greatest is 0)."""
+        """Draw a position by its logarithmic weight (the greatest is 0)."""
         weights = np.exp(scaled)
         keep = kept(scaled, weights, self._params)
         if keep is not None:
@@ -166,7 +166,7 @@ def kept(
 
 
 def _greatest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.bool_]:
-    """The ``count`` greatest values, the lowest positions first among equals."""
+    """Return the positions of the ``count`` greatest values, the lowest first among equals."""
     least = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
     keep: npt.NDArray[np.bool_] = scaled > least
     keep[np.flatnonzero(scaled == least)[: count - int(np.count_nonzero(keep))]] = True
@@ -174,7 +174,7 @@ def _greatest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.boo
 
 
 def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.bool_]:
-    """The likeliest positions whose weight together reaches a share of the whole.
+    """Return the likeliest positions whose weight together reaches a share of the whole.
 
     A position is kept if those before it have not reached the share. The last of these is looked for in the range of
     weights in which it must be, which is divided until few are left.
@@ -205,7 +205,7 @@ def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], 
 
 
 def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
-    """The position that a draw from [0, 1) falls on, by the running sums of weights."""
+    """Return the position that a draw from [0, 1) falls on, by the running sums of weights."""
     place = int(np.searchsorted(sums, draw * sums[-1], side="right"))
     if place < len(sums):
         return place
@@ -217,9 +217,9 @@ def _places(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the positions of ids among the allowed ones, and these ids; all ascending."""
     if allowed is None:
-        known = np.flatnonzero(ids < size)
-        return ids[known], known
-    at = np.searchsorted(allowed, ids)
-    known = np.flatnonzero(at < len(allowed))
-    known = known[allowed[at[known]] == ids[known]]
-    return at[known], known
+        chosen = np.flatnonzero(ids < size)
+        return ids[chosen], chosen
+    places = np.searchsorted(allowed, ids)
+    chosen = np.flatnonzero(places < len(allowed))
+    chosen = chosen[allowed[places[chosen]] == ids[chosen]]
+    return places[chosen], chosen

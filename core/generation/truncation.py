@@ -31,7 +31,7 @@ class _Value:
         return to_pointer(reversed(steps))
 
 
-def cut_pointers(text: str, offset: int) -> tuple[str, ...]:
+def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
     """Return the JSON pointers (RFC 6901) of the values that were closed, or written, by force.
 
     Args:

@@ -46,7 +46,7 @@ class ConstrainedLogitsProcessor:
         words = max(matcher.constraint.words for matcher in self._matchers)
         self._masks = np.zeros((len(self._matchers), words), dtype=np.uint32)
         self._seen: Any = None  # the ids that were given last
-        self._over = [False] * len(self._matchers)  # whether the end-of-text token was accepted
+        self._over = [False] * len(self._matchers)  # True after the end-of-text token
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Mask the scores of the next token; what transformers calls at each step.
@@ -78,7 +78,7 @@ class ConstrainedLogitsProcessor:
         return masked
 
     def complete(self, sequences: torch.Tensor) -> list[bool]:
-        """Return whether each row's text is complete; one that ``max_new_tokens`` has cut must not be used.
+        """Return for each row whether its text is complete; one that ``max_new_tokens`` has cut must not be used.
 
         Args:
             sequences: what ``generate`` returned (``.sequences`` if it returned more), for decoder-only models with the
@@ -115,7 +115,7 @@ class ConstrainedLogitsProcessor:
 
 
 def _allow_end(matcher: Matcher, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-    """The mask of a row in which no token is allowed any more: it is over, and whatever comes is padding."""
+    """Allow the end of text in a row where no other token is allowed: it is over, and all that follows is padding."""
     ends = matcher.constraint.vocabulary.eos
     if not matcher.is_finished or not ends:
         raise DecodingError(

@@ -412,10 +412,10 @@ class LocalModel(Model):
         self._writer = Writer(backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher())
 
     def close(self) -> None:
-        """Free the backend: weights, sequences and those that are kept, and the grammars unless their cache is shared.
+        """Free the backend, its sequences, and the grammars unless their cache is shared.
 
-        Waits for the forward pass that is running. What is still being generated, in streams too, ends with an error
-        at its next step, and so does whatever is asked afterwards. Closing twice is allowed; ``with load_model(...) as
+        Waits for the forward pass that is running. Unfinished generations and streams end with an error at their next
+        step, and later requests are errors. Closing twice is allowed; ``with load_model(...) as
         model`` closes at the end.
         """
         self._lock.close()

@@ -37,11 +37,11 @@ class KeptSession(Session, Protocol):
         ...
 
     def keeps(self, length: int) -> bool:
-        """Return whether its first ``length`` tokens can be kept without reading them again."""
+        """Return True if its first ``length`` tokens can be kept without reading them again."""
         ...
 
     def fork(self, length: int) -> KeptSession:
-        """An independent session with its first ``length`` tokens, which `keeps` has promised."""
+        """Return an independent session with its first ``length`` tokens, for which `keeps` is True."""
         ...
 
 
@@ -54,8 +54,8 @@ class PrefixCounters:
         misses: sessions that began afresh.
         reused_tokens: tokens that were not computed again.
         evictions: kept sessions that were freed for room.
-        sessions: how many are kept now.
-        nbytes: how many bytes they take.
+        sessions: number of sessions that are kept now.
+        nbytes: size of these in bytes.
     """
 
     hits: int = 0
@@ -70,7 +70,7 @@ class PrefixCounters:
 class _Entry:
     session: KeptSession
     ids: npt.NDArray[np.int64]
-    prompt: int  # how many of them were given first
+    prompt: int  # number of them that were given first
     nbytes: int
 
 
@@ -91,15 +91,15 @@ class PrefixCache:
         self._hits = self._misses = self._reused = self._evictions = 0
 
     def start(self, make: Callable[[], KeptSession]) -> PrefixSession:
-        """A session that looks for a kept one when it gets its first tokens.
+        """Return a session that looks for a kept one when it gets its first tokens.
 
         Args:
-            make: gives a fresh session, where none is found.
+            make: makes a fresh session, where none is found.
         """
         return PrefixSession(self, make)
 
     def take(self, ids: Sequence[int]) -> KeptSession | None:
-        """A session that holds a beginning of ``ids``, all but the last token at most; the caller's from now on."""
+        """Return a session that holds a beginning of ``ids``, all but the last token at most; the caller owns it."""
         wanted = np.asarray(ids, dtype=np.int64)
         with self._lock:
             best: _Entry | None = None
@@ -120,7 +120,7 @@ class PrefixCache:
             return session
 
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
-        """The first ``length`` tokens of a kept session, moved or copied; None if its model cannot do that now."""
+        """Return a kept session with its first ``length`` tokens, moved or copied; None if that fails now."""
         self._remove(entry)
         moves = length >= entry.prompt - 1
         try:
@@ -128,19 +128,19 @@ class PrefixCache:
                 entry.session.crop(length)
                 return entry.session
             twin = entry.session.fork(length)
-        except Exception:  # for example no memory for a copy: what is only a shortcut must not fail a request
+        except Exception:  # for example no memory for a copy: a shortcut must not fail a request
             entry.session.close()
             return None
         self._entries.append(entry)
         return twin
 
     def give(self, session: KeptSession, ids: Sequence[int], prompt: int) -> None:
-        """Keep a session, which is the cache's from now on.
+        """Keep a session, which the cache owns then.
 
         Args:
             session: with exactly these tokens.
             ids: its tokens.
-            prompt: how many of them were the prompt.
+            prompt: number of them that were the prompt.
         """
         dropped = [session]
         nbytes = session.nbytes
@@ -155,8 +155,8 @@ class PrefixCache:
                     total -= oldest.nbytes
                     self._evictions += 1
                     dropped.append(oldest.session)
-        for each in dropped:
-            each.close()
+        for unused in dropped:
+            unused.close()
 
     def clear(self) -> None:
         """Free all kept sessions."""
@@ -184,7 +184,7 @@ class PrefixCache:
             )
 
     def _remove(self, entry: _Entry) -> None:
-        self._entries = [each for each in self._entries if each is not entry]
+        self._entries = [other for other in self._entries if other is not entry]
 
 
 class PrefixSession:
@@ -193,7 +193,7 @@ class PrefixSession:
     One in whose forward pass anything was raised, or that gave logits that are not numbers, is never kept.
 
     Attributes:
-        cached_tokens: how many of its first tokens were not computed again.
+        cached_tokens: number of its first tokens that were not computed again.
     """
 
     def __init__(self, cache: PrefixCache, make: Callable[[], KeptSession]) -> None:
@@ -262,7 +262,7 @@ class PrefixSession:
 
 
 def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
-    """Return how many tokens two sequences have in common at their beginning."""
+    """Return the length of the longest common beginning of two sequences."""
     size = min(len(one), len(other))
     differing = np.flatnonzero(one[:size] != other[:size])
     return int(differing[0]) if len(differing) else size

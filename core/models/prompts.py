@@ -108,7 +108,7 @@ def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def thinking_variables(thinking: bool | None) -> dict[str, bool]:
-    """Return the template variables that say whether to reason, under the names by which templates ask.
+    """Return the template variables for or against reasoning, under their usual names.
 
     Qwen's and GLM's ask for ``enable_thinking``, DeepSeek's and Granite's for ``thinking``.
     """

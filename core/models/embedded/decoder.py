@@ -260,7 +260,7 @@ class DecoderSession:
         return self._keys.nbytes + self._values.nbytes
 
     def keeps(self, length: int) -> bool:
-        """Return whether the first ``length`` tokens can be kept: always."""
+        """Return True: any of its tokens can be kept."""
         return length <= self._length
 
     def fork(self, length: int) -> DecoderSession:

@@ -119,7 +119,7 @@ class GGUFBackend(LocalBackend):
             messages: the conversation.
             tools: handed to the template if it knows tools.
             tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the names by which templates ask whether to reason.
+            thinking: handed to the template, if given, under the usual names of that variable.
 
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
@@ -227,7 +227,7 @@ class GGUFSession:
         return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
 
     def keeps(self, length: int) -> bool:
-        """Return whether the first ``length`` tokens can be kept without reading them again."""
+        """Return True if the first ``length`` tokens can be kept without reading them again."""
         return length == self._cached or (length < self._cached and not self._open().weights.is_recurrent)
 
     def fork(self, length: int) -> GGUFSession:

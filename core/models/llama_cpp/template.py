@@ -1,4 +1,4 @@
-"""A chat template in Jinja, for models whose files carry one and whose libraries do not render it.
+"""Chat templates in Jinja, for models whose files have one and whose libraries do not render it.
 
 The dialect is that of ``apply_chat_template`` in transformers: trimmed blocks, loop controls, a ``tojson`` that escapes
 nothing, ``raise_exception``, ``strftime_now`` and the ``generation`` block. A template is a program that comes with a
@@ -49,7 +49,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] = (),
         variables: Mapping[str, Any] | None = None,
     ) -> Iterator[tuple[str, bool]]:
-        """The prompt in pieces: text, and whether it only spells a control token (and is none).
+        """Yield the prompt in pieces: a text, and True if it only spells a control token.
 
         Args:
             messages: the conversation, as transformers hands it to templates.
@@ -86,13 +86,13 @@ class ChatTemplate:
 
 
 def _map_texts(value: Any, change: Any) -> Any:
-    """A JSON-like value with every text in it changed, keys too."""
+    """Return a JSON-like value with every text in it changed, keys too."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {change(key) if isinstance(key, str) else key: _map_texts(each, change) for key, each in value.items()}
+        return {change(key) if isinstance(key, str) else key: _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_map_texts(each, change) for each in value]
+        return [_map_texts(item, change) for item in value]
     return value
 
 

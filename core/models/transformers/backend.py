@@ -138,7 +138,7 @@ class HFBackend(LocalBackend):
             messages: the conversation.
             tools: handed to the template if it knows tools.
             tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the names by which templates ask whether to reason.
+            thinking: handed to the template, if given, under the usual names of that variable.
 
         Raises:
             ModelError: the template refuses the conversation, or a message has an image.
@@ -285,7 +285,7 @@ class HFSession:
         return logits
 
     def _reads_on(self) -> bool:
-        """Return whether several tokens at once can be read after those in the cache.
+        """Return True if several tokens at once can be read after those in the cache.
 
         Some recurrent layers of transformers begin afresh with every pass of more than one token, and do not say so.
         """
@@ -306,7 +306,7 @@ class HFSession:
         if removed <= 0:
             return
         if length and self._can_crop():
-            self._cache.crop(-removed)  # negative: how many to remove
+            self._cache.crop(-removed)  # negative: the number to remove
             self._cached = length
         else:
             self._cache = None
@@ -331,7 +331,7 @@ class HFSession:
         return sum(storages.values())
 
     def keeps(self, length: int) -> bool:
-        """Return whether the first ``length`` tokens can be kept without reading them again."""
+        """Return True if the first ``length`` tokens can be kept without reading them again."""
         if not 0 < length <= self._cached or not getattr(self._cache, "layers", None):
             return False
         return length == self._cached or self._can_crop()

@@ -2,7 +2,7 @@
 
 Rows differ in length and advance by different numbers of tokens, so the columns of the shared key/value cache are not
 positions: a row has *holes*, columns that the attention mask hides from it, and each token's position is given beside
-it. What is taken back becomes a hole too. Where holes abound, the cache is packed.
+it. Tokens that are taken back become holes too. Where holes abound, the cache is packed.
 
 That is exact for caches whose columns are only ever looked at through the attention mask. Recurrent states and sliding
 windows count columns themselves; models with those get a cache for each row (`SeparateRows`).
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ContextOverflowError, ModelError
-from ...generation.backend import Session
+from ...generation.backend import Session, closed_error
+from ...generation.retokenise import common_prefix
 from ..prefix_cache import MIN_COMMON
 
 #: The cache is packed when it is this many times as long as its longest row, and this many columns longer.
@@ -30,7 +31,7 @@ _Request = tuple["_Row", list[int]]
 
 
 def can_batch(model: Any, device: str, session: Session) -> bool:
-    """Return whether rows of different lengths can share a cache of this model; tried on a few tokens, too.
+    """Return True if rows of different lengths can share a cache of this model; tried on a few tokens, too.
 
     Args:
         model: the model.
@@ -55,14 +56,14 @@ def can_batch(model: Any, device: str, session: Session) -> bool:
 
 
 def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> bool:
-    """Return whether logits differ by no more than half precision rounds; those of a misused model are far off."""
+    """Return True if logits differ by no more than half precision rounds; those of a misused model are far off."""
     finite = np.isfinite(one) & np.isfinite(other)
     difference = np.abs(one - other)[finite].max(initial=0.0)
     return bool(difference <= 0.05 * np.abs(other[finite]).max(initial=1e-6))
 
 
 def _counts_columns(config: Any) -> bool:
-    """Return whether some layer attends only to a window of columns (GPT-Neo builds that mask by itself)."""
+    """Return True if some layer attends only to a window of columns (GPT-Neo builds that mask by itself)."""
     config = config.get_text_config()
     if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
         return True
@@ -166,7 +167,7 @@ class HFBatch:
     def _begin(self, requests: Sequence[_Request]) -> list[npt.NDArray[np.float32]]:
         """Read rows from their beginning, and add them to the cache."""
         first = requests[0][1]
-        common = min(_common(first, ids) for _, ids in requests)
+        common = min(common_prefix(first, ids) for _, ids in requests)
         common = min(common, min(len(ids) for _, ids in requests) - 1)
         cache, seen = None, np.zeros((len(requests), 0), np.bool_)
         if len(requests) > 1 and common >= MIN_COMMON:
@@ -189,10 +190,10 @@ class HFBatch:
     def _pass(
         self, cache: Any, seen: npt.NDArray[np.bool_], requests: Sequence[_Request]
     ) -> tuple[Any, npt.NDArray[np.bool_], list[npt.NDArray[np.float32]]]:
-        """One forward pass over all rows of a cache; those without a request get a hole.
+        """Run one forward pass over all rows of a cache; those without a request get a hole.
 
         Returns:
-            The cache and what its rows look at from now on, and the logits of each request.
+            The cache, the columns that its rows look at from now on, and the logits of each request.
         """
         import torch
 
@@ -322,7 +323,7 @@ def _check(
 ) -> None:
     """Raise for a request that cannot be met, before anything is done."""
     if is_closed:
-        raise ModelError("the batch is closed", hint="start a new one")
+        raise closed_error("batch")
     if len({key for key, _ in rows}) < len(rows) or not rows:
         raise ModelError("a step needs rows, each named once", hint="join the tokens of a row")
     for key, ids in rows:
@@ -340,9 +341,3 @@ def _change(cache: Any, change: Callable[[Any], Any]) -> None:
     """Put other tensors, ``[rows, heads, columns, width]``, in a cache's place."""
     for layer in cache.layers:
         layer.keys, layer.values = change(layer.keys), change(layer.values)
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two sequences have in common at their beginning."""
-    size = min(len(one), len(other))
-    return next((index for index in range(size) if one[index] != other[index]), size)

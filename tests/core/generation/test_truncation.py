@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolgrammar.core.generation.truncation import cut_pointers
+from toolgrammar.core.generation.truncation import truncated_pointers
 
 TEXT = '{"a": "hello", "b": [1, {"c": true}], "d/e": 12}'
 
@@ -26,11 +26,11 @@ TEXT = '{"a": "hello", "b": [1, {"c": true}], "d/e": 12}'
 def test_names_the_open_value_and_those_written_by_force(until: str, expected: tuple[str, ...]) -> None:
     """The innermost open value comes first, then every value that begins after the cut."""
     assert TEXT.startswith(until)
-    assert cut_pointers(TEXT, len(until)) == expected
+    assert truncated_pointers(TEXT, len(until)) == expected
 
 
 def test_scalars_at_the_root() -> None:
     """A root string or number that was closed is named by the empty pointer."""
-    assert cut_pointers('"abc"', 2) == ("",)
-    assert cut_pointers("[]", 1) == ("",)
-    assert cut_pointers("{}", 1) == ("",)
+    assert truncated_pointers('"abc"', 2) == ("",)
+    assert truncated_pointers("[]", 1) == ("",)
+    assert truncated_pointers("{}", 1) == ("",)
