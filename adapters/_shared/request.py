@@ -27,7 +27,7 @@ from toolgrammar.core.conversation import (
 )
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.generation.json_output import MAX_RETRIES, summed
+from toolgrammar.core.generation.json_output import MAX_RETRIES
 from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
@@ -112,7 +112,7 @@ class _Asking:
             InvalidArgumentsError: the model was asked as often as allowed, and the answer must pass.
         """
         self._attempts += 1
-        self._usage = summed(self._usage, generation.usage)
+        self._usage += generation.usage
         wrong = self._check.problems(generation)
         if wrong and self._attempts <= MAX_RETRIES:
             again = "That is not valid: " + "; ".join(wrong[:5]) + "."

@@ -6,7 +6,7 @@ arguments); text and call deltas never mix in one event; `Finish` comes last, on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, Union
 
 from .messages import Message, ToolCall
@@ -33,6 +33,10 @@ class Usage:
     cached_tokens: int = 0
     forced_tokens: int = 0
     forward_passes: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the token counts of two answers together."""
+        return Usage(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Usage)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..conversation.events import Generation, Usage
@@ -57,7 +57,7 @@ def ask_until_valid(
     attempts = MAX_RETRIES + 1 if mode.repair else 1
     for attempt in range(1, attempts + 1):
         generation = yield from write(messages)
-        usage = summed(usage, generation.usage)
+        usage += generation.usage
         value, wrong = judge(generation, mode, rules)
         if not wrong and convert:
             wrong = converted(value, mode.schema)[1]
@@ -159,8 +159,3 @@ def with_instructions(messages: Sequence[Message], schema: Any) -> tuple[Message
             )
             return (*messages[:index], replace(message, content=content), *messages[index + 1 :])
     return (*messages, Message("user", text))
-
-
-def summed(one: Usage, other: Usage) -> Usage:
-    """Return the token counts of two answers together."""
-    return Usage(**{field.name: getattr(one, field.name) + getattr(other, field.name) for field in fields(Usage)})

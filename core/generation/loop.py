@@ -165,7 +165,9 @@ class Decoding:
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
         self._sampler = Sampler(self.params)
-        self._mask = np.zeros((self.backend.vocabulary.size + 31) // 32, dtype=np.uint32)
+        vocabulary = self.backend.vocabulary
+        self._tokens, self._eos, self._size = vocabulary.tokens, vocabulary.eos, vocabulary.size
+        self._mask = np.zeros((self._size + 31) // 32, dtype=np.uint32)
 
     @property
     def forced_tokens(self) -> int:
@@ -213,7 +215,7 @@ class Decoding:
             remaining = budget - len(self.token_ids) - 1
             allowed = np.union1d(self._allowed(), self._allowed(thought))
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
-            if token_id in self.backend.vocabulary.eos and text.is_accepting:
+            if token_id in self._eos and text.is_accepting:
                 text.accept(token_id)
                 thinks = False
                 break
@@ -291,7 +293,7 @@ class Decoding:
                 token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
             if self._keeps_prompt(token_id):
                 continue
-            if token_id in self.backend.vocabulary.eos and self.matcher.is_accepting:
+            if token_id in self._eos and self.matcher.is_accepting:
                 self.matcher.accept(token_id)
                 return
             if self._try(token_id, remaining):
@@ -345,11 +347,10 @@ class Decoding:
             forward = Forward(ids)
             logits = yield forward
             self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
-            size = self.backend.vocabulary.size
-            if logits is None or logits.shape != (size,):
+            if logits is None or logits.shape != (self._size,):
                 shape = None if logits is None else logits.shape
                 raise DecodingError(
-                    f"the model gave logits of shape {shape} for {size} tokens",
+                    f"the model gave logits of shape {shape} for {self._size} tokens",
                     hint="use the vocabulary of this very model",
                 )
             self._logits = logits
@@ -385,7 +386,7 @@ class Decoding:
         """Advance by a token: through what is held, then the matcher; False, and no change, if it is not allowed."""
         if not self._held:
             return self.matcher.accept(token_id)
-        data, held = self.backend.vocabulary.tokens[token_id] or b"", self._held
+        data, held = self._tokens[token_id] or b"", self._held
         if data.startswith(held):
             if len(data) > len(held) and not self.matcher.accept_bytes(data[len(held) :]):
                 return False
@@ -406,7 +407,7 @@ class Decoding:
         self._sampler.saw((token_id,))
         self._among = None
         self._healed.clear()
-        data = self.backend.vocabulary.tokens[token_id] or b""
+        data = self._tokens[token_id] or b""
         sent = min(self._sent, len(data))
         self._sent -= sent
         self._written += len(data) - sent
@@ -454,9 +455,8 @@ class Decoding:
 
     def _same_text(self, token_id: int, instead: int) -> bool:
         """Return True if two tokens write the same text, which the grammar fixes, so that the model loses no choice."""
-        tokens = self.backend.vocabulary.tokens
         forced = self._held + self.matcher.forced_bytes()
-        return all(forced.startswith(tokens[one] or b"\xff") for one in (token_id, instead))
+        return all(forced.startswith(self._tokens[one] or b"\xff") for one in (token_id, instead))
 
     def _complete(self) -> list[int]:
         """Return tokens that complete the text from here."""

@@ -120,12 +120,13 @@ class Speller:
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return the tokens before a text with which it was spelled, and its spelling after them."""
+        tokens = self._vocabulary.tokens
         context = list(before[-CONTEXT_TOKENS:])
         for size in sorted({len(context), min(1, len(context)), 0}, reverse=True):
             fixed = tuple(context[len(context) - size :])
             head = self._vocabulary.decode(fixed)
             ids = self.spell(head + data)
-            ends = list(accumulate(len(self._vocabulary.tokens[token_id] or b"") for token_id in ids))
+            ends = list(accumulate(len(tokens[token_id] or b"") for token_id in ids))
             count = ends.index(len(head)) + 1 if len(head) in ends else 0
             if ids and (count or not head) and ids[max(0, count - _AGREEING) : count] == fixed[-_AGREEING:]:
                 return ids[:count], ids[count:]

@@ -36,6 +36,7 @@ def _find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
     """Return True if a prompt ends with the start of reasoning (white space may follow it)."""
     names = {token_id: name for name, token_id in vocabulary.special.items()}
+    tokens = vocabulary.tokens
     pieces: list[str] = []
     run = b""
     for token_id in prompt[-_TAIL:]:
@@ -43,7 +44,7 @@ def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Voca
             pieces += [run.decode("utf-8", "replace"), f"\0{names[token_id]}\0"]
             run = b""
         else:
-            run += vocabulary.tokens[token_id] or b"\0"
+            run += tokens[token_id] or b"\0"
     shown = "".join([*pieces, run.decode("utf-8", "replace")])
     wanted = "".join(f"\0{text}\0" if control else text for text, control in _pieces(markers.start, vocabulary.special))
     return shown.rstrip().endswith(wanted.rstrip())

@@ -25,7 +25,7 @@ from ...errors import (
 from ...event_loop import EventLoop
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
-from ...generation.json_output import MAX_RETRIES, converted, summed
+from ...generation.json_output import MAX_RETRIES, converted
 from ...generation.params import GenerateParams, ToolInterface
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
@@ -290,7 +290,7 @@ class RemoteModel(Model):
                     else:
                         built.add(event)
                         yield event
-            usage = summed(usage, answer.usage)
+            usage += answer.usage
             if not verdict.wrong:
                 for event in remaining_events(built.text, verdict):
                     built.add(event)
