@@ -89,7 +89,9 @@ def _root(
 @app.command()
 def demo(
     prompt: Annotated[str, typer.Argument(help="What to ask.")] = "What will the weather be in Oslo?",
-    model: Annotated[str, typer.Option(help="'embedded', or 'hf:NAME-OR-PATH'.")] = "embedded",
+    model: Annotated[
+        str, typer.Option(help="Its address: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH', or 'openai:MODEL@URL'.")
+    ] = "embedded",
     seed: Annotated[int, typer.Option(help="Of the random draw.")] = 1,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
     max_tokens: Annotated[int, typer.Option(help="Token budget; the call is valid whatever it is.")] = 120,
@@ -187,7 +189,7 @@ def check(
             problems = [error]
     if as_json:
         typer.echo(
-            json.dumps({"enforceable": not problems, "problems": [_finding(each) for each in problems]}, indent=2)
+            json.dumps({"enforceable": not problems, "problems": [_finding(problem) for problem in problems]}, indent=2)
         )
     else:
         console = Console(highlight=False, soft_wrap=True)

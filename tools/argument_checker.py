@@ -44,9 +44,9 @@ class ArgumentChecker:
         """
         if self._plain is None:
             self._plain = Validator(self._schema, formats=True, plain_integers=True)
-        found: Mapping[str, Any] = self._plain.with_plain_integers(dict(arguments))
-        self._refuse(self._plain, found)
-        return found
+        plain: Mapping[str, Any] = self._plain.with_plain_integers(dict(arguments))
+        self._refuse(self._plain, plain)
+        return plain
 
     def _refuse(self, validator: Validator, arguments: Mapping[str, Any]) -> None:
         try:

@@ -82,7 +82,7 @@ class Tool:
 
     @cached_property
     def names_a_day(self) -> bool:
-        """The parameters hold a date that must be past or still to come."""
+        """True if the parameters hold a date that must be past or still to come."""
         return names_a_day(self.parameters)
 
     def of_today(self) -> Tool:

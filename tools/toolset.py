@@ -410,7 +410,7 @@ class ToolSet:
         try:
             read = as_call(call)
             return ToolResult(read, self.call(read, allow_cut=allow_cut, timeout=timeout))
-        except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
+        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
             return failure(read, error)
 
     async def aexecute(
@@ -421,7 +421,7 @@ class ToolSet:
         try:
             read = as_call(call)
             return ToolResult(read, await self.acall(read, allow_cut=allow_cut, timeout=timeout))
-        except (Exception, SystemExit) as error:  # whatever a tool raises, the model is told
+        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
             return failure(read, error)
 
     # -- for models and servers --------------------------------------------------------------------------------

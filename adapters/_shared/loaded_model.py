@@ -176,12 +176,12 @@ def guarded(options: Mapping[str, Any]) -> dict[str, Any]:
     def wrapped(value: Any) -> Any:
         return SecretStr(value) if isinstance(value, str) and not value.startswith("env:") else value
 
-    found = dict(options)
-    if "api_key" in found:
-        found["api_key"] = wrapped(found["api_key"])
-    if isinstance(found.get("headers"), Mapping):
-        found["headers"] = {name: wrapped(value) for name, value in found["headers"].items()}
-    return found
+    result = dict(options)
+    if "api_key" in result:
+        result["api_key"] = wrapped(result["api_key"])
+    if isinstance(result.get("headers"), Mapping):
+        result["headers"] = {name: wrapped(value) for name, value in result["headers"].items()}
+    return result
 
 
 def require_storable(options: Mapping[str, Any]) -> None:

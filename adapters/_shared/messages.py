@@ -94,8 +94,8 @@ def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
         value, end = None, -1
     whole = isinstance(value, dict) and end == len(text.strip())
     error = None if whole else "the arguments are not a JSON object"
-    known = value if isinstance(value, dict) else {}
-    return ToolCall(id=call_id or "", name=name, arguments=known, raw=text, error=error)
+    decoded = value if isinstance(value, dict) else {}
+    return ToolCall(id=call_id or "", name=name, arguments=decoded, raw=text, error=error)
 
 
 def from_openai(message: Mapping[str, Any]) -> Message:

@@ -18,7 +18,7 @@ CONNECTION = ("api_key", "base_url", "max_retries")
 # What an adapter makes of the framework's own arguments, or what needs a caller that reads our events.
 _MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace", "output_type"})
 #: The options of `GenerateParams` that users of an adapter give by name.
-GENERATION = frozenset(each.name for each in fields(GenerateParams)) - _MADE
+GENERATION = frozenset(option.name for option in fields(GenerateParams)) - _MADE
 
 
 def require_known(given: Iterable[str], known: Collection[str]) -> None:
@@ -55,22 +55,22 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
     Raises:
         ModelError: an option is not known, or its value is wrong.
     """
-    said = {name: value for name, value in given.items() if value is not None}
-    if "stop" in said:
-        said["stop"] = stop_strings(said["stop"])
-    if isinstance(said.get("logit_bias"), Mapping):
-        said["logit_bias"] = {
+    options = {name: value for name, value in given.items() if value is not None}
+    if "stop" in options:
+        options["stop"] = stop_strings(options["stop"])
+    if isinstance(options.get("logit_bias"), Mapping):
+        options["logit_bias"] = {
             int(token) if isinstance(token, str) and token.isdecimal() else token: bias
-            for token, bias in said["logit_bias"].items()
+            for token, bias in options["logit_bias"].items()
         }
-    if "tool_format" in said:
+    if "tool_format" in options:
         try:
-            get_format(said["tool_format"])
+            get_format(options["tool_format"])
         except ToolGrammarError as error:
-            raise ModelError(f"tool_format is {said['tool_format']!r}", hint=error.hint) from None
-    if "thinking_markers" in said and isinstance(said["thinking_markers"], list):
-        said["thinking_markers"] = tuple(said["thinking_markers"])
-    return resolve_params(None, said)
+            raise ModelError(f"tool_format is {options['tool_format']!r}", hint=error.hint) from None
+    if "thinking_markers" in options and isinstance(options["thinking_markers"], list):
+        options["thinking_markers"] = tuple(options["thinking_markers"])
+    return resolve_params(None, options)
 
 
 def stop_strings(stop: Any) -> tuple[str, ...]:

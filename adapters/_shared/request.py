@@ -55,7 +55,7 @@ class Validators:
         if self.tool is None:
             return [] if generation.tool_calls else self._problems(generation.text)
         calls = [call for call in generation.tool_calls if call.name == self.tool and problem(call) is None]
-        return [each for call in calls for each in self._problems(arguments_text(call))]
+        return [message for call in calls for message in self._problems(arguments_text(call))]
 
     def _problems(self, text: str) -> list[str]:
         read = getattr(self.model, "model_validate_json", None) or self.model.parse_raw
@@ -63,12 +63,12 @@ class Validators:
             read(text)
         except ValueError as error:  # of both versions of Pydantic
             if isinstance(error, ValidationError):
-                return [_said(each) for each in error.errors(include_url=False, include_context=False)]
-            return [_said(each) for each in error.errors()] if hasattr(error, "errors") else [str(error)]
+                return [_described(line) for line in error.errors(include_url=False, include_context=False)]
+            return [_described(line) for line in error.errors()] if hasattr(error, "errors") else [str(error)]
         return []
 
 
-def _said(error: Any) -> str:
+def _described(error: Any) -> str:
     return f"at {'/'.join(map(str, error['loc'])) or '(root)'}: {error['msg']}"
 
 
@@ -93,7 +93,7 @@ def _mentions_functions(schema: Any, seen: set[int]) -> bool:
         # Serialisers are functions as well, and see no input.
         inner = [value for key, value in schema.items() if key not in ("serialization", "metadata")]
         return str(schema.get("type", "")).startswith("function-") or any(_mentions_functions(v, seen) for v in inner)
-    return isinstance(schema, (list, tuple)) and any(_mentions_functions(each, seen) for each in schema)
+    return isinstance(schema, (list, tuple)) and any(_mentions_functions(part, seen) for part in schema)
 
 
 class _Asking:

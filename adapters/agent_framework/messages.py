@@ -109,14 +109,14 @@ def openai_tool(tool: Any) -> dict[str, Any]:
 
 def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) -> list[Message]:
     """Return the framework's messages as ours, after the instructions; each result of a call becomes a message."""
-    said = [instructions] if isinstance(instructions, str) else list(instructions or ())
-    result = [Message("system", text) for text in said]
+    texts = [instructions] if isinstance(instructions, str) else list(instructions or ())
+    result = [Message("system", text) for text in texts]
     for message in messages:
         results = [content for content in message.contents if content.type == "function_result"]
-        for each in results:
-            text = each.result if isinstance(each.result, str) else str(each.result)
-            answer = Message("tool", text, tool_call_id=each.call_id, name=_name_of(result, each))
-            result.append(replace(answer, is_error=each.exception is not None))
+        for content in results:
+            text = content.result if isinstance(content.result, str) else str(content.result)
+            answer = Message("tool", text, tool_call_id=content.call_id, name=_name_of(result, content))
+            result.append(replace(answer, is_error=content.exception is not None))
         if len(results) < len(message.contents) or not results:
             result.append(_to_message(message))
     return result

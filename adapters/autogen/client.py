@@ -128,7 +128,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             tools: tools, or their schemas.
             tool_choice: ``"auto"``, ``"required"``, ``"none"``, or one of ``tools`` (or its name) that must be called.
             json_output: a Pydantic class that a text answer must match, or True for any JSON object. Where a validator
-                of the class objects, the model is told and asked again, twice at most.
+                of the class objects, the model is asked again with its message, twice at most.
             extra_create_args: overrides of the client's own arguments.
             cancellation_token: stops the model within one step.
 
@@ -170,7 +170,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """`create`, with the pieces of a text answer as they are certain, and the whole result last.
+        """Do what `create` does, and yield the pieces of a text answer as they are certain, the whole result last.
 
         AutoGen streams text only: tool calls and reasoning are in the result. The answer comes in one piece where it
         has to pass validators of ``json_output``.

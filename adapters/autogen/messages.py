@@ -101,8 +101,8 @@ def _to_messages(message: LLMMessage) -> list[Message]:
         return [Message("assistant", reasoning=message.thought, tool_calls=calls, name=message.source)]
     assert isinstance(message, FunctionExecutionResultMessage)
     return [
-        Message("tool", each.content, tool_call_id=each.call_id, name=each.name, is_error=bool(each.is_error))
-        for each in message.content
+        Message("tool", result.content, tool_call_id=result.call_id, name=result.name, is_error=bool(result.is_error))
+        for result in message.content
     ]
 
 
@@ -126,7 +126,7 @@ def selection(messages: Sequence[Message], asked: bool | None) -> tuple[str, ...
     """
     prompts = [message.text for message in messages if message.role in ("system", "user")] if asked is not False else []
     pattern = _ANY_SELECTION if asked else _OWN_SELECTION
-    lists = [found[1] for prompt in prompts for found in pattern.finditer(prompt)]
+    lists = [match[1] for prompt in prompts for match in pattern.finditer(prompt)]
     return tuple(dict.fromkeys(re.findall(r"'(\w+)'", lists[-1]))) if lists else ()
 
 

@@ -181,7 +181,7 @@ class ToolGrammarLLM(BaseLLM):
         from_agent: Any = None,
         response_model: type[BaseModel] | None = None,
     ) -> Any:
-        """`call`, without blocking the event loop; cancelling the task stops the model."""
+        """Do what `call` does without blocking the event loop; cancelling the task stops the model."""
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
             async for event in turn.request().astream():

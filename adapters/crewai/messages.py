@@ -36,11 +36,11 @@ def reachable_tools(agent: Any, task: Any) -> dict[str, Any]:
     """Return the tools of an agent and its task by the names that CrewAI gives them; those of its executor win."""
     executor = getattr(agent, "agent_executor", None)
     sources = (getattr(executor, "original_tools", None), getattr(task, "tools", None), getattr(agent, "tools", None))
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for source in sources:
         if source:
-            found = {**convert_tools_to_openai_schema(source)[2], **found}
-    return found
+            by_name = {**convert_tools_to_openai_schema(source)[2], **by_name}
+    return by_name
 
 
 def original_tools(tools: Sequence[Mapping[str, Any]], agent: Any, task: Any) -> list[dict[str, Any]]:
@@ -76,16 +76,18 @@ def text_tools(messages: Sequence[Message], agent: Any, task: Any) -> list[dict[
     if INPUT.rstrip() not in prompt:
         return []
     tools = convert_tools_to_openai_schema(list(reachable_tools(agent, task).values()))[0]
-    found = original_tools(tools, agent, task)
-    known = {_shared.tool_name(tool) for tool in found}
+    reached = original_tools(tools, agent, task)
+    reached_names = {_shared.tool_name(tool) for tool in reached}
     listed = _NAMES.search(prompt)
     names = [name.strip() for name in listed[1].split(",")] if listed else []
-    return found + [_open_tool(name) for name in dict.fromkeys(names) if name and name not in known]
+    return reached + [_open_tool(name) for name in dict.fromkeys(names) if name and name not in reached_names]
 
 
 def called_tools(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the tools that a conversation has called natively, each with any arguments."""
-    return [_open_tool(name) for name in dict.fromkeys(call.name for each in messages for call in each.tool_calls)]
+    return [
+        _open_tool(name) for name in dict.fromkeys(call.name for message in messages for call in message.tool_calls)
+    ]
 
 
 def is_forced_to_answer(messages: Sequence[Message]) -> bool:

@@ -120,7 +120,7 @@ class _Parser:
         self._finish = finish
         self._new_id = new_id
         self._seen = ""
-        self._told = 0  # how much of what was seen is in events
+        self._sent = 0  # length of the text that is in events
         self._answering = False
         self._call: tuple[str, str, int] | None = None  # its id, its name, and where its arguments begin
 
@@ -129,20 +129,20 @@ class _Parser:
         self._seen += text
         events: list[Event] = []
         if self._call is None and not self._answering:
-            found = _CALL.search(self._seen)
+            action = _CALL.search(self._seen)
             answer = self._seen.find(FINAL)
-            if answer >= 0 and (found is None or answer < found.start()):
+            if answer >= 0 and (action is None or answer < action.start()):
                 self._answering = True
-            elif found is not None:
-                events += self._text_until(found.start())
-                self._call = (self._new_id(), found[1], found.end())
-                self._told = found.end()
+            elif action is not None:
+                events += self._text_until(action.start())
+                self._call = (self._new_id(), action[1], action.end())
+                self._sent = action.end()
                 events.append(CallStart(0, *self._call[:2]))
         if self._call is None:
             return events + self._text_until(len(self._seen) if self._answering else self._certain())
-        if self._told < len(self._seen):
-            events.append(ArgumentsDelta(0, self._seen[self._told :]))
-            self._told = len(self._seen)
+        if self._sent < len(self._seen):
+            events.append(ArgumentsDelta(0, self._seen[self._sent :]))
+            self._sent = len(self._seen)
         return events
 
     def close(self) -> list[Event]:
@@ -170,6 +170,6 @@ class _Parser:
         return last if line.startswith(ACTION) or ACTION.startswith(line) else len(self._seen)
 
     def _text_until(self, end: int) -> list[Event]:
-        text = self._seen[self._told : end]
-        self._told = max(self._told, end)
+        text = self._seen[self._sent : end]
+        self._sent = max(self._sent, end)
         return [TextDelta(text)] if text else []

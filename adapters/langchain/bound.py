@@ -22,7 +22,7 @@ _OF_TOOLS = ("tools", "tool_choice", "ls_structured_output_format")
 class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
     """A chat model with bound settings, as `ChatToolGrammar.bind` returns it.
 
-    LangChain's own binding hands ``bind_tools`` on to the model, which has never heard of the bound settings: an agent
+    LangChain's own binding hands ``bind_tools`` on to the model, which does not know the bound settings: an agent
     over ``model.bind(temperature=0.7)`` would run without them.
     """
 
@@ -34,9 +34,9 @@ class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
         kept = {name: value for name, value in self.kwargs.items() if name not in _OF_TOOLS}
         if "tools" not in self.kwargs and "tool_choice" in self.kwargs:
             kept["tool_choice"] = self.kwargs["tool_choice"]
-        said = {name: value for name, value in kwargs.items() if value is not None or name not in kept}
+        given = {name: value for name, value in kwargs.items() if value is not None or name not in kept}
         bound: Any = self.bound
-        made: BoundChat = bound.bind_tools(tools, **{**kept, **said})
+        made: BoundChat = bound.bind_tools(tools, **{**kept, **given})
         return made.model_copy(update={"config": self.config, "config_factories": self.config_factories})
 
     def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Runnable[Any, Any]:
@@ -45,5 +45,5 @@ class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
 
     @classmethod
     def lc_id(cls) -> list[str]:
-        """Be saved as LangChain's own binding, which LangChain can load."""
+        """Return the path of LangChain's own binding, which LangChain can load."""
         return [*cls.get_lc_namespace(), RunnableBinding.__name__]

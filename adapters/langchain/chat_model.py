@@ -192,7 +192,7 @@ class ChatToolGrammar(BaseChatModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Objects whose model has a URI can be saved and loaded; see `to_json` for the others."""
+        """Return True: objects whose model has an address can be saved and loaded; see `to_json` for the others."""
         return True
 
     def to_json(self) -> Any:
@@ -207,21 +207,21 @@ class ChatToolGrammar(BaseChatModel):
         return super().to_json() if self.loaded.uri is not None else self.to_json_not_implemented()
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
-        """The key under which answers are cached, by content: classes and grammars may look alike and differ."""
+        """Return the key under which answers are cached, by content: classes and grammars may look alike and differ."""
         with _shared.translated(table.errors):
-            said = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
+            key = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
             shape = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
-                said["tools"] = table.openai_tools(tools)
+                key["tools"] = table.openai_tools(tools)
         if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
-            said["validators"] = f"{asked.__module__}.{asked.__qualname__}"
+            key["validators"] = f"{asked.__module__}.{asked.__qualname__}"
         if (grammar := kwargs.get("grammar", shape.grammar)) is not None:
-            said["grammar"] = hash(grammar)
+            key["grammar"] = hash(grammar)
         if kwargs.get("output_type") is not None:
-            said["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
+            key["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
         model = kwargs.get("model")
-        said["model"] = self.loaded.identity if model is None else _shared.identity_of(model)
-        return str(sorted({**self._get_invocation_params(stop=stop), **said}.items()))
+        key["model"] = self.loaded.identity if model is None else _shared.identity_of(model)
+        return str(sorted({**self._get_invocation_params(stop=stop), **key}.items()))
 
     def get_token_ids(self, text: str) -> list[int]:
         """Return the token ids of a text, by the model's own tokenizer.
@@ -325,8 +325,8 @@ class ChatToolGrammar(BaseChatModel):
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
         """Return a chain whose answers match a schema.
 
-        Where a Pydantic class has validators, and one objects to an answer, the model is told and asked again, twice
-        at most; an answer that has to pass validators is streamed in one piece.
+        Where a Pydantic class has validators, and one objects to an answer, the model is asked again with its message,
+        twice at most; an answer that has to pass validators is streamed in one piece.
 
         Args:
             schema: a Pydantic class (answers are instances), or a typed dict, dataclass, JSON Schema or tool dict

@@ -1,7 +1,6 @@
-"""LangChain's words and ours: tools, choices, messages and schemas in; answers, usage and errors out.
+"""Translation between LangChain's tools, messages, schemas, answers, usage and errors and ours.
 
-Everything that the LangChain adapter translates is here, and nothing of it decides anything. Source: the message, tool
-and exception classes of langchain-core 1.x.
+Source: the message, tool and exception classes of langchain-core 1.x.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def _is_tool(response_format: Any) -> bool:
 
 
 def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
-    """LangChain's messages as ours.
+    """Return LangChain's messages as ours.
 
     Raises:
         ModelError: a message that is none of a conversation (a removal), or content that no model here reads.
@@ -170,7 +169,7 @@ class Answer:
     guarantee: str
 
     def metadata(self, finish: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
-        """LangChain's ``response_metadata``."""
+        """Return LangChain's ``response_metadata``."""
         reason = finish.reason if isinstance(finish, Finish) else finish.finish_reason
         metadata = {
             "finish_reason": reason,

@@ -40,7 +40,7 @@ def asking(
     Args:
         model: a chat model, with or without bound settings.
     """
-    known = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
+    traced = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
     name: str | None = None
     if strict is not None:
         kwargs = {"strict": strict, **kwargs}
@@ -54,12 +54,12 @@ def asking(
                 )
             name = _shared.tool_name(table.openai_tool(schema))
             kwargs = {"tool_choice": name, "parallel_tool_calls": False, "answer_class": schema, **kwargs}
-            bound = model.bind_tools([schema], ls_structured_output_format=known, **kwargs)
+            bound = model.bind_tools([schema], ls_structured_output_format=traced, **kwargs)
         elif method in ("json_schema", "json_mode"):
             table.response_schema(schema)  # refused now, if it is none
             # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
             kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
-            bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=known, **kwargs)
+            bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=traced, **kwargs)
         else:
             raise ModelError(f"unknown method {method!r}", hint="'json_schema', 'json_mode' or 'function_calling'")
     return answering(bound, parser_of(schema, name), include_raw=include_raw, allow_cut=allow_cut)
@@ -156,7 +156,7 @@ class _PydanticArguments(JsonOutputKeyToolsParser):
 
 
 def _check_whole(message: BaseMessage) -> BaseMessage:
-    """Structured output that was closed by force is not what was asked for, and nothing after us would notice."""
+    """Return a message; refuse structured output that the token budget cut, which nothing after us would notice."""
     if cut := message.response_metadata.get("cut"):
         places = ", ".join(place or "(root)" for place in cut)
         raise exceptions.OutputParserException(

@@ -8,6 +8,8 @@ import json
 import pickle
 import subprocess
 import sys
+import textwrap
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -304,3 +306,22 @@ def test_missing_framework(adapter: str, package: str) -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert result.stdout.strip() == f"pip install 'toolgrammar[{adapter}]'", result.stderr
+
+
+def test_skeleton_of_an_adapter_runs() -> None:
+    """The minimal adapter in the docstring of the shared parts gives a valid call, and refuses unknown settings."""
+    _, _, skeleton = (_shared.__doc__ or "").partition("::\n")
+    code = textwrap.dedent(skeleton[: skeleton.index("\n``")])
+    written: dict[str, Any] = {**vars(_shared), "framework": SimpleNamespace(ChatModel=object), "errors": tuple}
+    written["to_their_message"] = lambda generation: generation.tool_calls
+    exec(code, written)
+
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    chat = written["ChatModel"](max_tokens=60, temperature=1.0, seed=1)
+    (call,) = chat.chat([{"role": "user", "content": "1 and 2?"}], [add], "add")
+    assert call.name == "add" and call.error is None and set(call.arguments) == {"a", "b"}
+    with pytest.raises(ModelError, match="tempo"):
+        written["ChatModel"](tempo=1)

@@ -169,10 +169,10 @@ class WireFormat(ABC):
     def several(
         self, turn: TurnSpec, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar
     ) -> Grammar:
-        """As many calls as a turn may have.
+        """Return the grammar of the calls of a turn.
 
         Args:
-            turn: what may be written.
+            turn: the specification of the turn.
             calls: for each tool its name as it is written, and what follows it.
             head: the text of a call before the name.
             between: the text between calls.

@@ -38,7 +38,9 @@ class MarkerSearch:
                 begun.append(_beginnings(mark))
         never = r"(?!)"
         self._whole = re.compile("|".join(whole) or never)
-        self._open = re.compile("|".join((*(f"(?:{each})" for each in begun), f"(?P<mark>{'|'.join(whole) or never})")))
+        self._open = re.compile(
+            "|".join((*(f"(?:{prefix})" for prefix in begun), f"(?P<mark>{'|'.join(whole) or never})"))
+        )
 
     def search(self, text: str, position: int, *, final: bool) -> tuple[int, str]:
         """Return the position of the first mark, and the mark.

@@ -28,7 +28,7 @@ def spelled_arguments(
     """
     schema, additional = turn.schema(tool)
     options = SchemaOptions(
-        # MarkerSearch and bare names leave no room for other spaces.
+        # Marks and bare names leave no room for other spaces.
         whitespace=turn.whitespace if spelling is None or turn.whitespace == "compact" else "single",
         additional_properties=additional,
         spelling=spelling,

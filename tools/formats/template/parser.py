@@ -73,10 +73,10 @@ class TemplateParser(StreamParser):
         joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
         self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
-        # MarkerSearch that end a broken call: long enough to be no JSON.
+        # Marks that end a broken call: long enough to be no JSON.
         stops = tuple(mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2)
         self._stop_marks = marker_search(stops)
-        # Those of them that never stand in a head.
+        # Those of them that are in no head.
         self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
         self._closers = frozenset(mark[0] for mark in (syntax.call_end, *syntax.openers) if syntax.call_end)
         self._reader: ObjectReader | None = None

@@ -73,11 +73,13 @@ class XmlCallsParser(TemplateParser):
             if match.end() == len(buffer.text) and not self._final:
                 return False  # white space that belongs to the head may follow
             key = match["key"]
-            said = match.groupdict().get("raw")
+            marked = match.groupdict().get("raw")
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is there twice", events)
-            self._value = _ValueReader(key, None if said is None else said == "true", self._xml.kinds(self._name, key))
+            self._value = _ValueReader(
+                key, None if marked is None else marked == "true", self._xml.kinds(self._name, key)
+            )
             self._state = self._read_value
             return True
         if buffer.startswith(self._xml.call_ends):
@@ -117,7 +119,7 @@ class _ValueReader:
     def __init__(self, key: str, raw: bool | None, kinds: frozenset[str]) -> None:
         self.key = key
         self.pieces: list[str] = []
-        self._said = raw
+        self._marked = raw
         self._kinds = kinds
         self._raw = kinds <= _STRING if raw is None else raw
         # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
@@ -148,7 +150,7 @@ class _ValueReader:
         """Return the value of the argument's text."""
         if self._raw:
             return text
-        return _read(text, self._kinds, strings=self._said is None and "string" in self._kinds)
+        return _read(text, self._kinds, strings=self._marked is None and "string" in self._kinds)
 
 
 def _read(text: str, kinds: frozenset[str], *, strings: bool) -> Any:
