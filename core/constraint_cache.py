@@ -127,7 +127,7 @@ class ConstraintCache:
         """
         from .schema import SchemaOptions
         from .schema.read.canonical import canonical
-        from .schema.scalars.dates import of_today, text_names_a_day
+        from .schema.read.dated import of_today, text_names_a_day
 
         digest = None
         if isinstance(schema, (dict, bool)):

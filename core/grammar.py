@@ -157,7 +157,7 @@ class Grammar:
 
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic.schema import json_schema_of
-            from .schema.scalars.dates import of_today
+            from .schema.read.dated import of_today
 
             schema, plain_integers = of_today(json_schema_of(schema)), True
         compiled = compile_schema(

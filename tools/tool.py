@@ -14,8 +14,8 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
+from toolgrammar.core.schema.read.dated import names_a_day, of_today
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, SCHEMA_MAPS
-from toolgrammar.core.schema.scalars.dates import names_a_day, of_today
 
 from .dialects import to_json_schema
 

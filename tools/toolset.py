@@ -16,6 +16,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
+from toolgrammar.core.schema.read.dated import of_today
 from toolgrammar.core.schema.scalars import dates
 
 from .argument_checker import ArgumentChecker
@@ -236,7 +237,7 @@ class ToolSet:
         wire = get_format(format)
         require_word("whitespace", whitespace, Whitespace)
         require_word("reasoning", reasoning, Reasoning)
-        schema = None if response_schema is None else dates.of_today(_response_schema(response_schema))
+        schema = None if response_schema is None else of_today(_response_schema(response_schema))
         tools = self if allowed is None else self.subset(allowed)
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
         if turn.tools:

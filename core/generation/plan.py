@@ -148,7 +148,7 @@ class Planner:
         return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None, params=params)
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
-        from ..schema.scalars.dates import of_today, text_names_a_day
+        from ..schema.read.dated import of_today, text_names_a_day
 
         try:
             # Not sorted: the order of properties is the order in which they are written.

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...json_pointer import escape, to_pointer
 from ...regex.printer import with_short_classes
+from ...schema.read.dated import of_today
 from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas
-from ...schema.scalars.dates import of_today
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
 #: Keywords that every server with schemas knows; all others may be left out of a request.

@@ -1,4 +1,4 @@
-"""Discriminated unions: the tag that tells the alternatives apart must be written.
+"""Discriminated unions: the tag that tells the alternatives apart becomes a required property.
 
 OpenAPI (3.1, section 4.8.25) says of ``discriminator`` that its property is a required one in every alternative.
 Pydantic writes the keyword too, and refuses a value without the tag; but it leaves the tag out of ``required`` where
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...json_pointer import resolve_local
-from ..read.keywords import DATA
+from ..read.keywords import map_schemas
 
 
 def require_tags(schema: Any) -> Any:
@@ -22,27 +22,24 @@ def require_tags(schema: Any) -> Any:
 
     Law: every instance of the result is one of ``schema``; a schema without ``discriminator`` is returned as it is.
     """
-    return _required(schema, schema) if _mentions(schema) else schema
+    if not _mentions(schema):
+        return schema
+
+    def required(inner: dict[str, Any]) -> dict[str, Any]:
+        discriminator = inner.get("discriminator")
+        name = discriminator.get("propertyName") if isinstance(discriminator, Mapping) else None
+        if not isinstance(name, str):
+            return inner
+        unions = [word for word in ("oneOf", "anyOf") if isinstance(inner.get(word), list)]
+        return {**inner, **{word: [_tagged(option, name, schema) for option in inner[word]] for word in unions}}
+
+    return map_schemas(schema, required)
 
 
 def _mentions(schema: Any) -> bool:
     if isinstance(schema, Mapping):
         return "discriminator" in schema or any(map(_mentions, schema.values()))
     return isinstance(schema, list) and any(map(_mentions, schema))
-
-
-def _required(schema: Any, root: Any) -> Any:
-    if isinstance(schema, list):
-        return [_required(each, root) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    result = {key: value if key in DATA else _required(value, root) for key, value in schema.items()}
-    discriminator = schema.get("discriminator")
-    name = discriminator.get("propertyName") if isinstance(discriminator, Mapping) else None
-    for keyword in ("oneOf", "anyOf"):
-        if isinstance(name, str) and isinstance(schema.get(keyword), list):
-            result[keyword] = [_tagged(each, name, root) for each in result[keyword]]
-    return result
 
 
 def _tagged(schema: Any, name: str, root: Any) -> Any:

@@ -1,44 +1,43 @@
-"""Patterns of strings that hold JSON.
+"""Patterns of strings that hold JSON, from the schema of the decoded value.
 
-The pattern describes fewer texts than the schema allows: strings are written without escapes, numbers without an
-exponent, and values of no use are left out where they are not asked for. What it describes is valid under the schema.
+Every text that matches decodes to a valid value, but not every valid text matches: strings have no escapes, numbers no
+exponent, and optional members without a simple pattern are left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .number_texts import KEYWORDS, integer_pattern, number_pattern
+from ..read.keywords import ANNOTATIONS
+from .number_texts import KEYWORDS, MAX_VALUES, choice, integer_pattern, number_pattern
 
-_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
-#: Longer patterns are not worth it.
-_LONGEST = 20_000
-#: References are followed so deep.
-_DEEPEST = 6
+#: Maximum length of a pattern.
+_MAX_LENGTH = 20_000
+#: Maximum depth of nested schemas and references.
+_MAX_DEPTH = 6
 
 _CHARACTER = r'[^"\\\x00-\x1f\x7f]'
 INTEGER = r"(?:0|-?[1-9][0-9]{0,17})"
 NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?"
 _COMMA, _COLON = ", ?", ": ?"
-_MOST_VALUES = 1_000
 
 
 def json_pattern(schema: Any, definition: Callable[[str], Any]) -> str | None:
-    """Return a pattern of JSON texts that are valid under a schema, or None if there is no easy one.
+    """Return a pattern of JSON texts that are valid under a schema, or None if there is no simple one.
 
     Args:
         schema: the schema of the decoded text.
-        definition: returns what a ``$ref`` stands for, or None.
+        definition: returns the schema that a ``$ref`` refers to, or None.
     """
-    found = _Patterns(definition).of(schema, 0)
-    return None if found is None or len(found) > _LONGEST else f"^{found}$"
+    pattern = _Patterns(definition).of(schema, 0)
+    return None if pattern is None or len(pattern) > _MAX_LENGTH else f"^{pattern}$"
 
 
 class _Patterns:
-    """Patterns of the schemas of one document; None: no easy one."""
+    """Patterns of the schemas of one document; None where there is no simple one."""
 
     def __init__(self, definition: Callable[[str], Any]) -> None:
         self._definition = definition
@@ -46,13 +45,13 @@ class _Patterns:
     def of(self, schema: Any, depth: int) -> str | None:
         if schema is True:
             return _ANYTHING
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None
-        asked = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
+        asked = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
         kind = asked.pop("type", None)
         if "enum" in asked or "const" in asked:
             values = asked.pop("enum") if "enum" in asked else [asked.pop("const")]
-            return _choice([_literal(value) for value in values[:_MOST_VALUES]]) if not asked else None
+            return choice(_literal(value) for value in values[:MAX_VALUES]) if not asked else None
         if kind is None:
             return self._untyped(asked, depth)
         if kind in ("integer", "number"):
@@ -76,19 +75,19 @@ class _Patterns:
         if asked.keys() == {"$ref"}:
             return self.of(self._definition(asked["$ref"]), depth + 1)
         if asked.keys() == {"anyOf"}:
-            options = [self.of(each, depth + 1) for each in asked["anyOf"]]
-            return _choice([each for each in options if each is not None])
+            options = [self.of(option, depth + 1) for option in asked["anyOf"]]
+            return choice(option for option in options if option is not None)
         return None
 
     def _array(self, asked: dict[str, Any], depth: int) -> str | None:
         least, most = asked.pop("minItems", 0), asked.pop("maxItems", None)
         if asked.pop("uniqueItems", False):
-            most = 1  # items of any kind are not told apart by a pattern
+            most = 1  # no pattern compares items
         prefix, items = asked.pop("prefixItems", None), asked.pop("items", True)
         if asked or (most is not None and least > most):
             return None
         if prefix is not None:
-            parts = [self.of(each, depth + 1) for each in prefix]
+            parts = [self.of(item, depth + 1) for item in prefix]
             if None in parts or not least <= len(parts) or (most is not None and most < len(parts)):
                 return None
             return rf"\[{_COMMA.join(part for part in parts if part is not None)}\]"
@@ -112,11 +111,11 @@ class _Patterns:
             if value is not None:
                 (needed if name in required else optional).append(f"{_literal(name)}{_COLON}{value}")
         if needed:
-            body = _COMMA.join(needed) + "".join(f"(?:{_COMMA}{each})?" for each in optional)
+            body = _COMMA.join(needed) + "".join(f"(?:{_COMMA}{member})?" for member in optional)
         else:
             starts = [
-                first + "".join(f"(?:{_COMMA}{each})?" for each in optional[at + 1 :])
-                for at, first in enumerate(optional[:4])
+                first + "".join(f"(?:{_COMMA}{member})?" for member in optional[index + 1 :])
+                for index, first in enumerate(optional[:4])
             ]
             body = f"(?:{'|'.join(starts)})?" if starts else ""
         return rf"\{{{body}\}}"
@@ -127,16 +126,12 @@ def _literal(value: Any) -> str:
     return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", json.dumps(value))
 
 
-def _choice(options: Sequence[str]) -> str | None:
-    return f"(?:{'|'.join(options)})" if options else None
-
-
 def _times(least: int, most: int | None) -> str:
     return f"{{{least},{'' if most is None else most}}}"
 
 
 def _repeated(opening: str, part: str | None, closing: str, least: int, most: int | None) -> str | None:
-    """Return the pattern of a list of parts in brackets; of no parts, where there is none."""
+    """Return the pattern of ``least`` to ``most`` parts in brackets; ``part`` None: no pattern has any."""
     if part is None or most == 0:
         return rf"\{opening}\{closing}" if least == 0 else None
     more = _times(max(least - 1, 0), None if most is None else most - 1)

@@ -1,7 +1,7 @@
 """Patterns of the JSON texts of bounded numbers, for strings that hold JSON.
 
-They describe fewer texts than the bounds allow: integers of at most 18 digits, fractions of at most six digits, and no
-exponent. What they describe is read by Python as a number within the bounds.
+Python reads every text that matches as a number within the bounds, but not every number in them has a text: integers
+have at most 18 digits, fractions at most six, and there is no exponent.
 """
 
 from __future__ import annotations
@@ -9,19 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
-KEYWORDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+from ..read.keywords import keywords
+
+#: Keywords that constrain numbers.
+KEYWORDS = frozenset(keywords(types=("number",)))
+#: Maximum number of alternatives of a pattern.
+MAX_VALUES = 1_000
 
 _LARGEST = 10**18 - 1
-#: Below this a double tells six digits after the point apart.
+#: Maximum magnitude at which doubles are exact to six digits after the point.
 _LARGEST_WITH_FRACTION = 10**9
-_MOST_DIGITS = 6
-_MOST_VALUES, _MOST_FRACTIONS = 1_000, 100
+_MAX_DIGITS = 6
+_MAX_FRACTIONS = 100
 
 
 def integer_pattern(bounds: Mapping[str, Any]) -> str | None:
-    """Return a pattern of integers under `KEYWORDS`, or None if there is none to be written."""
+    """Return a pattern of integers under `KEYWORDS`, or None if none has a text."""
     least, most = _whole(bounds)
     step = bounds.get("multipleOf")
     if step is None:
@@ -32,37 +38,35 @@ def integer_pattern(bounds: Mapping[str, Any]) -> str | None:
     # From zero on, or down from the largest below it.
     first = -(-max(least, 0) // step) * step
     values = range(first, most + 1, step) if most >= 0 else range(most // step * step, least - 1, -step)
-    return _choice(map(str, values))
+    return choice(map(str, values))
 
 
 def number_pattern(bounds: Mapping[str, Any]) -> str | None:
-    """Return a pattern of numbers under `KEYWORDS`, or None if there is none to be written."""
+    """Return a pattern of numbers under `KEYWORDS`, or None if none has a text."""
     least, most = _whole(bounds)
     if "multipleOf" in bounds:
         step = Decimal(repr(bounds["multipleOf"]))
         first = math.ceil(Decimal(max(least, 0)) / step)
-        steps = range(first, first + _MOST_VALUES)
+        steps = range(first, first + MAX_VALUES)
         if most < 0:
             last = math.floor(Decimal(most) / step)
-            steps = range(last, last - _MOST_VALUES, -1)
-        return _choice(_plain(step * count) for count in steps if _holds(float(step * count), bounds))
-    found = []
+            steps = range(last, last - MAX_VALUES, -1)
+        return choice(_plain(step * count) for count in steps if _holds(float(step * count), bounds))
+    patterns = []
     if least <= most:
-        found.append(_between(least, most))
+        patterns.append(_between(least, most))
         # From k to below k + 1, where both are within the bounds; likewise below zero.
         low, high = max(least, 0), min(most, _LARGEST_WITH_FRACTION) - 1
         if low <= high:
-            found.append(rf"{_between(low, high)}\.[0-9]{{1,{_MOST_DIGITS}}}")
+            patterns.append(rf"{_between(low, high)}\.[0-9]{{1,{_MAX_DIGITS}}}")
         low, high = max(-most, 0), min(-least, _LARGEST_WITH_FRACTION) - 1
         if low <= high:
-            found.append(rf"-{_between(low, high)}\.[0-9]{{1,{_MOST_DIGITS}}}")
-    if len(found) > 1:
-        return f"(?:{'|'.join(found)})"
-    return _choice([*_fractions(bounds)]) or (found[0] if found else None)
+            patterns.append(rf"-{_between(low, high)}\.[0-9]{{1,{_MAX_DIGITS}}}")
+    return choice(patterns) if len(patterns) > 1 else choice(_fractions(bounds)) or choice(patterns)
 
 
 def _whole(bounds: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the least and the largest integer within the bounds, of those that are written."""
+    """Return the least and the largest integer of at most 18 digits within the bounds."""
     least, most = -_LARGEST, _LARGEST
     if "minimum" in bounds:
         least = max(least, math.ceil(bounds["minimum"]))
@@ -81,35 +85,36 @@ def _holds(value: float, bounds: Mapping[str, Any]) -> bool:
 
 
 def _fractions(bounds: Mapping[str, Any]) -> Iterable[str]:
-    """Yield numbers within narrow bounds, with as many digits as they are few."""
+    """Yield the numbers within narrow bounds with as many digits as leave at most `_MAX_FRACTIONS` of them."""
     low = max(bounds.get("minimum", -math.inf), bounds.get("exclusiveMinimum", -math.inf))
     high = min(bounds.get("maximum", math.inf), bounds.get("exclusiveMaximum", math.inf))
     if not (abs(low) < _LARGEST_WITH_FRACTION and abs(high) < _LARGEST_WITH_FRACTION):
         return
-    for digits in reversed(range(_MOST_DIGITS + 1)):
+    for digits in reversed(range(_MAX_DIGITS + 1)):
         unit = Decimal(1).scaleb(-digits)
         first, last = math.ceil(Decimal(low) / unit), math.floor(Decimal(high) / unit)
-        if last - first <= _MOST_FRACTIONS:
+        if last - first <= _MAX_FRACTIONS:
             yield from (_plain(unit * count) for count in range(first, last + 1) if _holds(float(unit * count), bounds))
             return
 
 
 def _plain(value: Decimal) -> str:
-    """Return the text of a number without an exponent, and without zeros at its end."""
+    """Return a pattern of a number: without an exponent, and without zeros at its end."""
     if not value:
         return "0"
     text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text.rstrip("0").rstrip(".").replace(".", r"\.") if "." in text else text
 
 
-def _choice(texts: Iterable[str]) -> str | None:
-    found = list(dict.fromkeys(each.replace(".", r"\.") for _, each in zip(range(_MOST_VALUES), texts, strict=False)))
-    return f"(?:{'|'.join(found)})" if found else None
+def choice(patterns: Iterable[str]) -> str | None:
+    """Return the pattern of any of the first `MAX_VALUES` patterns; None if there are none."""
+    options = dict.fromkeys(islice(patterns, MAX_VALUES))
+    return f"(?:{'|'.join(options)})" if options else None
 
 
 def _between(least: int, most: int) -> str:
     """Return a pattern of the integers from one to another."""
-    options = [f"-{each}" for each in _digits(max(1, -most), -least)] if least < 0 else []
+    options = [f"-{digits}" for digits in _digits(max(1, -most), -least)] if least < 0 else []
     options += _digits(max(0, least), most) if most >= 0 else []
     return f"(?:{'|'.join(options)})"
 

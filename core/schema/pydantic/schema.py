@@ -1,13 +1,12 @@
-"""JSON Schema of Pydantic's types, such that every value it takes is one that Pydantic takes.
+"""JSON Schemas of Pydantic's types whose every valid value passes Pydantic's validation.
 
-Pydantic's own JSON Schema says less than its validators ask for: `NaiveDatetime` is a ``date-time``, which demands an
-offset; the bounds of dates, the schemes of URLs and the keys of ``dict[float, ...]`` are not in it. What is written
-under such a schema may be refused afterwards. `PydanticJsonSchema` adds what can be said in keywords that are
-enforced.
+Pydantic's own JSON Schema is weaker than its validators: `NaiveDatetime` is a ``date-time``, which has an offset; the
+bounds of dates, the schemes of URLs and the keys of ``dict[float, ...]`` are missing. `PydanticJsonSchema` adds them,
+as far as enforced keywords can express them; where they cannot, the schema is narrower than the validator (see
+`docs/json-schema.md`).
 
-Law: what is written under the schema of a type passes ``validate_json`` of that type. Outside of it is what no schema
-can know: validators that a user wrote, files that must exist, modules that can be imported.
-Where the exact language is out of reach the schema is narrower than the validator (see `docs/json-schema.md`).
+Law: a text that is valid under the schema of a type passes ``validate_json`` of that type. Excepted is what no schema
+can express: validators that a user wrote, files that must exist, modules that can be imported.
 """
 
 from __future__ import annotations
@@ -36,16 +35,17 @@ _STRIPPED = r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"
 _DAY = datetime.timedelta(days=1)
 #: Bounds of `timedelta`, in seconds.
 _LONGEST = 86_400 * 999_999_998
-#: Pydantic takes a remainder of floats; up to so many steps its verdict is that of decimals.
-_MOST_STEPS = 1_000_000
+#: Maximum number of steps up to which the remainder of floats, which Pydantic takes, agrees with that of decimals.
+_MAX_STEPS = 1_000_000
 _KEYS = {
     "integer": f"^{INTEGER}$",
     "number": f"^{NUMBER}$",
 }
-_MOST_KEYS = 1_000
+#: Maximum number of keys in a map with bounded numbers for keys.
+_MAX_KEYS = 1_000
 
-
-#: Constraints that Pydantic checks with a function, and writes under their own names (of a union, say).
+#: Constraints that Pydantic checks with a function (those of a union, say), and puts into its schema under their own
+#: names, with the keywords for them.
 _CONSTRAINTS = {
     "gt": ("exclusiveMinimum",),
     "ge": ("minimum",),
@@ -61,7 +61,7 @@ _LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
 
 
 class PydanticJsonSchema(GenerateJsonSchema):
-    """Generate JSON Schemas whose values all pass Pydantic's validation; serialization schemas are Pydantic's own."""
+    """Generator of JSON Schemas whose values pass Pydantic's validation; serialization schemas are Pydantic's own."""
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         """Return the schema; the tag of a discriminated union is required even where it has a default."""
@@ -89,7 +89,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return found
 
     def field_is_present(self, field: Any) -> bool:
-        """Return whether a field is in the schema: one of a dataclass with ``init=False`` is not."""
+        """Return True if a field is in the schema: one of a dataclass with ``init=False`` is not."""
         return field.get("init") is not False and bool(super().field_is_present(field))
 
     # -- strings ---------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
         pattern = schema.get("pattern")
         result.pop("pattern", None)
         patterns = []
-        if pattern == _BYTE_SIZE:  # what `ByteSize` reads afterwards is less
+        if pattern == _BYTE_SIZE:  # `ByteSize` takes fewer texts than its pattern
             patterns.append(rf"^\d{{1,15}}(?:\.\d{{1,3}})? ?(?:{_BYTE_UNITS})?$")
         elif pattern is not None:
             engine = schema.get("regex_engine") or self._config.regex_engine
@@ -120,11 +120,11 @@ class PydanticJsonSchema(GenerateJsonSchema):
                 raise kind(error.message, hint=error.hint, place=place) from error
         strips = schema.get("strip_whitespace") or self._config.str_strip_whitespace
         if strips and (patterns or "minLength" in result or "maxLength" in result):
-            patterns.append(_STRIPPED)  # the other conditions hold of what is left
+            patterns.append(_STRIPPED)  # the other conditions hold for the stripped string
         return _with_patterns(result, patterns)
 
     def bytes_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of bytes: their number is not that of characters."""
+        """Return the schema of bytes: a length in bytes becomes one in characters."""
         result: dict[str, Any] = super().bytes_schema(schema)
         if self.mode != "validation":
             return result
@@ -169,11 +169,11 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return {**result, "format": "python-complex"} if result.get("type") == "string" else result
 
     def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a class: no value of JSON is one."""
+        """Return the schema of a class: no JSON value is valid."""
         return {"not": {}} if self.mode == "validation" else dict(super().is_subclass_schema(schema))
 
     def json_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a string that holds JSON: some texts of what it holds, or a format that is refused."""
+        """Return the schema of a string that holds JSON: a pattern of some valid texts, or a format that is refused."""
         result: dict[str, Any] = super().json_schema(schema)
         if self.mode != "validation":
             return result
@@ -181,7 +181,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return {**result, **({"format": "python-json"} if pattern is None else {"pattern": pattern})}
 
     def _definition(self, ref: str) -> Any:
-        """Return the definition that a reference stands for; None while it is being made."""
+        """Return the definition that a reference refers to; None while it is being generated."""
         try:
             return self.get_schema_from_definitions(JsonRef(ref))
         except KeyError:
@@ -190,15 +190,15 @@ class PydanticJsonSchema(GenerateJsonSchema):
     # -- numbers ---------------------------------------------------------------------------------------------------
 
     def float_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a float: multiples only as far as the remainder of two doubles tells them."""
+        """Return the schema of a float: multiples only up to where the remainder of two doubles is exact."""
         result: dict[str, Any] = super().float_schema(schema)
         step = schema.get("multiple_of")
         if self.mode == "validation" and step:
-            _bound(result, -_MOST_STEPS * step, _MOST_STEPS * step)
+            _bound(result, -_MAX_STEPS * step, _MAX_STEPS * step)
         return result
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a decimal: a number, or a string where no bound speaks of its value."""
+        """Return the schema of a decimal: a number, or, if its value has no bounds, also a string."""
         if self.mode != "validation":
             own: dict[str, Any] = super().decimal_schema(schema)
             return own
@@ -226,7 +226,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return _with_patterns({**result, "format": _beside_now(schema, "python-date")}, between(least, most))
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a date with time; its bounds are kept by days, whatever the offset is."""
+        """Return the schema of a date with time; bounds are narrowed by two days, so that they hold at every offset."""
         result: dict[str, Any] = super().datetime_schema(schema)
         if self.mode != "validation":
             return result
@@ -284,7 +284,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
     # -- maps ------------------------------------------------------------------------------------------------------
 
     def dict_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a map: what its keys are, as the strings that they are in JSON."""
+        """Return the schema of a map, with the schema of its keys as strings."""
         result: dict[str, Any] = super().dict_schema(schema)
         if self.mode != "validation":
             return result
@@ -298,7 +298,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
 
 def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
-    """Return the schema with a constraint of Python's in JSON Schema's keywords, and only of types that have it."""
+    """Return the schema with one of `_CONSTRAINTS` as JSON Schema's keywords, for the types that have them."""
     found = {key: value for key, value in schema.items() if key != word}
     keywords = _CONSTRAINTS[word]
     types = ["number"] if len(keywords) == 1 else ["string", "array", "object"]
@@ -308,7 +308,7 @@ def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
 
 
 def _as_key(schema: Mapping[str, Any]) -> Any:
-    """Return the schema of a key in JSON from the schema of its value; True: any string."""
+    """Return the schema of a map's keys, strings in JSON, from that of their decoded values; True: any string."""
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if "anyOf" in schema or "oneOf" in schema:
@@ -334,8 +334,8 @@ def _as_key(schema: Mapping[str, Any]) -> Any:
         return {"pattern": _KEYS[kind]}
     if most == math.inf and least <= 1:
         return {"pattern": r"^[1-9][0-9]{0,17}$" if least > 0 else r"^(?:0|[1-9][0-9]{0,17})$"}
-    first = math.ceil(least) if least > -math.inf else math.floor(most) - _MOST_KEYS
-    last = min(math.floor(most), first + _MOST_KEYS) if most < math.inf else first + _MOST_KEYS
+    first = math.ceil(least) if least > -math.inf else math.floor(most) - _MAX_KEYS
+    last = min(math.floor(most), first + _MAX_KEYS) if most < math.inf else first + _MAX_KEYS
     return {"enum": [str(key) for key in range(first, last + 1)]}
 
 
@@ -363,7 +363,7 @@ def _bound(schema: dict[str, Any], least: float, most: float) -> None:
 
 
 def _decimals(number: dict[str, Any], digits: int | None, places: int | None) -> list[dict[str, Any]]:
-    """Return the schemas of the numbers with so many digits, so many of them behind the point."""
+    """Return the schemas of the numbers with at most ``digits`` digits, at most ``places`` of them after the point."""
 
     def limited(whole: int | None, behind: int | None) -> dict[str, Any]:
         schema = dict(number)
@@ -391,7 +391,7 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
         return [limited(digits - places, places)]
     if places is not None:  # not even a zero before the point
         return [limited(0, digits) | {"not": {"const": 0}}]
-    behind = min(digits, 2)  # of all the ways to share the digits, whole numbers and cents
+    behind = min(digits, 2)  # only integers, and fractions of at most two digits
     return [limited(digits, 0), limited(digits - behind, behind)]
 
 
@@ -409,7 +409,7 @@ def _decimal_text(digits: int | None, places: int | None) -> str:
 
 
 def _beside_now(schema: Any, name: str) -> str:
-    """Return the format of a date that is past, or still to come, where the type asks for that."""
+    """Return the format of a date, which for `PastDate` and the like is that of past or future dates."""
     when = schema.get("now_op")
     return f"python-{when}-{name.removeprefix('python-')}" if when else name
 

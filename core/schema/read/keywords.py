@@ -7,7 +7,7 @@ dialects and everything that walks schemas follow the row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
@@ -220,6 +220,24 @@ APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.RE
 
 #: Keywords that may constrain a value, or make others do so.
 CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
+
+
+def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+    """Return a schema with a change made to it and to every schema within, the inner ones first.
+
+    Only the values of `DATA` are left as they are: whatever else an unknown keyword holds, a reference may lead there.
+    """
+    if isinstance(schema, list):
+        return [map_schemas(inner, change) for inner in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+
+    def within(inner: Any, *steps: str | int) -> Any:
+        return map_schemas(inner, change)
+
+    return change(
+        {key: map_subschemas(key, value, within) if key in KEYWORDS else within(value) for key, value in schema.items()}
+    )
 
 
 def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:

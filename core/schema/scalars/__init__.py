@@ -1,4 +1,4 @@
-"""Languages of numbers, strings and formats, and the spelling of values in the text.
+"""Terms of numbers, formats and whitespace, and the syntaxes of values.
 
 Bounds and multiples are compared on decimal text, so no value is rounded.
 """

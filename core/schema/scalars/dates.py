@@ -1,85 +1,36 @@
-"""Formats of dates that are past, or still to come, and what they say on a day.
+"""Formats of dates in the past or in the future, and their bounds on a given day.
 
-Pydantic asks whether a date is past at the moment of the call; a grammar is made before. A schema names the formats
-below, so it holds on every day; the bounds are those of the day on which a grammar is made of it. They are days that
-are over, or still to come, on every clock of the world for 24 hours after that, so a grammar is made again each day.
+Pydantic compares a date with the moment of the call; a grammar is made earlier. A schema has one of the formats below,
+which is true on every day; a grammar has the bounds of the day on which it is made. A past date is past, and a future
+one future, in every time zone and for 24 hours more, so a grammar has to be made again each day.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 _DAY = datetime.timedelta(days=1)
 _KINDS = ("date", "datetime", "naive-datetime", "aware-datetime")
 
-#: What is past or to come, and the format without that.
+#: By format: past or future, and the format without that.
 FORMATS = {f"python-{when}-{kind}": (when, f"python-{kind}") for when in ("past", "future") for kind in _KINDS}
-
-#: Keywords that hold values, or maps from names to schemas.
-_VALUES = frozenset({"const", "enum", "default", "examples"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 def today() -> datetime.date:
-    """Return the day in UTC."""
+    """Return the current date in UTC."""
     return datetime.datetime.now(datetime.timezone.utc).date()
 
 
-def names_a_day(schema: Any) -> bool:
-    """Return whether a schema has one of these formats, so that it says something else tomorrow."""
-    waiting, seen = [schema], set()
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping) and id(part) not in seen:
-            seen.add(id(part))
-            if isinstance(part.get("format"), str) and part["format"] in FORMATS:
-                return True
-            waiting += [value for value in part.values() if isinstance(value, (Mapping, list))]
-        elif isinstance(part, list) and id(part) not in seen:
-            seen.add(id(part))
-            waiting += [value for value in part if isinstance(value, (Mapping, list))]
-    return False
-
-
-def text_names_a_day(text: str) -> bool:
-    """Return whether the text of a schema may have one of these formats."""
-    return '"python-past-' in text or '"python-future-' in text
-
-
-def of_today(schema: Any) -> Any:
-    """Return a schema with the bounds of today instead of these formats; the same object, if it has none."""
-    return _dated(schema, today()) if names_a_day(schema) else schema
-
-
-def _dated(schema: Any, day: datetime.date) -> Any:
-    if isinstance(schema, list):
-        return [_dated(each, day) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    found: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in _NAMED and isinstance(value, Mapping):
-            found[key] = {name: _dated(each, day) for name, each in value.items()}
-        else:
-            found[key] = value if key in _VALUES else _dated(value, day)
-    name = found.get("format")
-    if isinstance(name, str) and name in FORMATS:
-        found["format"] = FORMATS[name][1]
-        found["allOf"] = [*found.get("allOf", ()), {"pattern": bound(name, day)}]
-    return found
-
-
 def bound(name: str, day: datetime.date, spare: int = 2) -> str:
-    """Return a pattern for texts that begin with a date of one of these formats on a day, with days to spare."""
+    """Return a pattern for texts that begin with a date that is past (or future) on a day, ``spare`` days on."""
     if FORMATS[name][0] == "past":
         return at_most((day - spare * _DAY).isoformat())
     return at_least((day + spare * _DAY).isoformat())
 
 
 def as_judged(name: str, day: datetime.date) -> dict[str, str]:
-    """Return the schema of what is written elsewhere: dates that are past, or to come, on some clock of the world."""
+    """Return the schema of dates that are past, or future, in some time zone: what a validator takes on a day."""
     return {"type": "string", "format": FORMATS[name][1], "pattern": bound(name, day, 0)}
 
 

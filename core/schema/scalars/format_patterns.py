@@ -1,4 +1,4 @@
-"""Patterns that several formats have a part of."""
+"""Patterns that the formats of several modules share: dates and IP addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The formats of the specification that are regular, each as a language, from the grammar of its own specification.
+r"""Formats of JSON Schema that are regular, as terms: each from the grammar in its own specification.
 
 ============================  ===============================================================================
 date, time, date-time         RFC 3339 section 5.6; leap years and leap seconds are exact
@@ -14,8 +14,8 @@ json-pointer                  RFC 6901 section 3
 relative-json-pointer         draft-handrews-relative-json-pointer-01
 ============================  ===============================================================================
 
-The others of the specification are not regular: see `bounded_formats`. A name that the specification does not know is
-an annotation.
+The others of the specification are not regular: see `bounded_formats`. A format that the specification does not
+have is an annotation.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ REFUSED = frozenset({"python-json"})
 
 @cache  # there are fifteen
 def _bytecode(name: str) -> bytes:
-    """Return the bytecode of a format. Its pattern makes no assertions: it describes the whole string as it stands."""
+    """Return the bytecode of a format, whose pattern has no assertions: it describes the whole string."""
     return assemble(parse(_PATTERNS[name]))
 
 
 def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
-    """Return the strings of a format, as far as they are a regular language.
+    """Return the strings of a format, as far as they are a regular language; past and future dates are those of today.
 
     Args:
         terms: where the term is made.
@@ -173,23 +173,22 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
 
 
 def _leap_second(terms: Terms) -> int:
-    """``23:59:60`` in UTC, as the clocks of all offsets show it (RFC 3339 section 5.7 and appendix D)."""
-    hours = [terms.seq(terms.literal(f"{hour:02}:"), _leap_minutes(terms, hour)) for hour in range(24)]
-    return terms.alt(hours)
+    """Return ``23:59:60`` in UTC as local time at every offset (RFC 3339, section 5.7 and appendix D)."""
+    return terms.alt([terms.seq(terms.literal(f"{hour:02}:"), _leap_minutes(terms, hour)) for hour in range(24)])
 
 
 def _leap_minutes(terms: Terms, hour: int) -> int:
-    """What follows the hour of a clock on which it is the last second of the day in UTC."""
+    """Return the rest of a local time, after its hour, that is ``23:59:60`` in UTC."""
 
     def build(terms: Terms) -> int:
         second = regex_term(terms, r"60(?:\.\d+)?", whole=True)
-        found = []
+        times = []
         for minute in range(60):
             ahead = (hour * 60 + minute - (23 * 60 + 59)) % 1440
             behind = (-ahead) % 1440
             offsets = [f"+{ahead // 60:02}:{ahead % 60:02}", f"-{behind // 60:02}:{behind % 60:02}"]
             zulu = ["Z", "z"] if ahead == 0 else []
-            found.append(terms.sequence([terms.literal(f"{minute:02}:"), second, terms.words(offsets + zulu)]))
-        return terms.alt(found)
+            times.append(terms.sequence([terms.literal(f"{minute:02}:"), second, terms.words(offsets + zulu)]))
+        return terms.alt(times)
 
     return terms.deferred(("leap second", hour), build, least=len("59:60Z"))

@@ -1,8 +1,8 @@
-"""JSON numbers as terms: spelling, and exact comparison of decimal text with a bound.
+"""Terms of JSON numbers: their spellings, and exact comparison of decimal text with bounds and multiples.
 
 A number is written canonically (RFC 8259 section 6): no leading zeros, at most 30 digits before and 30 after the point;
 or in scientific notation with one digit before the point and an exponent that keeps a double finite, as Python,
-JavaScript and C write it. The bounds on digits are ours, so that a model cannot write for ever.
+JavaScript and C write it. The limits on digits are ours, so that every number ends.
 """
 
 from __future__ import annotations
@@ -17,25 +17,38 @@ from ...errors import LimitError
 from ...language.terms import Terms
 from ...unicode.charset import CharSet
 
+#: Maximum number of digits before the point, and after it.
 MAX_DIGITS = 30
 
-#: Decimals of so many digits are told apart by their doubles (IEEE 754-2019, section 5.12.2).
+#: Maximum number of significant digits at which different decimals are always different doubles (IEEE 754-2019,
+#: section 5.12.2).
 MAX_EXACT = 15
 
-_DIGITS, _NONZERO, _OTHERS = (CharSet.of(each) for each in ("0123456789", "123456789", "+-.eE"))
+_DIGITS, _NONZERO, _OTHERS = (CharSet.of(characters) for characters in ("0123456789", "123456789", "+-.eE"))
 
-#: The largest numerator of a ``multipleOf``: its residues are automaton states.
+#: Maximum numerator of a ``multipleOf``: its residues are automaton states.
 MAX_RESIDUES = 1_000_000
 
-#: How many multiples in a range are written out.
+#: Maximum number of multiples in a range that are listed one by one.
 MAX_LISTED = 200
 
 
 @dataclass(frozen=True)
 class NumberRange:
-    """What a number must be: an integer or not one, between bounds (None: no bound), multiples of these, of none of
-    those. ``exact``: with so few digits, unless it is an integer, that different numbers are different doubles (a
-    ``fractional`` one always is, so that its double is no integer)."""
+    """Numbers between two bounds, with further conditions.
+
+    Attributes:
+        integer: only integers.
+        least: lower bound; None: there is none.
+        least_excluded: the lower bound itself is excluded.
+        most: upper bound; None: there is none.
+        most_excluded: the upper bound itself is excluded.
+        fractional: no integers.
+        multiples: only multiples of each of these.
+        not_multiples: no multiples of any of these.
+        exact: fractions have at most `MAX_EXACT` significant digits, so that different numbers are different doubles.
+            With ``fractional`` they always do: no double is then an integer.
+    """
 
     integer: bool = False
     least: Decimal | None = None
@@ -48,19 +61,19 @@ class NumberRange:
     exact: bool = False
 
     def at_least(self, bound: Decimal, strict: bool) -> NumberRange:
-        """The same, and not below (``strict``: above) a bound."""
+        """Return the numbers that are not below a bound (``strict``: that are above it)."""
         if self.least is not None and (self.least, self.least_excluded) >= (bound, strict):
             return self
         return replace(self, least=bound, least_excluded=strict)
 
     def at_most(self, bound: Decimal, strict: bool) -> NumberRange:
-        """The same, and not above (``strict``: below) a bound."""
+        """Return the numbers that are not above a bound (``strict``: that are below it)."""
         if self.most is not None and (self.most, not self.most_excluded) <= (bound, not strict):
             return self
         return replace(self, most=bound, most_excluded=strict)
 
     def meet(self, other: NumberRange) -> NumberRange:
-        """The numbers that are in both."""
+        """Return the numbers that are in both ranges."""
         both = replace(
             self,
             integer=self.integer or other.integer,
@@ -76,25 +89,21 @@ class NumberRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the bounds alone leave no number (False: not known)."""
+        """True if the conditions obviously contradict one another; False: not known."""
         if self.integer and self.fractional:
             return True
-        if any(_divides(each, whole) for each in self.not_multiples for whole in self.multiples):
+        if any(_divides(other, step) for other in self.not_multiples for step in self.multiples):
             return True
         if self.least is None or self.most is None:
             return False
         low, high = self.least, self.most
         if self.integer:
-            floor, ceiling = low.to_integral_value("ROUND_CEILING"), high.to_integral_value("ROUND_FLOOR")
-            if self.least_excluded and floor == low:
-                floor += 1
-            if self.most_excluded and ceiling == high:
-                ceiling -= 1
-            return floor > ceiling
+            first, last = low.to_integral_value("ROUND_CEILING"), high.to_integral_value("ROUND_FLOOR")
+            return first + (self.least_excluded and first == low) > last - (self.most_excluded and last == high)
         return low > high or (low == high and (self.least_excluded or self.most_excluded))
 
     def contains(self, value: float) -> bool:
-        """Whether a decoded number is in the range."""
+        """Return True if a decoded number is in the range."""
         number = exact(value)
         if not number.is_finite():  # `json.loads` reads 1e400 as infinity
             return False
@@ -105,15 +114,15 @@ class NumberRange:
             return False
         if self.most is not None and (number > self.most or (self.most_excluded and number == self.most)):
             return False
-        return all(_divides(each, number) for each in self.multiples) and not any(
-            _divides(each, number) for each in self.not_multiples
+        return all(_divides(step, number) for step in self.multiples) and not any(
+            _divides(step, number) for step in self.not_multiples
         )
 
 
 def _as_doubles(what: NumberRange) -> NumberRange:
-    """Return the range without the decimals beside a bound that is excluded which are read as that bound itself.
+    """Return the range with each excluded bound, other than zero, replaced by the nearest double within it.
 
-    Whoever reads decimals as doubles (JSON Schema's validators, Pydantic) rounds 9.99999999999999999999 to 10.
+    Readers of doubles (JSON Schema's validators, Pydantic) round 9.99999999999999999999 to 10, which is excluded.
     """
     least, most = what.least, what.most
     if least and what.least_excluded:  # above zero, no number that can be written is read as zero
@@ -144,20 +153,25 @@ def _divides(step: Decimal, number: Decimal) -> bool:
 
 
 def _common(steps: tuple[Decimal, ...]) -> tuple[Decimal, ...]:
-    """The least common multiple of some steps, if there are any: to be a multiple of all is to be one of it."""
+    """Return the least common multiple of some steps as the only step; no step, if there are none."""
     if len(steps) < 2:
         return steps
     fractions = [Fraction(step) for step in steps]
-    least = Fraction(lcm(*(each.numerator for each in fractions)), gcd(*(each.denominator for each in fractions)))
+    least = Fraction(lcm(*(step.numerator for step in fractions)), gcd(*(step.denominator for step in fractions)))
     with localcontext() as context:
         context.prec = 400  # denominators are products of 2 and 5: the decimal ends
         return (Decimal(least.numerator) / Decimal(least.denominator),)
 
 
 def _listed(what: NumberRange) -> list[Decimal] | None:
-    """The multiples in a range that has few of them, its bounds included, and several conditions of this kind: the
-    automaton of all remainders at once would be large. Else None."""
-    if not what.multiples or len(what.multiples + what.not_multiples) < 2 or what.least is None or what.most is None:
+    """Return the multiples in a range, its bounds included, if there are at most `MAX_LISTED`; else None.
+
+    They are listed only where the automaton of the remainders would be large: for several conditions, or a large step.
+    """
+    steps = what.multiples + what.not_multiples
+    if not what.multiples or what.least is None or what.most is None:
+        return None
+    if len(steps) < 2 and _numerator(steps[0])[0] <= MAX_RESIDUES:
         return None
     step = Fraction(_common(what.multiples)[0])
     first, last = ceil(Fraction(what.least) / step), floor(Fraction(what.most) / step)
@@ -166,18 +180,27 @@ def _listed(what: NumberRange) -> list[Decimal] | None:
     with localcontext() as context:
         context.prec = 400  # see `_common`
         multiples = [step * count for count in range(first, last + 1)]
-        found = [Decimal(each.numerator) / Decimal(each.denominator) for each in multiples]
-    return [each for each in found if not any(_divides(other, each) for other in what.not_multiples)]
+        numbers = [Decimal(number.numerator) / Decimal(number.denominator) for number in multiples]
+    return [number for number in numbers if not any(_divides(step, number) for step in what.not_multiples)]
+
+
+def _numerator(step: Decimal) -> tuple[int, int]:
+    """Return a step as ``(numerator, places)``, where it is ``numerator / 10**places``."""
+    _, digits, exponent = step.normalize().as_tuple()
+    assert isinstance(exponent, int)
+    return int("".join(map(str, digits))) * 10 ** max(exponent, 0), max(-exponent, 0)
 
 
 def exact(value: float) -> Decimal:
-    """Return the decimal that a JSON number means: what its shortest spelling says, and zero without a sign."""
+    """Return a decoded number as the decimal of its shortest spelling; zero has no sign."""
     return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value)) if value else Decimal(0)
 
 
 def _rounding(number: Decimal) -> tuple[Decimal, Decimal]:
-    """Return the least and the largest decimal that is read as the same double (round to nearest, IEEE 754-2019 section
-    4.3.1); the number itself where its neighbours may be integers, and for zero."""
+    """Return the least and the largest decimal that rounds to the same double (IEEE 754-2019, section 4.3.1).
+
+    For zero, and from 2**53 on, where the neighbours may be integers, it is the number itself.
+    """
     return _midpoints(float(number)) if 0 < abs(number) < 2**53 else (number, number)
 
 
@@ -189,7 +212,7 @@ def _midpoints(value: float) -> tuple[Decimal, Decimal]:
 
 
 def is_short_integer(value: object) -> bool:
-    """Whether a value is an integer other than zero that any spelling may show exactly."""
+    """Return True if a value is an integer other than zero of at most `MAX_EXACT` digits."""
     return type(value) is int and 0 < abs(value) < 10**MAX_EXACT
 
 
@@ -198,7 +221,7 @@ def _is_whole(number: Decimal) -> bool:
 
 
 class Numbers:
-    """Makes the terms of numbers in one store."""
+    """Terms of numbers in one store."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -210,12 +233,11 @@ class Numbers:
         self.no_digits = terms.repeat(terms.chars(_OTHERS), 0, None)
 
     def term(self, what: NumberRange, *, any_spelling: bool) -> int:
-        """The spellings of the numbers of a range.
+        """Return the spellings of the numbers of a range.
 
         Args:
             what: the range.
-            any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples are never written with an
-                exponent.
+            any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples never have an exponent.
 
         Raises:
             LimitError: ``multipleOf`` needs too many states.
@@ -227,11 +249,13 @@ class Numbers:
         return found
 
     def listed(self, values: Sequence[int]) -> int:
-        """Every spelling of some integers (see `is_short_integer`). Law: the union of the terms of the ranges that hold
-        one of them, in any spelling."""
+        """Return every spelling of some integers (see `is_short_integer`).
+
+        Law: this is the union of the terms, in any spelling, of the ranges of one integer each.
+        """
         terms = self.terms
         zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
-        scientific: dict[tuple[int, int], list[str]] = {}  # by exponent, and digits of the mantissa behind the point
+        scientific: dict[tuple[int, int], list[str]] = {}  # by exponent, and digits of the mantissa after the point
         for value in values:
             digits = str(abs(value))
             fraction = digits[1:].rstrip("0")
@@ -240,7 +264,7 @@ class Numbers:
         parts = [terms.seq(terms.words([str(value) for value in values]), terms.repeat(zeros, 0, 1))]
         for (exponent, least), mantissas in scientific.items():
             more = terms.repeat(terms.literal("0"), 0, exponent - least)
-            if not least:  # no point without a digit behind it
+            if not least:  # no point without a digit after it
                 longer = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, exponent))
                 more = terms.repeat(longer, 0, 1) if exponent else terms.EPSILON
             sign = terms.repeat(terms.literal("+"), 0, 1)
@@ -267,17 +291,17 @@ class Numbers:
             or (what.exact and not what.integer)
             or not all(map(_is_whole, steps))
         ):
-            # Whoever reads decimals as doubles must come to the same verdict.
+            # Readers of doubles must reach the same verdict.
             short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
             parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
         listed = _listed(what)
         if listed is None:
-            parts += [self._multiple(each) for each in what.multiples]
-            parts += [terms.not_(self._multiple(each)) for each in what.not_multiples]
+            parts += [self._multiple(step) for step in what.multiples]
+            parts += [terms.not_(self._multiple(step)) for step in what.not_multiples]
         else:
-            parts.append(terms.alt([self._spellings(each) for each in listed]))
+            parts.append(terms.alt([self._spellings(number) for number in listed]))
         if what.least is not None:
             parts.append(self._at_least(what.least, what.least_excluded))
         if what.most is not None:
@@ -285,14 +309,14 @@ class Numbers:
         return terms.and_(parts)
 
     def normal(self) -> int:
-        """Return the numbers whose spelling shows how large they are: not ``0.01e2``."""
+        """Return the numbers that are plain, or have a normalised mantissa: not ``0.01e2``."""
         terms = self.terms
         unsigned = self._magnitude(Decimal(0), above=True, strict=False)
         return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
 
     def equal(self, value: float) -> int:
-        """Return the decimals that are read as a number, spelled as is `normal`: ``1``, ``1.0``, ``1e0``, ``1.0e-0``,
-        and those that have the same double."""
+        """Return the spellings, `normal` ones, of a number and of the decimals that round to the same double: ``1``,
+        ``1.0``, ``1e0``, ``1.0e-0``."""
         number = exact(value)
         low, high = _rounding(number)
         if low == high and 0 < abs(number) < 2**1023:  # integers are read exactly, however large
@@ -334,7 +358,7 @@ class Numbers:
         return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.any_digits)
 
     def _plain_syntax(self, integer: bool) -> int:
-        """Numbers without an exponent; integers with at most zeros after the point."""
+        """Return the numbers without an exponent; integers have at most zeros after the point."""
         terms = self.terms
         whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
         behind = terms.literal("0") if integer else self.digit
@@ -342,8 +366,8 @@ class Numbers:
         return terms.sequence([terms.repeat(self.minus, 0, 1), whole, terms.repeat(fraction, 0, 1)])
 
     def _fractional(self) -> int:
-        """Numbers that are no integers: a digit other than zero after the point, or one digit, normalised, and a
-        negative exponent."""
+        """Return the numbers that are no integers: with a digit other than zero after the point, or with a normalised
+        mantissa and a negative exponent."""
         terms = self.terms
         nonzero = terms.seq(terms.ALL, terms.sequence([self.point, self.any_digits, self.nonzero, self.any_digits]))
         plain = terms.and_([self._plain_syntax(False), nonzero])
@@ -353,19 +377,19 @@ class Numbers:
         return terms.alt([plain, small])
 
     def _multiple(self, of: Decimal) -> int:
-        """Numbers without an exponent that are multiples of ``numerator / 10**places``: the digits up to ``places``
-        behind the point, read as one number, leave no remainder, and all digits beyond are zero."""
-        _, digits, exponent = of.normalize().as_tuple()
-        assert isinstance(exponent, int)
-        numerator = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+        """Return the multiples, without an exponent, of a step ``numerator / 10**places``: the digits up to ``places``
+        after the point, read as one integer, are a multiple of the numerator, and all digits beyond are zero."""
+        numerator, places = _numerator(of)
         if numerator > MAX_RESIDUES:
             raise LimitError(
-                f"multipleOf {of} has more than {MAX_RESIDUES:,} residues", hint="use a smaller or rounder number"
+                f"multipleOf {of} has more than {MAX_RESIDUES:,} residues",
+                hint="use a number with fewer digits, or give bounds between which there are at most "
+                f"{MAX_LISTED} multiples",
             )
-        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, max(-exponent, 0)))
+        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, places))
 
     def _spellings(self, number: Decimal) -> int:
-        """The spellings of one number without an exponent; among them some that `_plain_syntax` leaves out."""
+        """Return the spellings of one number without an exponent, also with more digits than `_plain_syntax` has."""
         terms = self.terms
         whole, _, fraction = format(number.copy_abs(), "f").partition(".")
         fraction = fraction.rstrip("0")
@@ -377,7 +401,7 @@ class Numbers:
         return self.terms.chars(CharSet.of("eE"))
 
     def _exponent(self, *, positive: bool = False) -> int:
-        """Exponents from -308 to 307, so that one digit before the point stays finite."""
+        """Return the exponents from -308 to 307: with one digit before the point the double is finite."""
         terms, digit = self.terms, self.digit
         short = terms.repeat(digit, 1, 2)
         long = terms.alt(
@@ -414,7 +438,7 @@ class Numbers:
         return terms.seq(self.digit, terms.ALL)
 
     def _magnitude(self, bound: Decimal, *, above: bool, strict: bool) -> int:
-        """Unsigned numbers, plain or scientific, above (or below) a bound that is not negative."""
+        """Return the unsigned numbers, plain or scientific, above (or below) a bound that is not negative."""
         terms = self.terms
         plain = self._plain(bound, above=above, strict=strict)
         scientific = self._scientific(bound, above=above, strict=strict)
@@ -430,7 +454,7 @@ class Numbers:
         return terms.alt([terms.seq(differs, any_fraction), equal])
 
     def _integers(self, whole: str, *, above: bool) -> int:
-        """Whole numbers above (below) one that is given by its digits."""
+        """Return the integers above (below) one that is given by its digits."""
         terms = self.terms
         parts = []
         size = len(whole)
@@ -450,7 +474,7 @@ class Numbers:
         return terms.alt(parts)
 
     def _fractions(self, fraction: str, *, above: bool, strict: bool) -> int:
-        """Optional fractions above (below) one that is given by its digits (no trailing zeros), and the equal ones."""
+        """Return the optional fractions above (below) one of these digits, of which the last is not zero."""
         terms = self.terms
         zeros = terms.repeat(terms.literal("0"), 0, None)
         parts = []
@@ -471,7 +495,7 @@ class Numbers:
         return terms.alt(parts)
 
     def _scientific(self, bound: Decimal, *, above: bool, strict: bool) -> int:
-        """``d.ddd e n``: by exponent first, then by mantissa. A zero mantissa is zero, whatever the exponent."""
+        """Compare ``d.ddd e n`` by exponent first, then by mantissa; a zero mantissa is zero, whatever the exponent."""
         terms = self.terms
         any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
         zeros = terms.repeat(terms.seq(self.point, terms.repeat(terms.literal("0"), 0, None)), 0, 1)

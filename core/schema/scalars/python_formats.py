@@ -1,12 +1,12 @@
-r"""Formats that Pydantic writes beside those of the specification, each as a language of strings that Python takes.
+r"""Patterns of the formats that Pydantic adds to those of the specification.
 
-Pydantic's own names (``uuid4``, ``ipv4network``, ``base64``, ...) say what a string must be, and are enforced in any
-schema. The names that begin with ``python-`` are ours (see `toolgrammar.core.schema.pydantic.schema`): the
+Pydantic's own formats (``uuid4``, ``ipv4network``, ``base64``, ...) are enforced in any schema. Those that begin with
+``python-`` are ours (see `toolgrammar.core.schema.pydantic.schema`): the
 specification's ``date-time`` demands an offset and has leap seconds, and Python's ``datetime`` has neither.
 
-Each language lies within what Pydantic 2 accepts. Where that is no regular language, or one with many spellings of the
-same value, it is narrower: networks have a prefix length that leaves whole groups, hosts are of ASCII letters, digits
-and dashes, and so on.
+Pydantic 2 accepts every string that matches. Where its own language is not regular, or has many spellings of the same
+value, the pattern is narrower: prefix lengths of IPv6 networks are multiples of 16, hosts have ASCII letters, digits
+and dashes only, and so on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UUID = r"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-
 
 
 def _ipv4_networks() -> str:
-    """Return the pattern of IPv4 networks: the bits behind the prefix are zero."""
+    """Return the pattern of IPv4 networks: the bits after the prefix are zero."""
     found = [IPV4]
     for prefix in range(33):
         whole, bits = divmod(prefix, 8)
@@ -47,7 +47,7 @@ _IPV6_NETWORK = rf"(?:(?:{IPV6})(?:/128)?|::/0|" + "|".join(
 _IPV4_INTERFACE = rf"{IPV4}(?:/(?:3[0-2]|[12]?\d))?"
 _IPV6_INTERFACE = rf"(?:{IPV6})(?:/(?:12[0-8]|1[01]\d|[1-9]?\d))?"
 
-# The bits of the last digit that say nothing are zero, as strict decoders want it.
+# The unused bits of the last digit are zero, as strict decoders require.
 _BASE64 = r"(?:[{0}]{{4}})*(?:[{0}][AQgw]==|[{0}]{{2}}[AEIMQUYcgkosw048]=)?"
 _STANDARD, _URL_SAFE = r"A-Za-z0-9+\/", r"A-Za-z0-9_\-"
 
@@ -132,7 +132,7 @@ PATTERNS = {
 
 @cache
 def time_zones() -> tuple[str, ...]:
-    """Return the names of the time zones that this Python knows."""
+    """Return the names of the time zones that are installed."""
     from zoneinfo import available_timezones
 
     return tuple(sorted(available_timezones())) or ("UTC",)

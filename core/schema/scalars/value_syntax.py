@@ -1,10 +1,9 @@
-"""How values are written where that is not JSON: Python's literals, Gemma's objects, and members between marks.
+"""Syntaxes of values other than JSON: Python's literals, Gemma's objects, and arguments between markup.
 
-`Lowering` makes grammar nodes of values; a `Spelling` says how strings, names and the words for true, false and null
-look, and `Arguments` how the members of the outermost object are set apart. Numbers, and the brackets of arrays and
-objects, are those of JSON in every spelling.
+A `Spelling` is the syntax of strings, names, true, false and null; `Arguments` is the markup around the members of the
+outermost object. Numbers, and the brackets of arrays and objects, are those of JSON in every spelling.
 
-A spelling also reads: which names an object and which items an array already has, from the text so far.
+A spelling also reads: from the text so far, the names that an object and the items that an array already has.
 """
 
 from __future__ import annotations
@@ -28,28 +27,29 @@ Mark = tuple[tuple[str, bool], ...]
 _SPACE = b" \t\n\r"
 _OPENING, _CLOSING = b"{[(", b"}])"
 
-#: Python's escapes of one letter, for characters that do not stand in a literal as they are.
+#: Python's escapes of one letter, for characters that a literal cannot have unescaped.
 _ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0D: "r", 0x5C: "\\"}
 
 
 def mark_node(nodes: Nodes, mark: Mark) -> int:
-    """The node of some markup."""
+    """Return the node of some markup."""
     return nodes.sequence([nodes.special(text) if control else nodes.literal(text.encode()) for text, control in mark])
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """How the outermost object is written: each member between marks of its own.
+    """Syntax of the outermost object: the markup around its members.
 
     Attributes:
-        names: the names that can be written, a regular expression.
-        separator: stands between members.
-        before_name: stands before a name.
-        after_name: stands between a name and its value.
-        after_value: stands after a value.
-        raw_end: strings are written as they are, and none holds this text, which ends a value; None: values are written
-            as they are everywhere else.
-        after_name_raw: stands between a name and a string, if that differs; then it is never in doubt what is a string.
+        names: a regular expression of the names that can be written.
+        separator: the markup between two members.
+        before_name: the markup before a name.
+        after_name: the markup between a name and its value.
+        after_value: the markup after a value.
+        raw_end: strings are written without quotes and escapes, and none contains this text, which ends a value; None:
+            strings are written as inside of other values.
+        after_name_raw: the markup between a name and a string, where that differs from other values: a string is then
+            never mistaken for one of them.
     """
 
     names: str
@@ -62,12 +62,12 @@ class Arguments:
 
 
 class Spelling(ABC):
-    """How values are written and read back; a value without state, and part of a grammar's identity.
+    """Syntax of values, to write and to read back; immutable, and part of a grammar's identity.
 
     Attributes:
-        true: the word for true.
-        false: the word for false.
-        null: the word for null.
+        true: the text of true.
+        false: the text of false.
+        null: the text of null.
     """
 
     true: bytes = b"true"
@@ -76,30 +76,30 @@ class Spelling(ABC):
 
     @abstractmethod
     def string(self, nodes: Nodes, term: int) -> int:
-        """The strings of a term, as they are written."""
+        """Return the texts of the strings of a term."""
 
     @abstractmethod
     def names(self, name: str) -> tuple[bytes, ...]:
-        """The ways in which a member's name is written; none if that is not possible."""
+        """Return the texts of a member's name; none if it cannot be written."""
 
     @abstractmethod
     def name(self, nodes: Nodes, term: int) -> int:
-        """The names of a term, as they are written."""
+        """Return the texts of the names of a term."""
 
     @abstractmethod
     def names_before(self, text: bytes) -> list[str]:
-        """The names in the object that is open at the end of the text, which is outside of strings."""
+        """Return the names in the object that is open at the end of the text, which is not inside a string."""
 
     @abstractmethod
     def items_before(self, text: bytes) -> list[Any]:
-        """The items of the array that is open at the end of the text, which is right after an item."""
+        """Return the items of the array that is open at the end of the text, which ends with an item."""
 
 
 @dataclass(frozen=True)
 class PythonSpelling(Spelling):
     """Python's literals, with either kind of quotes.
 
-    A character that can stand in a literal does; the others are written with the shortest escape (``\\n``, ``\\x00``).
+    Characters are escaped only where they must be, with the shortest escape (``\\n``, ``\\x00``).
     """
 
     true = b"True"
@@ -107,23 +107,23 @@ class PythonSpelling(Spelling):
     null = b"None"
 
     def string(self, nodes: Nodes, term: int) -> int:
-        """Strings in single or double quotes."""
+        """Return strings in single or double quotes."""
         return nodes.alt([nodes.text(quoted(nodes.terms, term, quote)) for quote in "\"'"])
 
     def names(self, name: str) -> tuple[bytes, ...]:
-        """The name as a string, in double and in single quotes."""
+        """Return the name as a string, in double and in single quotes."""
         return tuple(python_string(name, quote).encode("utf-8", "surrogatepass") for quote in "\"'")
 
     def name(self, nodes: Nodes, term: int) -> int:
-        """Names are strings."""
+        """Return the names as strings."""
         return self.string(nodes, term)
 
     def names_before(self, text: bytes) -> list[str]:
-        """Keys of a dictionary, or names of keyword arguments."""
+        """Return the keys of a dictionary, or the names of keyword arguments."""
         return _names(text, ((b'"', b"\\"), (b"'", b"\\")))[1]
 
     def items_before(self, text: bytes) -> list[Any]:
-        """Items of a list."""
+        """Return the items of a list."""
         start = _names(text, ((b'"', b"\\"), (b"'", b"\\")))[0]
         items: list[Any] = ast.literal_eval((text[start:] + b"]").decode())
         return items
@@ -131,41 +131,41 @@ class PythonSpelling(Spelling):
 
 @dataclass(frozen=True)
 class BareSpelling(Spelling):
-    """Strings as they are between two equal marks, which they do not hold; names without quotes.
+    """Strings without escapes between two equal quotes, which they do not contain; names without quotes.
 
     Attributes:
-        quote: the mark, and whether it is a control token.
-        bare: the names that can be written, a regular expression.
+        quote: the quote, and True if it is a control token.
+        bare: a regular expression of the names that can be written.
     """
 
     quote: tuple[str, bool]
     bare: str
 
     def string(self, nodes: Nodes, term: int) -> int:
-        """Strings that do not hold the mark."""
+        """Return strings that do not contain the quote."""
         mark = mark_node(nodes, (self.quote,))
         return nodes.sequence([mark, nodes.text(without(nodes.terms, term, self.quote[0])), mark])
 
     def names(self, name: str) -> tuple[bytes, ...]:
-        """The name as it is."""
+        """Return the name without quotes."""
         return (name.encode(),) if re.fullmatch(self.bare, name) else ()
 
     def name(self, nodes: Nodes, term: int) -> int:
-        """Names as they are."""
+        """Return names without quotes."""
         return nodes.text(nodes.terms.and_([term, regex_term(nodes.terms, self.bare, whole=True)]))
 
     def names_before(self, text: bytes) -> list[str]:
-        """Names before a colon."""
+        """Return the names before a colon."""
         quote = CONTROL if self.quote[1] else self.quote[0].encode()
         return _names(text, ((quote, b""),))[1]
 
     def items_before(self, text: bytes) -> list[Any]:
-        """Not offered: see `repeating`."""
+        """Raise: no grammar asks this spelling for items."""
         raise NotImplementedError
 
 
 def without(terms: Terms, term: int, text: str) -> int:
-    """The strings of a term that do not hold a text."""
+    """Return the strings of a term that do not contain a text."""
     return terms.and_([term, terms.not_(terms.sequence([terms.ALL, terms.literal(text), terms.ALL]))])
 
 
@@ -173,14 +173,14 @@ def without(terms: Terms, term: int, text: str) -> int:
 
 
 def quoted(terms: Terms, term: int, quote: str) -> int:
-    """The literals of Python, in these quotes, of the strings of a term."""
+    """Return Python's literals, in these quotes, of the strings of a term."""
     if terms.is_empty(term):
         return terms.EMPTY
     return terms.seq(terms.literal(quote), _rest(terms, term, quote))
 
 
 def _rest(terms: Terms, term: int, quote: str) -> int:
-    """What follows inside a literal of which the rest of the string is in ``term``, with the closing quote."""
+    """Return the rest of a literal, with the closing quote, for the rests of the string in ``term``."""
 
     def build(terms: Terms) -> int:
         parts = [terms.literal(quote)] if terms.nullable(term) else []
@@ -215,7 +215,7 @@ def _escape(code: int) -> str:
 
 
 def python_string(text: str, quote: str = '"') -> str:
-    """A string as a literal of Python: the one that `PythonSpelling` writes."""
+    """Return a string as the literal that `PythonSpelling` writes."""
     parts = []
     for char in text:
         if char == quote:
@@ -233,21 +233,21 @@ def python_string(text: str, quote: str = '"') -> str:
 
 
 def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...]) -> tuple[int, list[str]]:
-    """Where the innermost bracket that is open at the end stands, or -1; and the names directly in it.
+    """Return the index of the innermost bracket that is open at the end, or -1, and the names directly in it.
 
-    Read backwards, as `toolgrammar.core.language.lookback` says: the nearest quote closes a string, which begins at the
-    nearest one of its kind before that no escape precedes.
+    The text is read backwards, as in `toolgrammar.core.language.lookback`: the last quote closes a string, which begins
+    at the nearest unescaped quote of the same kind before it.
 
     Args:
-        text: ends outside of strings.
-        quotes: each kind of quotes, and what escapes one (empty: nothing does).
+        text: a text that does not end inside a string.
+        quotes: each kind of quotes, and its escape character (empty: it has none).
     """
     names: list[str] = []
     depth = 0
     at = len(text)
-    named = False  # the next significant byte to the right ends a name
+    named = False  # the next byte to the left, spaces aside, ends a name
     while at > 0:
-        quote = next((each for each in quotes if text.endswith(each[0], 0, at)), None)
+        quote = next((pair for pair in quotes if text.endswith(pair[0], 0, at)), None)
         if quote is not None:
             end = at
             at = _string_start(text, at - len(quote[0]), *quote)
@@ -280,7 +280,7 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...]) -> tuple[int, l
 
 
 def _string_start(text: bytes, end: int, quote: bytes, escape: bytes) -> int:
-    """Where the string begins whose closing quote stands at ``end``; -1 if nowhere."""
+    """Return the index of the opening quote of the string whose closing quote is at ``end``; -1 if there is none."""
     at = end
     while True:
         at = text.rfind(quote, 0, at)

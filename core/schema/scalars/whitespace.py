@@ -1,4 +1,4 @@
-"""The languages that nearly every schema has: free strings, any numbers, whitespace between tokens of JSON."""
+"""Terms that nearly every schema needs: all strings, all numbers, and whitespace between the tokens of JSON."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from ...language.terms import Terms
 from ...unicode.charset import CharSet
 from .numbers import NumberRange, Numbers
 
-#: Longest run of whitespace that the ``flexible`` policy takes between two tokens of JSON.
+#: Maximum run of whitespace between two tokens of JSON under the ``flexible`` policy.
 MAX_SPACES = 20
 
 _SPACES = CharSet.of(" \t\n\r")
 
 
 def spaces(terms: Terms) -> int:
-    """Whitespace between two tokens of JSON (RFC 8259 section 2)."""
+    """Return the whitespace between two tokens of JSON (RFC 8259, section 2)."""
     return terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES)
 
 
 def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:
-    """Terms, each with whether it is written as a JSON string."""
+    """Yield the terms, each with True if it describes the decoded text of a JSON string."""
     yield terms.ALL, True
     numbers = Numbers(terms)
     for integer in (False, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core import Grammar, LimitError, ToolGrammarError
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.schema.scalars import numbers as numbers_module
 from toolgrammar.core.schema.scalars.numbers import NumberRange, Numbers, exact
@@ -180,3 +181,14 @@ def test_decimals_are_judged_as_doubles(schema: dict[str, Any], text: str, white
     """What a reader takes for the double beside a decimal is not written where that double is not valid."""
     assert not jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
     assert not Grammar.from_json_schema(schema, whitespace=whitespace).matches(text)
+
+
+def test_a_step_of_many_digits_needs_bounds() -> None:
+    """A step with too many residues for an automaton is taken where its multiples in the range are few."""
+    schema = {"type": "number", "multipleOf": 0.123456789, "minimum": 0, "maximum": 10}
+    grammar = Grammar.from_json_schema(schema)
+    multiples = [format(count * Decimal("0.123456789"), "f") for count in range(81)]
+    assert all(grammar.matches(text) for text in multiples)
+    assert not any(grammar.matches(text) for text in ("0.123456788", "0.1234567890001", "10.123456698", "-0.123456789"))
+    with pytest.raises(LimitError, match="residues"):
+        Grammar.from_json_schema({"type": "number", "multipleOf": 0.123456789}).matches("1")

@@ -325,6 +325,22 @@ def test_what_no_json_value_can_be_is_never_written() -> None:
     assert caught.value.place.pointer == "/properties/kind"
 
 
+@pytest.mark.parametrize("name", ["default", "examples", "pet"])
+def test_a_tag_is_required_in_a_field_of_any_name(name: str) -> None:
+    """A property that is called like a keyword is read as a property."""
+
+    class Cat(BaseModel):
+        kind: Literal["cat"] = "cat"
+
+    class Dog(BaseModel):
+        kind: Literal["dog"] = "dog"
+
+    pet = Annotated[Union[Cat, Dog], Field(discriminator="kind")]
+    grammar = Grammar.from_json_schema(create_model("Owner", **{name: (pet, ...)}))
+    assert grammar.matches(json.dumps({name: {"kind": "cat"}}))
+    assert not grammar.matches(json.dumps({name: {}}))
+
+
 def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_text() -> None:
     """An error of ours, not a schema that means something else."""
     config = ConfigDict(regex_engine="python-re")

@@ -1,0 +1,46 @@
+"""Schemas with formats of past or future dates (see `scalars.dates`), and their bounds of the current date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..scalars import dates
+from .keywords import map_schemas
+
+
+def names_a_day(schema: Any) -> bool:
+    """Return True if a schema has a format of past or future dates, so that its grammar differs from day to day."""
+    waiting, seen = [schema], set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part.get("format"), str) and part["format"] in dates.FORMATS:
+                return True
+            waiting += [value for value in part.values() if isinstance(value, (Mapping, list))]
+        elif isinstance(part, list) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += [value for value in part if isinstance(value, (Mapping, list))]
+    return False
+
+
+def text_names_a_day(text: str) -> bool:
+    """Return True if the text of a schema may have such a format."""
+    return '"python-past-' in text or '"python-future-' in text
+
+
+def of_today(schema: Any) -> Any:
+    """Return a schema with the bounds of today instead of such formats; the same object, if it has none."""
+    if not names_a_day(schema):
+        return schema
+    day = dates.today()
+
+    def dated(inner: dict[str, Any]) -> dict[str, Any]:
+        name = inner.get("format")
+        if not isinstance(name, str) or name not in dates.FORMATS:
+            return inner
+        bound = {"pattern": dates.bound(name, day)}
+        return {**inner, "format": dates.FORMATS[name][1], "allOf": [*inner.get("allOf", ()), bound]}
+
+    return map_schemas(schema, dated)
