@@ -1,6 +1,6 @@
-"""Lowering of conjunctions to nodes of the language, one subschema at a time, when a text reaches it.
+"""Lowering of conjunctions to grammar nodes: lazily, one subschema at a time, when a text reaches it.
 
-Objects, arrays and scalars each have their module; values of wire formats that are no JSON share the same lowering.
+Objects and arrays have a module each; values in other syntaxes than JSON share the same lowering.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outermost object where its members stand between marks of their own: tags, or a call's parentheses."""
+"""Lowering of the arguments object: the outermost object, with markup around its members instead of JSON's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...regex.compile import regex_term
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..scalars.value_syntax import mark_node, without
 from .context import GoalNodes
-from .merged_objects import MergedObjects, Region
+from .merged_objects import MergedObjects
 from .objects import ObjectLowering
 
-#: What a raw text is read as that may be something other than a string, by the kind of value.
+#: By type: the texts that readers of raw values take for a value of that type instead of a string.
 READINGS = {
     "null": r"[ \t\n\r]*(?:null|None)[ \t\n\r]*",
     "boolean": r"[ \t\n\r]*(?:true|false|True|False)[ \t\n\r]*",
@@ -25,10 +25,10 @@ READINGS = {
 
 
 class ArgumentsObject:
-    """Lowers the document's root as `Arguments` says.
+    """Lowering of a document's root in the syntax of `Arguments`.
 
-    Where strings stand as they are, a text that is read as another kind of value which the member may have (`READINGS`)
-    is never written for a string, unless the marks around it say what it is.
+    A raw string is never a text that is read as another type that the member may have (`READINGS`), unless strings have
+    markup of their own.
     """
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, goal: Goal) -> None:
@@ -37,7 +37,7 @@ class ArgumentsObject:
         self._lowering = lowering
         self._nodes = nodes = lowering.nodes
         self.objects = ObjectLowering(lowering, merged, self)
-        self._branches = [each for each in lowering.branches(goal) if "object" in each.types]
+        self._branches = [branch for branch in lowering.branches(goal) if "object" in branch.types]
         self._kinds: dict[str, frozenset[str]] = {}
         self.separator = mark_node(nodes, self.style.separator)
         self.before_name = mark_node(nodes, self.style.before_name)
@@ -45,41 +45,38 @@ class ArgumentsObject:
         self._after_value = mark_node(nodes, self.style.after_value)
 
     def node(self) -> int:
-        """Every text of the root.
+        """Return every text of the root.
 
         Raises:
-            UnsupportedSchemaError: a member's name cannot be written, or members without a name in the schema cannot be
-                told from what strings may hold.
+            UnsupportedSchemaError: a member's name cannot be written, or raw strings could be mistaken for members that
+                the schema does not declare.
         """
-        found = [each for branch in self._branches for each in self._plain_objects(branch)]
-        for objects in found:
+        alternatives = [objects for branch in self._branches for objects in self._plain_objects(branch)]
+        for objects in alternatives:
             self._check(objects)
-        return self._nodes.alt([self.objects.node(each) for each in found])
+        return self._nodes.alt([self.objects.node(objects) for objects in alternatives])
 
     def kinds(self, name: str) -> frozenset[str]:
-        """The kinds of values that a member may have."""
-        found = self._kinds.get(name)
-        if found is None:
+        """Return the types that a member's value may have."""
+        if name not in self._kinds:
             kinds: set[str] = set()
-            for branch in self._branches:
-                for objects in self._plain_objects(branch):
-                    for goal in self._goals(objects, name):
-                        for each in self._lowering.branches(goal):
-                            kinds.update(each.types if each.values is None else map(type_of, each.values))
-            found = self._kinds[name] = frozenset(kinds)
-        return found
+            for objects in (objects for branch in self._branches for objects in self._plain_objects(branch)):
+                for value in (value for goal in self._goals(objects, name) for value in self._lowering.branches(goal)):
+                    kinds.update(value.types if value.values is None else map(type_of, value.values))
+            self._kinds[name] = frozenset(kinds)
+        return self._kinds[name]
 
     def keys(self, name: str) -> tuple[bytes, ...]:
-        """The ways to write a name."""
+        """Return the texts of a name."""
         return (name.encode(),) if re.fullmatch(self.style.names, name) else ()
 
     def name(self, names: int) -> int:
-        """The names of a term, as they are written."""
+        """Return the texts of the names of a term."""
         terms = self._nodes.terms
         return self._nodes.text(terms.and_([names, regex_term(terms, self.style.names, whole=True)]))
 
     def value(self, name: str | None, goal: Goal) -> int:
-        """What follows a name: the value between its marks."""
+        """Return the rest of a member after its name: the value, with its markup."""
         nodes = self._nodes
         if self.style.raw_end is None or name is None:
             return nodes.sequence([self._after_name, self._lowering.value(goal), self._after_value])
@@ -110,7 +107,7 @@ class ArgumentsObject:
         return nodes.seq(written, self._after_value)
 
     def _plain_objects(self, branch: Conjunction) -> list[Objects]:
-        """The objects of a branch, each listed value as one of its own."""
+        """Return the objects of a branch, each listed value as a conjunction of its own."""
         if branch.values is None:
             return [branch.objects]
         values = [value for value in branch.values if self._lowering.holds(branch, value)]
@@ -122,7 +119,7 @@ class ArgumentsObject:
             if not self.keys(member.name) and not self._lowering.is_false(member.goal):
                 raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
         if shape.others and self.style.raw_end is not None and shape.most != 0:
-            raise _refused("members that the schema does not name", "", "additionalProperties")
+            raise _refused("properties that the schema does not declare", "", "additionalProperties")
 
     def _constant(self, value: dict[str, Any]) -> Objects:
         constant = self._lowering.constant
@@ -134,8 +131,7 @@ class ArgumentsObject:
         goals = [member.goal for member in shape.members if member.name == name]
         if goals:
             return goals
-        regions: list[Region] = [each for each in shape.others if self._nodes.terms.matches(each.names, name)]
-        return [each.goal for each in regions]
+        return [region.goal for region in shape.others if self._nodes.terms.matches(region.names, name)]
 
 
 def _refused(what: str, pointer: str, keyword: str | None = None) -> UnsupportedSchemaError:

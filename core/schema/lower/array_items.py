@@ -1,4 +1,4 @@
-"""What arrays ask of their items, position by position."""
+"""Goals of the items of an array, by position."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ..normal.conjunction import AnyOf, Arrays, Formula, Goal, negated
 
 
 def fixed_positions(arrays: Arrays) -> int:
-    """Return how many positions there are of whose items something is asked that is not asked of all."""
+    """Return the number of leading positions whose items may have goals of their own; all later items have the same."""
     sizes = [len(part.prefix) for part in arrays.parts]
     sizes += [len(part.prefix) for rest in arrays.unevaluated for part in rest.parts]
-    sizes += [each.first if each.end is None else each.end for each in arrays.contains]
+    sizes += [part.first if part.end is None else part.end for part in arrays.contains]
     return max(sizes, default=0)
 
 
 def item_goal(arrays: Arrays, index: int) -> Goal:
-    """Return what is asked of the item at a position."""
+    """Return the goal of the item at a position, ``contains`` aside."""
     goal: list[Formula] = []
     for part in arrays.parts:
         if index < len(part.prefix):
@@ -30,42 +30,42 @@ def item_goal(arrays: Arrays, index: int) -> Goal:
     return tuple(goal)
 
 
-def item_goals(arrays: Arrays, count: int = 0, found: tuple[int, ...] | None = None) -> tuple[Goal, ...]:
-    """Return everything that may be asked of an item from a place on (default: wherever it is)."""
+def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None) -> tuple[Goal, ...]:
+    """Return the goals that an item may have from a place on (default: from the first item on)."""
     size = fixed_positions(arrays)
-    found = (0,) * len(arrays.contains) if found is None else found
+    counted = (0,) * len(arrays.contains) if counted is None else counted
     return tuple(
         {
             (*item_goal(arrays, index), *asked): None
             for index in range(min(count, size), size + 1)
-            for asked, _ in ways_to_count(arrays, index, found)
+            for asked, _ in ways_to_count(arrays, index, counted)
         }
     )
 
 
-def ways_to_count(arrays: Arrays, count: int, found: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
-    """Yield the ways in which an item may count for what must be contained, and what each asks of it.
+def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+    """Yield the ways in which an item may count for each `Contains`: its further goal, and the counts after it.
 
     Args:
-        arrays: what is asked of the array.
+        arrays: the conjunction of the array.
         count: the position of the item.
-        found: how many items were counted for each `Contains` before it.
+        counted: for each `Contains`, the number of items counted before it.
     """
     ways: list[list[tuple[Goal, int]]] = []
-    for number, each in zip(found, arrays.contains, strict=True):
-        if count < each.first or (each.end is not None and count >= each.end):
+    for number, part in zip(counted, arrays.contains, strict=True):
+        if count < part.first or (part.end is not None and count >= part.end):
             ways.append([((), number)])
-        elif each.most is None:  # whether it matches is of no interest once enough do
-            ways.append([((each.formula,), number + 1), ((), number)] if number < each.least else [((), number)])
+        elif part.most is None:  # no item is counted once there are enough
+            ways.append([((part.formula,), number + 1), ((), number)] if number < part.least else [((), number)])
         else:
-            beside: tuple[Goal, int] = ((negated(each.formula),), number)
-            ways.append([((each.formula,), number + 1), beside] if number < each.most else [beside])
+            other: tuple[Goal, int] = ((negated(part.formula),), number)
+            ways.append([((part.formula,), number + 1), other] if number < part.most else [other])
     for way in product(*ways):
         yield tuple(formula for goal, _ in way for formula in goal), tuple(number for _, number in way)
 
 
 def ample_count(arrays: Arrays) -> int:
-    """Return how many values are so many that items which must not repeat cannot use them up before the array may
-    end; 0 if it may always end."""
-    needed = arrays.least + sum(each.least for each in arrays.contains)
+    """Return a number of values that items which must not repeat cannot use up before the array may end; 0 if it may
+    always end."""
+    needed = arrays.least + sum(part.least for part in arrays.contains)
     return 2 * (needed + fixed_positions(arrays)) + 4 if needed else 0

@@ -1,10 +1,10 @@
-"""Arrays to grammar nodes: items by position, counts, what must be contained, and items that do not repeat."""
+"""Lowering of arrays: items by position, counts of items, ``contains``, and items that must not repeat."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,22 +16,22 @@ from .array_items import ample_count, fixed_positions, item_goal, item_goals, wa
 from .context import GoalNodes, Supply
 from .value_key import value_key, value_of_key
 
-#: Maximum number of values that are followed one by one, because items of which there are few may be any of them.
+#: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
 _NONE: frozenset[str] = frozenset()
 
 
 class _ArrayPlan:
-    """What the places of one array share.
+    """Data that the places of one array share.
 
     Attributes:
-        arrays: what is asked.
-        limit: from how many items on their number does not matter; None: it always may.
-        places: what may stand after ``[`` or after an item, by place.
+        arrays: the conjunction.
+        limit: the number of items from which on it does not matter how many there are; None: it always may.
+        places: the nodes of the places, by what `ArrayLowering._rest` takes for their key.
         few: where items must not repeat, the values (value keys) of those goals of items that have few; None: not
-            asked yet.
-        classes: what `ArrayLowering._classes` found.
+            computed yet.
+        classes: the results of `ArrayLowering._classes`.
     """
 
     __slots__ = ("arrays", "classes", "few", "limit", "places")
@@ -46,51 +46,42 @@ class _ArrayPlan:
         self.classes: dict[Any, dict[str, int]] = {}
 
 
+@dataclass(slots=True, eq=False)
 class _Place:
-    """Where an array is. As a rule: what may stand there.
+    """A state between two items of an array; as a rule, the rest of the array from there.
 
     Attributes:
-        count: how many items were written, as far as that matters.
-        found: how many of them each `Contains` was given, as far as that matters.
+        lowering: expands the rule.
+        plan: the plan of the array.
+        count: the number of items written, as far as it matters.
+        counted: for each `Contains`, the number of items that were counted, as far as it matters.
         written: the items, where they must not repeat (None: they may, or it is not known what they were).
-        left: how many values of each class of special values were not written yet, as far as that matters.
+        left: for each class of special values, the number that were not written yet, as far as it matters.
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
-    __slots__ = ("_lowering", "alike", "count", "found", "left", "plan", "written")
-
-    def __init__(
-        self,
-        lowering: ArrayLowering,
-        plan: _ArrayPlan,
-        count: int,
-        found: tuple[int, ...],
-        written: frozenset[str] | None,
-        left: tuple[int, ...],
-        alike: frozenset[str],
-    ) -> None:
-        self._lowering = lowering
-        self.plan = plan
-        self.count = count
-        self.found = found
-        self.written = written
-        self.left = left
-        self.alike = alike
+    lowering: ArrayLowering
+    plan: _ArrayPlan
+    count: int
+    counted: tuple[int, ...]
+    written: frozenset[str] | None = None
+    left: tuple[int, ...] = ()
+    alike: frozenset[str] = _NONE
 
     def __call__(self) -> int:
-        return self._lowering.expand(self)
+        return self.lowering.expand(self)
 
 
 class ArrayLowering:
-    """Lowers the arrays of one document.
+    """Lowering of the arrays of one document.
 
-    Items that must not repeat: each is written as a value of its goal that none of the items before it has, so what
-    begins as an item can be finished as one. What the items were is read in the text (a DYNAMIC place after each), and
-    nothing is ever refused there. Whether enough different values will be left is decided beforehand. Where a goal has
-    many values, what was written cannot use them up before the array may end. Where it has few (`Values`), these are
-    special: a place counts how many of them are left, by class. Values that satisfy the same of the goals that may
-    still be asked are of one class (which of them is left does not matter), and more than can be needed are not told
-    apart; so the places stay few.
+    Where items must not repeat, the node of each item leaves out the values of the items before it, so that every item
+    that was begun can be finished. Those values are read from the text (a DYNAMIC node after each item).
+
+    It is decided beforehand that enough different values will be left. A goal with many values cannot run out of them
+    before the array may end. The values of a goal with few (see `Values`) are *special*: a place counts how many of
+    them are left. Special values that satisfy the same goals of later items form a class, in which only their number
+    counts, up to the number that can be needed; so places stay few.
     """
 
     def __init__(self, lowering: GoalNodes) -> None:
@@ -110,60 +101,52 @@ class ArrayLowering:
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
         written = _NONE if arrays.unique else None
-        found = (0,) * len(arrays.contains)
+        counted = (0,) * len(arrays.contains)
         left: tuple[int, ...] = ()
         if arrays.unique:
-            sizes = Counter(self._classes(plan, 0, found).values())
-            most = self._needed(arrays, 0, found) + len(excluded)
+            sizes = Counter(self._classes(plan, 0, counted).values())
+            most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple(min(sizes[number], most) for number in range(len(sizes)))
-        start = self._items(plan, 0, found, written, left, excluded)
+        start = self._rest(_Place(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
-    def _items(
-        self,
-        plan: _ArrayPlan,
-        count: int,
-        found: tuple[int, ...],
-        written: frozenset[str] | None,
-        left: tuple[int, ...],
-        alike: frozenset[str],
-    ) -> int:
-        """Return what may stand after ``[`` or after an item."""
-        if plan.limit is not None and count > plan.limit and not alike:  # so that the same places meet
-            count = plan.limit
-        key: Any = (count, found, written, left, alike)
-        if not plan.arrays.unique and not alike:
-            key = (count, found) if found else count
-        known = plan.places.get(key)
-        if known is None:
-            place = _Place(self, plan, count, found, written, left, alike)
-            known = plan.places[key] = self.nodes.lazy(place, place)
-        return known
+    def _rest(self, place: _Place) -> int:
+        """Return the rest of an array from a place; the same node for equal places."""
+        plan = place.plan
+        if plan.limit is not None and place.count > plan.limit and not place.alike:
+            place.count = plan.limit
+        key: Any = (place.count, place.counted, place.written, place.left, place.alike)
+        if not plan.arrays.unique and not place.alike:
+            key = (place.count, place.counted) if place.counted else place.count
+        node = plan.places.get(key)
+        if node is None:
+            node = plan.places[key] = self.nodes.lazy(place, place)
+        return node
 
     def expand(self, place: _Place) -> int:
-        """Return what may stand at a place."""
+        """Return the rest of an array from a place, expanded."""
         nodes, lowering, arrays, count = self.nodes, self.lowering, place.plan.arrays, place.count
         options = []
-        enough = all(found >= each.least for found, each in zip(place.found, arrays.contains, strict=True))
+        enough = all(map(_is_enough, place.counted, arrays.contains))
         if count >= arrays.least and enough and all(len(value_of_key(array)) != count for array in place.alike):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
             goal = item_goal(arrays, count)
             comma = nodes.EPSILON if count == 0 else self._comma
             if not arrays.contains and not arrays.unique and not place.alike:
-                after = self._items(place.plan, count + 1, (), None, (), _NONE)
+                after = self._rest(_Place(self, place.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             else:
-                for asked, found in ways_to_count(arrays, count, place.found):
-                    options.append(nodes.seq(comma, self._item(place, (*goal, *asked), found)))
+                for asked, counted in ways_to_count(arrays, count, place.counted):
+                    options.append(nodes.seq(comma, self._item(place, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))
 
     # -- items that differ -------------------------------------------------------------------------------------
 
-    def _item(self, place: _Place, goal: Goal, found: tuple[int, ...]) -> int:
-        """Return an item, and everything after it."""
+    def _item(self, place: _Place, goal: Goal, counted: tuple[int, ...]) -> int:
+        """Return an item at a place, and everything after it."""
         nodes, lowering, plan = self.nodes, self.lowering, place.plan
-        heads: dict[str, set[str]] = {}  # what arrays that it must differ from have here
+        heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
         for array in place.alike:
             items = value_of_key(array)
             if len(items) > place.count:
@@ -172,25 +155,31 @@ class ArrayLowering:
         alone: set[str] = set(heads)
         classes: dict[str, int] = {}
         if plan.arrays.unique:
-            classes = self._classes(plan, place.count, place.found)
+            classes = self._classes(plan, place.count, place.counted)
             alone.update(value for value, number in classes.items() if place.left[number])
             alone -= written
-        choices = [(value, self._after(place, value, found, frozenset(heads.get(value, _NONE)))) for value in alone]
+        choices = [(value, self._after(place, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
         others = lowering.without(goal, written.union(alone, classes))
         return nodes.alt(
-            [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, found, _NONE))]
+            [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, counted, _NONE))]
         )
 
-    def _after(self, place: _Place, value: str | None, found: tuple[int, ...], alike: frozenset[str]) -> int:
-        """Return what may stand after an item: one of the special values, of those that other arrays have there, or
-        (None) any other."""
+    def _after(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: frozenset[str]) -> int:
+        """Return the rest of an array after an item at a place.
+
+        Args:
+            place: the place before the item.
+            value: the item, where it is a special value or one that `alike` arrays have there; None: any other.
+            counted: `_Place.counted` after it.
+            alike: the arrays that the array must still differ from.
+        """
         plan, count = place.plan, place.count + 1
         if not plan.arrays.unique:
-            return self._items(plan, count, found, None, (), alike)
-        left = self._left(place, value, found, len(alike))
+            return self._rest(_Place(self, plan, count, counted, alike=alike))
+        left = self._left(place, value, counted, len(alike))
         if alike:
             assert place.written is not None and value is not None
-            return self._items(plan, count, found, place.written | {value}, left, alike)
+            return self._rest(_Place(self, plan, count, counted, place.written | {value}, left, alike))
         if plan.limit is not None:
             count = min(count, plan.limit)
 
@@ -200,19 +189,18 @@ class ArrayLowering:
                 items = [_read(item) for item in before.items()]
             else:
                 items = [value_key(item) for item in spelling.items_before(before.text())]
-            return self._items(plan, count, found, frozenset(items), left, _NONE)
+            return self._rest(_Place(self, plan, count, counted, frozenset(items), left))
 
-        # As long as some items must be contained, what is known to be written is not planned once more: else others
-        # might be planned before them, because they only look shorter, again and again.
-        counts = zip(found, plan.arrays.contains, strict=True)
-        written = place.written if any(number < each.least for number, each in counts) else None
-        static = self._items(plan, count, found, written, left, _NONE)
-        return self.nodes.dynamic(("item", plan, count, found, left, written), static, resolve, BEYOND)
+        # While items are missing that the array must contain, a shortest text is planned without the items that are
+        # known to be written: else it might again and again plan others first, because they look shorter.
+        written = None if all(map(_is_enough, counted, plan.arrays.contains)) else place.written
+        static = self._rest(_Place(self, plan, count, counted, written, left))
+        return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
 
     # -- whether enough values are left ------------------------------------------------------------------------
 
     def _bounded(self, arrays: Arrays) -> Arrays:
-        """Return the same arrays, with no more items than there are values for them, where all have the same goal."""
+        """Return the conjunction with at most as many items as there are values, where all items have the same goal."""
         bound = ample_count(arrays)
         goals = item_goals(arrays) if bound else ()
         if len(goals) != 1:
@@ -224,40 +212,39 @@ class ArrayLowering:
         return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
 
     @staticmethod
-    def _needed(arrays: Arrays, count: int, found: tuple[int, ...]) -> int:
-        """Return how many more items an array needs at most, if it can be finished at all."""
-        missing = sum(max(0, each.least - number) for number, each in zip(found, arrays.contains, strict=True))
+    def _needed(arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
+        """Return the maximum number of further items that an array needs, if it can be finished at all."""
+        missing = sum(max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True))
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
-    def _left(self, place: _Place, value: str | None, found: tuple[int, ...], alike: int) -> tuple[int, ...]:
-        """Return `_Place.left` after an item: a special value, or (None) another."""
+    def _left(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: int) -> tuple[int, ...]:
+        """Return `_Place.left` after an item; the arguments are those of `_after`, and the number of alike arrays."""
         plan = place.plan
-        before = self._classes(plan, place.count, place.found)
-        after = self._classes(plan, place.count + 1, found)
+        before = self._classes(plan, place.count, place.counted)
+        after = self._classes(plan, place.count + 1, counted)
         left = [0] * (1 + max(after.values(), default=-1))
-        for number, each in {number: each for each, number in before.items()}.items():
-            if each in after:  # with all of its class: less is asked than before
-                left[after[each]] += place.left[number]
+        for number, member in {number: member for member, number in before.items()}.items():
+            if member in after:  # with all of its class, as fewer goals are left
+                left[after[member]] += place.left[number]
         if value in before and value in after:
             left[after[value]] -= 1
-        most = self._needed(plan.arrays, place.count + 1, found) + alike
+        most = self._needed(plan.arrays, place.count + 1, counted) + alike
         return tuple(min(number, most) for number in left)
 
-    def _classes(self, plan: _ArrayPlan, count: int, found: tuple[int, ...]) -> dict[str, int]:
-        """Return the special values at a place with the numbers of their classes: the values on which it may depend
-        whether the array can be finished."""
+    def _classes(self, plan: _ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
+        """Return the special values at a place, each with the number of its class."""
         arrays = plan.arrays
         size = fixed_positions(arrays)
         open_ones = tuple(
-            number < (each.least if each.most is None else each.most)
-            for number, each in zip(found, arrays.contains, strict=True)
+            number < (part.least if part.most is None else part.most)
+            for number, part in zip(counted, arrays.contains, strict=True)
         )
         key = min(count, size), open_ones
         result = plan.classes.get(key)
         if result is None:
             if plan.few is None:
                 plan.few = self._few(arrays)
-            goals = [goal for goal in item_goals(arrays, count, found) if goal in plan.few]
+            goals = [goal for goal in item_goals(arrays, count, counted) if goal in plan.few]
             satisfied: dict[str, list[int]] = {}
             for index, goal in enumerate(goals):
                 for value in plan.few[goal]:
@@ -269,38 +256,38 @@ class ArrayLowering:
         return result
 
     def _few(self, arrays: Arrays) -> dict[Goal, frozenset[str]]:
-        """Return those goals of items that have few values, with these; none, if all items have the same goal."""
+        """Return the goals of items that have few values, with these values; none, if all items have the same goal."""
         bound = ample_count(arrays)
         goals = item_goals(arrays) if bound else ()
         if len(goals) < 2:
             return {}
         special: frozenset[str] = _NONE
-        while True:  # what seemed many may be few without the special values
+        while True:  # a goal that seemed to have many values may have few besides the special ones
             supplies = {goal: self._supply(arrays, goal, bound + len(special)) for goal in goals}
             few = {goal: frozenset(supply.values) for goal, supply in supplies.items() if supply.is_complete}
-            found = special.union(*few.values())
-            if len(found) > MAX_SPECIAL:
+            more = special.union(*few.values())
+            if len(more) > MAX_SPECIAL:
                 raise LimitError(
-                    f"items that must not repeat depend on more than {MAX_SPECIAL} values",
-                    hint="leave out uniqueItems, or what else is asked of the number of items",
+                    f"uniqueItems depends on more than {MAX_SPECIAL} values of items",
+                    hint="drop uniqueItems, or the minimum number of items",
                 )
-            if found == special:
+            if more == special:
                 return few
-            special = found
+            special = more
 
     def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
         supply = self.lowering.supply(goal, bound)
         if not supply.is_complete and not supply.is_ample:
             raise LimitError(
-                "the values that items which must not repeat can have could not be counted",
-                hint="leave out uniqueItems, or what else is asked of the number of items",
+                "the different values of items under uniqueItems are too many to be counted one by one",
+                hint="drop uniqueItems, or the minimum number of items",
             )
         return supply
 
     # -- listed values -----------------------------------------------------------------------------------------
 
     def holds(self, arrays: Arrays, value: list[Any]) -> bool:
-        """Whether a decoded array satisfies a conjunction."""
+        """Return True if a decoded array satisfies a conjunction."""
         lowering = self.lowering
         if len(value) < arrays.least or (arrays.most is not None and len(value) > arrays.most):
             return False
@@ -308,12 +295,16 @@ class ArrayLowering:
             return False
         if not all(lowering.goal_holds(item_goal(arrays, index), item) for index, item in enumerate(value)):
             return False
-        return all(self._contains(each, value) for each in arrays.contains)
+        return all(self._contains(part, value) for part in arrays.contains)
 
     def _contains(self, contains: Contains, value: list[Any]) -> bool:
         items = value[contains.first : contains.end]
-        found = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
-        return contains.least <= found and (contains.most is None or found <= contains.most)
+        number = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
+        return contains.least <= number and (contains.most is None or number <= contains.most)
+
+
+def _is_enough(number: int, contains: Contains) -> bool:
+    return number >= contains.least
 
 
 def _read(spelled: bytes) -> str:

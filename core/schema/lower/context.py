@@ -1,4 +1,4 @@
-"""What the lowering of objects, arrays and counts needs of the lowering of a whole document."""
+"""Protocols between the lowering of a document and that of its objects, arrays and values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Supply(NamedTuple):
 
     Attributes:
         values: all of them, if ``is_complete``.
-        is_complete: they were all found, and are fewer than was asked about.
-        is_ample: there are at least as many as was asked about. With neither, it was too hard to tell.
+        is_complete: all values are known, and fewer than the number that was asked about.
+        is_ample: there are at least that number. Neither: it is not known.
     """
 
     values: tuple[str, ...]
@@ -114,21 +114,21 @@ class GoalNodes(Protocol):
 
 
 class MemberSyntax(Protocol):
-    """How the members of an object are written, where that is not JSON's way.
+    """Syntax of the members of an object, where it is not JSON's.
 
     Attributes:
-        separator: what stands between two members.
-        before_name: what stands before a name.
+        separator: the node between two members.
+        before_name: the node before a name.
     """
 
     separator: int
     before_name: int
 
     def keys(self, name: str) -> tuple[bytes, ...]:
-        """Return the ways to write a name; none if it cannot be written."""
+        """Return the texts of a name; none if it cannot be written."""
 
     def name(self, names: int) -> int:
         """Return the texts of the names of a term."""
 
     def value(self, name: str | None, goal: Goal) -> int:
-        """Return what follows a name: a value between its marks."""
+        """Return the rest of a member after its name: the value, with its markup."""

@@ -1,4 +1,4 @@
-"""From normal form to grammar nodes, lazily: a subschema is lowered when a text reaches it."""
+"""Lowering of a document from normal form to grammar nodes: lazily, when a text reaches a subschema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNBOUNDED = (NumberRange(), NumberRange(integer=True))
 
 
 class _Subschema:
-    """The rule of a subschema's values."""
+    """The rule of the values of a subschema."""
 
     __slots__ = ("_located", "_lowering")
 
@@ -61,14 +61,14 @@ class _Subschema:
 
 
 class Lowering:
-    """Lowers one document into one node store.
+    """Lowering of one document into one node store.
 
     Attributes:
         nodes: the store.
-        space: what may stand between two tokens of JSON, if that is left open; else nothing.
-        comma: what stands between two items or members, with the space after it where that is fixed.
-        colon: what stands between a name and its value.
-        fixed_colon: the same, where it is not left open.
+        space: the node of the whitespace between two tokens, where it is flexible; else EPSILON.
+        comma: the text between two items or members, with its space where that is fixed.
+        colon: the node between a name and its value.
+        fixed_colon: its text, where whitespace is not flexible.
         number: part of the name of every rule: several documents may be lowered into one store.
     """
 
@@ -91,7 +91,7 @@ class Lowering:
         self.arrays = ArrayLowering(self)
         self._values = Values(self, self.merged)
         self._strings: dict[Goal, int] = {}
-        #: How a value of a goal is written, by its key (see `_written_as`).
+        #: The results of `_written_as`, by goal and key of the value.
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}
         self._known: dict[Goal, int] = {}
         #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
@@ -107,11 +107,11 @@ class Lowering:
         self._plain_integers = document.age == 0 or options.plain_integers
 
     def release(self) -> None:
-        """Let go of what knows this object; it is of no use after that."""
+        """Break the reference cycles with the parts of this object, which is of no use after that."""
         del self.objects, self.arrays, self._values, self.merged
 
     def root(self) -> int:
-        """The node of the whole document."""
+        """Return the node of the whole document."""
         if self._root is None:
             if self.options.arguments is not None:
                 self._root = self.arguments_object().node()
@@ -120,11 +120,11 @@ class Lowering:
         return self._root
 
     def arguments_object(self) -> ArgumentsObject:
-        """The root, written as ``options.arguments`` says."""
+        """Return the lowering of the root in the syntax of ``options.arguments``."""
         return ArgumentsObject(self, self.merged, (SignedSchema(self.normaliser.document.root),))
 
     def value(self, goal: Goal) -> int:
-        """The JSON texts for which all formulas of a goal hold."""
+        """Return the texts of the values for which all formulas of a goal hold."""
         if len(goal) == 1 and type(goal[0]) is SignedSchema and goal[0].positive:
             return self.subschema(goal[0].located)
         found = self._known.get(goal)
@@ -180,11 +180,11 @@ class Lowering:
         return result
 
     def _anything(self) -> int:
-        """Every value."""
+        """Return every value."""
         return self.branch(EVERY)
 
     def expand(self, located: Located) -> int:
-        """Return what a subschema stands for."""
+        """Return the texts of a subschema, expanded."""
         document = self.normaliser.document
         located = document.enter(located)
         if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
@@ -222,7 +222,7 @@ class Lowering:
         return None
 
     def is_sure(self, goal: Goal) -> bool:
-        """Whether a goal holds of something that can be written, at first sight."""
+        """Return True if a goal surely holds for a value that can be written."""
         if self.spelling is not None:
             return False
         if len(goal) != 1:
@@ -231,7 +231,7 @@ class Lowering:
         return isinstance(part, SignedSchema) and part.positive and is_surely_satisfiable(part.located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
-        """The alternatives of a goal; made once."""
+        """Return the alternatives of a goal; computed once."""
         found = self._branches.get(goal)
         if found is None:
             found = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
@@ -242,7 +242,7 @@ class Lowering:
         return self._values.of(goal, most)
 
     def meaning(self, formula: Formula) -> object:
-        """Return the same for formulas that are known to mean the same."""
+        """Return a key that is equal for formulas that are known to be equivalent."""
         return self.normaliser.contradictions.meaning(formula)
 
     def constant(self, value: Any) -> Formula:
@@ -257,7 +257,7 @@ class Lowering:
         return found
 
     def is_false(self, goal: Iterable[Formula]) -> bool:
-        """Whether a goal holds of nothing, at first sight."""
+        """Return True if a goal obviously holds for no value."""
         for part in goal:
             if isinstance(part, SignedSchema):
                 if part.located.schema is (not part.positive):
@@ -267,13 +267,13 @@ class Lowering:
         return False
 
     def _value(self, goal: Goal) -> int:
-        """The union of a goal's alternatives."""
+        """Return the union of a goal's alternatives."""
         if not goal:
             return self._anything()
         return self.nodes.alt([self.branch(branch) for branch in self.normaliser.branches(goal)])
 
     def branch(self, branch: Conjunction) -> int:
-        """The texts of one alternative."""
+        """Return the texts of one alternative."""
         if branch.values is not None:
             return self.listed(self.allowed(branch), integers=branch.numbers.integer)
         parts = []
@@ -308,14 +308,13 @@ class Lowering:
     # -- values that differ from others ------------------------------------------------------------------------
 
     def without(self, goal: Goal, excluded: frozenset[str]) -> int:
-        """Return the values of a goal that are none of some others.
+        """Return the values of a goal without some values.
 
-        Numbers are written so that different decimals are different doubles: whoever reads them as doubles tells them
-        apart too.
+        Different numbers are different doubles, so that readers of doubles see different values too.
 
         Args:
-            goal: what the values must satisfy.
-            excluded: the others, each as its key (see `value_key`).
+            goal: the goal.
+            excluded: the keys of the values that are left out (see `value_key`).
         """
         if not excluded:
             return self.value(goal)
@@ -345,7 +344,7 @@ class Lowering:
         return self.nodes.alt(parts)
 
     def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
-        """Return those of some values (value keys) for which a goal holds, each followed by its own node."""
+        """Return those of some values, given by their keys, for which a goal holds: each followed by its own node."""
         nodes = self.nodes
         words: dict[bytes, int] = {}
         parts = []
@@ -424,7 +423,7 @@ class Lowering:
         return loose_numbers and type_of(value) == "number"
 
     def _loose(self, value: Any) -> int:
-        """Every spelling of a listed value that the options allow."""
+        """Return every spelling of a listed value that the options allow."""
         nodes = self.nodes
         constant = self.constant
         if isinstance(value, str):
@@ -447,20 +446,20 @@ class Lowering:
         return self.flexible and not (numbers.integer and self._plain_integers)
 
     def _equal(self, value: Any) -> int:
-        """Every spelling of a number."""
+        """Return every spelling of a number."""
         if is_short_integer(value):
             return self.numbers.listed([value])
         only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
         return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
 
     def _spell(self, value: Any) -> bytes:
-        """The one spelling of a listed value."""
+        """Return the one spelling of a listed value."""
         if self.spelling is not None and (value is None or isinstance(value, bool)):
             return self.spelling.null if value is None else self.spelling.true if value else self.spelling.false
         return json_bytes(value, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False)
 
     def _spaced(self, value: Any) -> int:
-        """A listed value with any whitespace between its tokens."""
+        """Return a listed value with any whitespace between its tokens."""
         nodes = self.nodes
         if isinstance(value, dict):
             items = [
@@ -483,28 +482,28 @@ class Lowering:
         return nodes.sequence([*parts, nodes.literal(closing)])
 
     def key(self, name: str) -> bytes:
-        """A property name as JSON, without its colon."""
+        """Return a property name as JSON, without its colon."""
         return spelled_name(name)
 
     def keys(self, name: str) -> tuple[bytes, ...]:
-        """The ways to write a property name, without its colon; none if it cannot be written."""
+        """Return the texts of a property name, without its colon; none if it cannot be written."""
         return (spelled_name(name),) if self.spelling is None else self.spelling.names(name)
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
     def string(self, term: int) -> int:
-        """The strings of a term, as they are written."""
+        """Return the texts of the strings of a term."""
         return self.nodes.json_string(term) if self.spelling is None else self.spelling.string(self.nodes, term)
 
     def string_term(self, branch: Conjunction) -> int:
-        """The strings (decoded) of a conjunction, as a term."""
+        """Return the strings (decoded) of a conjunction, as a term."""
         terms = self.nodes.terms
         term = string_term(terms, branch.strings)
         excluded = [value for value in branch.not_values if isinstance(value, str)]
         return terms.and_([term, terms.not_(terms.words(excluded))]) if excluded else term
 
     def strings(self, goal: Goal) -> int:
-        """The strings (decoded) for which a goal holds, as a term."""
+        """Return the strings (decoded) for which a goal holds, as a term."""
         found = self._strings.get(goal)
         if found is None:
             terms = self.nodes.terms
@@ -533,10 +532,10 @@ class Lowering:
             parts += [terms.not_(self.numbers.equal(value)) for value in others]
         return terms.and_(parts)
 
-    # -- whether a value satisfies a goal ----------------------------------------------------------------------
+    # -- judging values --------------------------------------------------------------------------------------
 
     def holds(self, branch: Conjunction, value: Any) -> bool:
-        """Whether a decoded value satisfies a conjunction, its list of values aside."""
+        """Return True if a decoded value satisfies a conjunction, its list of values aside."""
         kind = type_of(value)
         if kind not in branch.types or any(same_value(value, each) for each in branch.not_values):
             return False
@@ -551,11 +550,11 @@ class Lowering:
         return kind != "object" or self.objects.holds(branch.objects, value)
 
     def goal_holds(self, goal: Goal, value: Any) -> bool:
-        """Whether a decoded value satisfies a goal."""
+        """Return True if a decoded value satisfies a goal."""
         return any(self.branch_holds(branch, value) for branch in self.branches(goal))
 
     def branch_holds(self, branch: Conjunction, value: Any) -> bool:
-        """Return whether a decoded value satisfies an alternative."""
+        """Return True if a decoded value satisfies an alternative."""
         if branch.values is not None and not any(same_value(value, each) for each in branch.values):
             return False
         return self.holds(branch, value)

@@ -1,4 +1,4 @@
-"""What several schemas say of one object, merged: declared members, regions of undeclared names, what must exist."""
+"""Shapes of objects, merged from several schemas: declared members, regions of undeclared names, demands."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from ..normal.conjunction import (
 )
 from .context import GoalNodes
 
-#: How many regions the patterns of one object may make.
+#: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
 
 #: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
 #: whether its members may come in any order.
 MAX_DEMANDS = {False: 64, True: 9}
 
-#: From how many different things on that demands ask of one member it is found out which of them a value may satisfy
-#: together; and how many there may be.
+#: Maximum number of different formulas that demands have for one member: to be taken in all combinations, and at all.
 MAX_SUBSETS, MAX_DIFFERENT = 3, 12
 
-#: Languages of names of at most so many words are written as members, each at most once.
+#: Maximum number of names of a region that become members of their own.
 MAX_NAMES = 64
 
 
@@ -54,10 +53,14 @@ class Member(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Undeclared names that the same schemas speak of: their language (a term), and what their values must be.
+    """Undeclared names to which the same schemas apply.
 
-    ``roomy``: every beginning of a name can go on to infinitely many names, so that names that were written already
-    never stand in the way of all others.
+    Attributes:
+        names: their language, a term.
+        goal: the goal of their values.
+        meets: the demands that such a member may meet.
+        roomy: every prefix of a name is one of infinitely many names, so that the names that an object has already
+            never exclude all others.
     """
 
     names: int
@@ -81,7 +84,7 @@ class ObjectShape(NamedTuple):
 
 
 class MergedObjects:
-    """Merges what is said of objects, for one document."""
+    """Shapes of the objects of one document."""
 
     def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
@@ -92,25 +95,24 @@ class MergedObjects:
         self._besides: dict[frozenset[str], int] = {}
 
     def of(self, objects: Objects) -> ObjectShape:
-        """What several schemas say of objects, merged; made once."""
+        """Return the shape of a conjunction; computed once."""
         found = self._known.get(objects)
         if found is None:
             found = self._known[objects] = self._merge(objects)
         return found
 
     def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
-        """The sets of open demands, as bits, that a member may be taken to meet, and what each asks of its value.
+        """Return the sets of open demands, as bits, that a member may meet, each with the further goal of its value.
 
-        Any value may be taken to meet all that it meets, as nothing is lost by that. So of many demands only such sets
-        count as are all that some value meets.
+        Of many demands only those sets count that are all the demands of some value: to meet more loses nothing.
 
         Args:
-            goal: what is asked of the value anyway.
+            goal: the goal of the value.
             meets: the demands that the member may meet.
             open: the demands that are open.
 
         Raises:
-            LimitError: the demands ask too many different things of the member.
+            LimitError: the demands have too many different formulas for the member.
         """
         key = goal, meets
         sets = self._sets.get(key)
@@ -123,7 +125,7 @@ class MergedObjects:
         return list(found)
 
     def _together(self, goal: Goal, meets: Meets) -> list[tuple[tuple[int, Formula], ...]]:
-        """The sets of demands that a value may meet: pairs of demands that ask the same, as bits, and what they ask."""
+        """Return the sets of demands that a value may meet: in each, demands of equal formulas, as bits, and these."""
         meaning = self.lowering.meaning
         groups: dict[object, tuple[int, Formula]] = {}
         for index, formula in meets:
@@ -131,7 +133,7 @@ class MergedObjects:
             groups[meaning(formula)] = bits | 1 << index, first
         if len(groups) > MAX_DIFFERENT:
             raise LimitError(
-                f"more than {MAX_DIFFERENT} alternatives that must fail differ in what they ask of one member",
+                f"more than {MAX_DIFFERENT} alternatives that must fail have different schemas for one property",
                 hint="give each alternative of oneOf a property with its own const, or use anyOf",
             )
         exact = len(groups) > MAX_SUBSETS
@@ -180,9 +182,9 @@ class MergedObjects:
         most = MAX_DEMANDS[self.lowering.options.property_order == "any"]
         if len(objects.any_exists) > most:
             raise LimitError(
-                f"more than {most} alternatives that may hold at once must fail for one object",
+                f"more than {most} alternatives that overlap must all fail for one object",
                 hint="close objects (additionalProperties: false), give each alternative a property with its own "
-                'const, use anyOf, or have members written in one order (property_order="schema")',
+                'const, use anyOf, or set property_order="schema"',
             )
         required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
@@ -224,7 +226,7 @@ class MergedObjects:
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
-        """Return the same for one schema without patterns: most objects are of one, and nothing is to be merged."""
+        """Return the shape of one schema without patterns, the most frequent case: nothing is to be merged."""
         properties = part.properties
         additional = part.additional
         if additional is None and part.names_properties and not self.lowering.options.additional_properties:
@@ -241,7 +243,7 @@ class MergedObjects:
         return ObjectShape(tuple(members), regions, (), objects.least, objects.most)
 
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
-        """Which demands a member of this name, which matches these patterns, may meet."""
+        """Return the demands that a member of this name, which matches these patterns, may meet."""
 
         def fails(formula: Formula) -> bool:
             return not self._matches(self.lowering.strings((formula,)), name)
@@ -253,7 +255,7 @@ class MergedObjects:
         )
 
     def _beside(self, names: Iterable[str]) -> int:
-        """All names but these, as a term; made once."""
+        """Return the term of all names but these; computed once."""
         known = frozenset(names)
         found = self._besides.get(known)
         if found is None:
@@ -263,7 +265,7 @@ class MergedObjects:
 
     @staticmethod
     def _patterns(objects: Objects) -> dict[str, None]:
-        """Every pattern that an object's names may match or not."""
+        """Return every pattern of names on which the goal of a member may depend."""
         silent = [part for rule in objects.unevaluated for part in rule.parts]
         silent += [part for exists in _every(objects) for part in exists.beside or ()]
         found: dict[str, None] = {}
@@ -276,7 +278,7 @@ class MergedObjects:
         return found
 
     def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
-        """What is asked of a member's value, and whether some schema declares it (``name`` None: an undeclared one)."""
+        """Return the goal of a member's value, and True if it is declared (``name`` None: an undeclared member)."""
         goal: list[Formula] = []
         declared = False
         for part in objects.parts:
@@ -293,8 +295,10 @@ class MergedObjects:
 
     @staticmethod
     def _said(parts: Iterable[ObjectPart], names: Iterable[str]) -> tuple[dict[str, list[Formula]], set[str]]:
-        """What is asked of each member's value where no pattern matches its name, and which are declared: part by
-        part, since most speak of few members."""
+        """Return the goal of each member whose name no pattern matches, and the names that are declared.
+
+        It goes part by part, as most have few members.
+        """
         goals: dict[str, list[Formula]] = {name: [] for name in names}
         spoken: set[str] = set()
         for part in parts:
@@ -316,7 +320,7 @@ class MergedObjects:
     def _regions(
         self, objects: Objects, names: Iterable[str], patterns: list[tuple[str, int]], closed: bool
     ) -> Iterator[Region]:
-        """Split the undeclared names by what is said of them; regions that hold no name are dropped."""
+        """Yield the undeclared names, split by the schemas that apply to them; empty regions are left out."""
         terms = self.nodes.terms
         language = self._beside(names)
         if objects.names:
@@ -344,7 +348,7 @@ class MergedObjects:
             split = [(language, matched) for language, matched in finer if not terms.is_empty(language)]
             if len(split) > MAX_REGIONS:
                 raise LimitError(
-                    f"the names of an object are told apart in more than {MAX_REGIONS} ways",
+                    f"patterns split the property names of an object into more than {MAX_REGIONS} sets",
                     hint="make the patterns of patternProperties exclude each other",
                 )
         for language, matched in split:
@@ -361,27 +365,27 @@ class MergedObjects:
 
 
 def _every(objects: Objects) -> Iterator[Exists]:
-    """Everything that some member may have to be, alone or as one of several."""
+    """Yield each condition that some member must meet, alone or as one of several."""
     yield from objects.exists
     for some in objects.any_exists:
         yield from some.options
 
 
 def _demands(objects: Objects) -> list[AnyExists]:
-    """What must be so of some member that is not known by its name."""
+    """Return the demands: the conditions on some member that is not known by its name."""
     return [*(AnyExists((exists,)) for exists in objects.exists if exists.name is None), *objects.any_exists]
 
 
 def _asked(
     some: AnyExists, matched: frozenset[str], name: str | None, fails: Callable[[Formula], bool]
 ) -> Formula | None:
-    """What the value of a member must satisfy to meet a demand; None: it cannot.
+    """Return the formula that the value of a member must satisfy to meet a demand; None: it cannot meet it.
 
     Args:
         some: the demand.
         matched: the patterns that the member's name matches.
         name: its name (None: an undeclared one).
-        fails: whether the name does not satisfy a formula.
+        fails: returns True if the name does not satisfy a formula.
     """
     found = [
         exists.formula
@@ -395,5 +399,5 @@ def _asked(
 
 
 def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
-    """Whether some part speaks of a name (None: an undeclared one) that matches these patterns."""
+    """Return True if some part applies to a name (None: an undeclared one) that matches these patterns."""
     return any(name in part.properties or matched.intersection(part.patterns) for part in parts)

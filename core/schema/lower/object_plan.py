@@ -1,4 +1,4 @@
-"""What the places of one object have in common: its members by number, and what was built of them so far."""
+"""Plans of objects: members by number, and the nodes that were built of them so far."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Any
 from ..normal.conjunction import Goal
 from .merged_objects import Meets, ObjectShape
 
-#: Not asked yet.
+#: Not computed yet.
 UNKNOWN = -1
 
 
 class ObjectPlan:
-    """An object's members in order, and what was built of each: nothing, until a text comes to where it may stand.
+    """An object's members in order, and the nodes of each: built when a text reaches them.
 
     Attributes:
         members: the declared members.
         names: their names.
-        required: which of them must be there, as bits.
+        required: the required members, as bits.
         others: regions of undeclared names.
-        demands: what must be so of some member: how many demands there are.
-        absent: for each member, which demands are met if it is not there, as bits.
-        open_to: for each member, which demands it or a later one may decide still, as bits; last, what regions may.
-        least: how many members there are at least.
-        most: how many there are at most.
-        plain: there are no demands and no counts: a place is where it is, whatever was written before.
-        sure: for each member, then for each region, whether it has a value at first sight; `UNKNOWN`: not asked yet.
-        words: for each member, how its name is written (empty: it cannot be there); None: not known yet.
-        values: for each member what stands after the colon, then for each region; `UNKNOWN` until it is built.
-        follow: what stands after the name of a member, or (below zero, from the last) of a region, where that is the
-            same from wherever one comes to it.
+        demands: the number of demands (see `ObjectShape`).
+        absent: for each member, the demands that are met if it is absent, as bits.
+        open_to: for each member, the demands that it or a later one may meet, as bits; last, those that regions may.
+        least: the minimum number of members.
+        most: the maximum number of members.
+        plain: there are no demands and no counts, so that a place does not depend on the members before it.
+        sure: for each member, then for each region, True if it surely has a value; `UNKNOWN` until it is asked.
+        words: for each member, the texts of its name (empty: it is never valid); None until they are asked.
+        values: for each member, then for each region, the node of its value; `UNKNOWN` until it is built.
+        follow: by member, or (below zero, from the last) by region: the rest of the object after its name, where that
+            is the same from every place before.
         following: for each member, the number of the first required one from there on.
-        region_names: for each region, its names as they are written; `UNKNOWN` until it is built.
-        places: what may stand after a member, by place.
-        start: what may stand at the beginning; `UNKNOWN` until it is built.
+        region_names: for each region, the texts of its names; `UNKNOWN` until they are built.
+        places: the rest of the object after a member, by place.
+        start: the whole object; `UNKNOWN` until it is built.
         skeleton: see `ObjectLowering`; `UNKNOWN` until it is built.
     """
 

@@ -1,8 +1,9 @@
-"""Objects to grammar nodes: members in the schema's order or in any, undeclared names, counts, and what must exist."""
+"""Lowering of objects: members in the schema's order or in any, undeclared names, counts and demands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
@@ -18,74 +19,65 @@ from .value_key import value_key, value_of_key
 
 _NONE: frozenset[str] = frozenset()
 
-#: For how many lists of written names an object remembers what names are left.
+#: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
 
 
+@dataclass(slots=True, eq=False)
 class _Place:
-    """Where an object is; as a rule, what may stand there.
+    """A state between two members of an object; as a rule, the rest of the object from there.
 
     Attributes:
-        at: the first member that may come (in any order: the set of those written, as bits).
-        first: nothing was written yet.
-        members: how many members were written, as far as that matters.
-        open: which demands are still open, as bits.
+        objects: expands the rule.
+        plan: the plan of the object.
+        at: the number of the first member that may come; in any order: the set of those written, as bits.
+        first: no member was written yet.
+        members: the number of members written, as far as it matters.
+        open: the demands that are still open, as bits.
         alike: the objects that this one must differ from, and that have all the members written so far.
         names: the names of those members, if there are such objects.
-        start: in any order, the first member that may come where only one order is tried, as for a shortest text
-            the order does not matter; None: all are.
+        start: in any order, where a shortest text is searched and one order stands for all: the number of the first
+            member that may come; None: any order.
     """
 
-    __slots__ = ("_objects", "alike", "at", "first", "members", "names", "open", "plan", "start")
-
-    def __init__(
-        self,
-        objects: ObjectLowering,
-        plan: ObjectPlan,
-        at: int,
-        first: bool,
-        members: int = 0,
-        open: int = 0,
-        alike: frozenset[str] = _NONE,
-        names: frozenset[str] = _NONE,
-        start: int | None = None,
-    ) -> None:
-        self._objects = objects
-        self.plan = plan
-        self.at = at
-        self.first = first
-        self.members = members
-        self.open = open
-        self.alike = alike
-        self.names = names
-        self.start = start
+    objects: ObjectLowering
+    plan: ObjectPlan
+    at: int
+    first: bool
+    members: int = 0
+    open: int = 0
+    alike: frozenset[str] = _NONE
+    names: frozenset[str] = _NONE
+    start: int | None = None
 
     def __call__(self) -> int:
-        return self._objects.expand(self)
+        return self.objects.expand(self)
 
     def in_order(self) -> int:
-        """The same, but for the order of members: they are written as they are numbered."""
-        return self._objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open)
+        """Return the rest of the object with members in the order of their numbers only."""
+        return self.objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open)
 
 
+@dataclass(slots=True, eq=False)
 class _Named:
-    """The rule of what follows a name that was written at a place: a member's, or (below zero, from the last) a
-    region's, and of that perhaps a name that other objects have (see `_Place.alike`)."""
+    """The rule of the rest of an object after a name.
 
-    __slots__ = ("_name", "_number", "_objects", "_place")
+    Attributes:
+        place: the place before the name.
+        number: the number of the member; below zero, counted from the last, that of a region of undeclared names.
+        name: an undeclared name that other objects have (see `_Place.alike`); None: any other.
+    """
 
-    def __init__(self, objects: ObjectLowering, place: _Place, number: int, name: str | None) -> None:
-        self._objects = objects
-        self._place = place
-        self._number = number
-        self._name = name
+    place: _Place
+    number: int
+    name: str | None
 
     def __call__(self) -> int:
-        return self._objects.expand_named(self._place, self._number, self._name)
+        return self.place.objects.expand_named(self.place, self.number, self.name)
 
 
 class ObjectLowering:
-    """Lowers the objects of one document, or (``outermost``) the one that is written in a way of its own."""
+    """Lowering of the objects of one document, or, with ``members``, of its arguments object."""
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None = None) -> None:
         self.lowering = lowering
@@ -108,7 +100,7 @@ class ObjectLowering:
         self._closing = nodes.EPSILON if members else nodes.literal(b"}")
 
     def shape(self, objects: Objects) -> ObjectShape:
-        """What several schemas say of objects, merged; made once."""
+        """Return the merged shape of a conjunction."""
         return self._merged.of(objects)
 
     def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
@@ -142,7 +134,7 @@ class ObjectLowering:
         names: frozenset[str] = _NONE,
         start: int | None = None,
     ) -> int:
-        """What may stand after a member."""
+        """Return the rest of an object after a member, with its arguments as in `_Place`."""
         if start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, start, at, False, members, open))
         if open and not self.any_order and open & ~plan.open_to[at]:  # no other member decides it any more
@@ -157,26 +149,28 @@ class ObjectLowering:
         return found
 
     def _rule(self, place: _Place) -> int:
-        """What may stand at a place, looked into when a text gets there."""
+        """Return the node of a place: expanded when a text reaches it."""
         shorter = place.in_order if self.any_order and not place.alike else None
         return self.nodes.lazy(place, place, as_empty_as=self._instead(place), as_short_as=shorter)
 
     def in_order(self, plan: ObjectPlan, start: int, at: int, first: bool, members: int, open: int) -> int:
-        """What may stand at a place, in any order, if only members from a number on may come, in the order of their
-        numbers: a shortest text is among these, and there are not as many places as sets of members."""
+        """Return the rest of an object, in any order, with members from a number on only, in the order of the numbers.
+
+        A shortest text is among these, and there are fewer places than sets of members.
+        """
         while start < len(plan.names) and at >> start & 1:
             start += 1
         if open & ~plan.open_to[start]:
             return self.nodes.EMPTY
-        at |= (1 << start) - 1  # whether those before were written is of no interest any more
+        at |= (1 << start) - 1  # the members before no longer matter
         place = _Place(self, plan, at, first, members, open, start=start)
         return self.nodes.lazy(("in order", plan, start, at, first, members, open), place)
 
     def _skeleton(self, plan: ObjectPlan) -> int | None:
-        """What decides whether an object can be completed, wherever it is: the values of its required members. None:
-        more than that decides.
+        """Return a node that is empty if and only if the object cannot be completed, from whichever place: the sequence
+        of the values of its required members. None: it depends on more than that.
 
-        It spares a look into the places of the object, of which there may be as many as sets of members.
+        It spares expanding the places of the object, of which there may be as many as sets of members.
         """
         if plan.skeleton == UNKNOWN:
             nodes = self.nodes
@@ -196,7 +190,7 @@ class ObjectLowering:
         return plan.skeleton
 
     def _instead(self, place: _Place) -> int | None:
-        """Return what decides whether an object can be completed from a place; None: the place itself."""
+        """Return a node that is empty if and only if a place is; None: the place itself."""
         if place.alike:
             return None
         skeleton = self._skeleton(place.plan)
@@ -205,8 +199,10 @@ class ObjectLowering:
         return skeleton
 
     def _rest(self, plan: ObjectPlan, number: int, at: int, members: int, open: int) -> int:
-        """Return a node that is empty iff an object cannot be completed by members from a number on, in that order:
-        in any order there are as many places as sets of members, but the order decides nothing here."""
+        """Return a node that is empty if and only if members from a number on cannot complete an object in that order.
+
+        In any order there are as many places as sets of members, but emptiness does not depend on the order.
+        """
         if open & ~plan.open_to[number]:
             return self.nodes.EMPTY
         key = ("rest", plan, number, at >> number, members, open)
@@ -240,8 +236,8 @@ class ObjectLowering:
         return nodes.alt(options)
 
     def _table(self, plan: ObjectPlan) -> int:
-        """The skeleton where so many members are needed: at least that many of the optional ones have a value, or
-        undeclared ones have. A table of sub-results."""
+        """Return the `_skeleton` of an object with a minimum number of members: enough optional or undeclared members
+        have a value. A table over the optional members and the number that is missing."""
         nodes = self.nodes
         required: list[int] = []
         optional: list[int] = []
@@ -254,7 +250,7 @@ class ObjectLowering:
         return nodes.sequence([*required, row[-1]])
 
     def expand(self, place: _Place) -> int:
-        """What may stand at a place."""
+        """Return the rest of an object from a place, expanded."""
         nodes, plan, at = self.nodes, place.plan, place.at
         lead = b"" if place.first else self._lead
         entries: list[tuple[bytes, int]] = []
@@ -298,7 +294,7 @@ class ObjectLowering:
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
     def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
-        """The ways to write a member's name; none if it cannot be there."""
+        """Return the texts of a member's name; none if the member is never valid."""
         words: tuple[bytes, ...] = ()
         if not self.lowering.is_false(plan.goal(number)):
             source = self.lowering if self._members is None else self._members
@@ -309,7 +305,7 @@ class ObjectLowering:
         return words
 
     def _named(self, place: _Place, number: int, name: str | None = None) -> int:
-        """What follows the name of a member, or of a region: looked into when the name is written."""
+        """Return the rest of an object after a name (see `_Named`): expanded when a text reaches it."""
         plan = place.plan
         open = place.open
         if not self.any_order or place.start is not None:
@@ -319,24 +315,24 @@ class ObjectLowering:
                 self, plan, place.at, place.first, place.members, open, place.alike, place.names, place.start
             )
         if place.alike:
-            rule = _Named(self, place, number, name)
+            rule = _Named(place, number, name)
             return self.nodes.lazy(rule, rule)
         key = number if plan.plain else (number, place.members, place.open)
-        if not self.any_order:  # what follows a member is the same from wherever one came to it
+        if not self.any_order:  # the rest is the same from every place before
             known = plan.follow.get(key)
             if known is not None:
                 return known
         instead = self._skeleton(plan)
         if instead is not None and not self._is_sure(plan, number):
             instead = self.nodes.seq(self._value(plan, number), instead)
-        rule = _Named(self, place, number, None)
+        rule = _Named(place, number, None)
         found = self.nodes.lazy(rule, rule, as_empty_as=instead)
         if not self.any_order:
             plan.follow[key] = found
         return found
 
     def expand_named(self, place: _Place, number: int, name: str | None) -> int:
-        """What follows a name that was written at a place."""
+        """Return the rest of an object after a name (see `_Named`), expanded."""
         nodes, plan = self.nodes, place.plan
         at: int
         if number < 0:
@@ -382,7 +378,7 @@ class ObjectLowering:
         return written
 
     def _unmet(self, place: _Place, end: int) -> int:
-        """The demands that are open at a place still, if of the members before ``end`` no more are written."""
+        """Return the demands that stay open at a place if no further member before ``end`` is written."""
         open, number = place.open, 0 if self.any_order else place.at
         while open and number < end:
             if not (self.any_order and place.at >> number & 1):
@@ -391,12 +387,12 @@ class ObjectLowering:
         return open
 
     def _undeclared(self, place: _Place, index: int) -> Iterator[int]:
-        """Yield members of a region, without what stands before them."""
+        """Yield the members of a region, without a comma before them."""
         nodes, plan = self.nodes, place.plan
         number = index - len(plan.others)
         ending = nodes.literal(self._ending)
         region = plan.others[index]
-        if place.alike:  # then it is known which undeclared names were written, and which to look at
+        if place.alike:  # the names that those objects have get alternatives of their own
             terms = nodes.terms
             theirs = {name for other in place.alike for name in value_of_key(other)}.difference(plan.names)
             own = sorted(name for name in theirs if terms.matches(region.names, name))
@@ -413,7 +409,7 @@ class ObjectLowering:
         yield nodes.sequence([spelled, ending, self._named(place, number)])
 
     def _name(self, plan: ObjectPlan, region: Region) -> int:
-        """A name that is not declared, compared as it reads, however it is escaped; never one that was written."""
+        """Return the undeclared names of a region, decoded, without those that the object has already."""
         nodes, spelling = self.nodes, self.lowering.spelling
         name = self._written(region.names)
         if plan.most == 1:
@@ -421,7 +417,7 @@ class ObjectLowering:
         if region.roomy and spelling is None:
             return nodes.seq(name, nodes.dynamic("name", nodes.EPSILON, self._unless_repeated, AFTER_NAME))
 
-        known: dict[tuple[str, ...], int] = {}  # the tokens of one mask all ask for the same few
+        known: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
 
         def fresh(before: Written) -> int:
             written = tuple(before.names() if spelling is None else spelling.names_before(before.text()))
@@ -441,14 +437,14 @@ class ObjectLowering:
     # -- how names and values are written ----------------------------------------------------------------------
 
     def _written(self, names: int) -> int:
-        """The names of a term."""
+        """Return the texts of the names of a term."""
         if self._members is not None:
             return self._members.name(names)
         spelling = self.lowering.spelling
         return self.nodes.json_string(names) if spelling is None else spelling.name(self.nodes, names)
 
     def _value(self, plan: ObjectPlan, number: int) -> int:
-        """The value of a member, or of a region's."""
+        """Return the value of a member, or of a region's members."""
         found = plan.values[number]
         if found == UNKNOWN:
             name = None if number < 0 else plan.names[number]
@@ -457,14 +453,14 @@ class ObjectLowering:
         return found
 
     def _written_value(self, name: str | None, goal: Goal) -> int:
-        """A member's value (``name`` None: of an undeclared one); nothing, if the name cannot be written."""
+        """Return a member's value (``name`` None: of an undeclared one); EMPTY if the name cannot be written."""
         source = self.lowering if self._members is None else self._members
         if name is not None and self.lowering.spelling is not None and not source.keys(name):
             return self.nodes.EMPTY
         return self.lowering.value(goal) if self._members is None else self._members.value(name, goal)
 
     def _is_sure(self, plan: ObjectPlan, number: int) -> bool:
-        """Whether a member, or a region's, has a value, at first sight."""
+        """Return True if a member, or a region's members, surely have a value."""
         sure = plan.sure[number]
         if sure == UNKNOWN:
             sure = plan.sure[number] = self._direct and self.lowering.is_sure(plan.goal(number))
@@ -477,7 +473,7 @@ class ObjectLowering:
     # -- listed values -----------------------------------------------------------------------------------------
 
     def goals(self, objects: Objects, names: Iterable[str]) -> dict[str, Goal]:
-        """Return what is asked of the members of these names, in the order in which they are written."""
+        """Return the goals of the members of these names, in the order in which they are written."""
         shape, terms = self.shape(objects), self.nodes.terms
         wanted = frozenset(names)
         found = {member.name: member.goal for member in shape.members if member.name in wanted}
@@ -486,7 +482,7 @@ class ObjectLowering:
         return found
 
     def holds(self, objects: Objects, value: dict[str, Any]) -> bool:
-        """Whether a decoded object satisfies a conjunction."""
+        """Return True if a decoded object satisfies a conjunction."""
         shape = self.shape(objects)
         if len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
             return False
@@ -506,5 +502,5 @@ class ObjectLowering:
 
 
 def spelled_name(name: str) -> bytes:
-    """A property name as JSON."""
+    """Return a property name as JSON."""
     return escaped(encode_basestring(name)).encode()

@@ -1,4 +1,4 @@
-"""Keys of JSON values: the same text for equal values, which JSON reads back."""
+"""Keys of JSON values: a canonical JSON text, equal for equal values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 @lru_cache(maxsize=4_096)
 def value_of_key(key: str) -> Any:
-    """Return a value by its key."""
+    """Return the value of a key."""
     return json.loads(key)
 
 
 def value_key(value: Any) -> str:
-    """Return the same text for equal values, and only for them: 1 and 1.0 are equal, and members have no order."""
+    """Return the key of a value: 1 and 1.0 have the same key, and so do objects with members in another order."""
     if type(value) is str:
         return encode_basestring_ascii(value)
     return json.dumps(_normal(value), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Sets of JSON values: all values of a goal where they are few.
+"""Enumeration of the values of a goal, where they are few.
 
 Items that must not repeat can run out. Whether an array can be finished then depends on how many different values its
 items may have: values, not texts (``1.0`` and ``1`` are one value).
@@ -23,11 +23,11 @@ from .value_key import value_key
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
 
-#: Maximum number of decimals of a range that are looked at one by one.
+#: Maximum number of decimals of a range that are tried one by one.
 MAX_DECIMALS = 2_000
 
-#: Significant digits of the grids on which the numbers of a range are counted: the second holds all that are written
-#: where different decimals must be different doubles.
+#: Significant digits of the two grids on which the numbers of a range are enumerated: the second has every number that
+#: is written where different decimals must be different doubles.
 _COARSE, _FINE = 12, 15
 
 
@@ -36,14 +36,14 @@ _NONE = Supply((), True, False)
 
 
 class Values:
-    """Counts the values of one document's goals."""
+    """Values of the goals of one document."""
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects) -> None:
         self._lowering = lowering
         self._merged = merged
         self._known: dict[tuple[Goal, int], Supply] = {}
-        # Of one search: what this round found, what the round before found, what is in progress, and whether anything
-        # leaned on that.
+        # Of one search: the results of this round and of the round before, the goals in progress, and True if a result
+        # depends on one of those.
         self._found: dict[tuple[Goal, int], Supply] = {}
         self._before: dict[tuple[Goal, int], Supply] = {}
         self._open: set[tuple[Goal, int]] = set()
@@ -52,8 +52,9 @@ class Values:
     def of(self, goal: Goal, most: int) -> Supply:
         """Return the values of a goal, if they are fewer than ``most``.
 
-        Recursive goals are the least fixpoint: rounds begin with no values, until one adds nothing. If the rounds are
-        more than the goals, values repeat a goal within themselves, and there is no end of them.
+        The values of recursive goals are the least fixpoint: each round begins with those of the round before, until
+        one adds nothing. After more rounds than goals, some value contains another of the same goal: there are
+        infinitely many.
         """
         key = goal, most
         result = self._known.get(key)
@@ -154,18 +155,18 @@ class Values:
     # -- arrays ------------------------------------------------------------------------------------------------
 
     def _arrays(self, arrays: Arrays, most: int) -> Supply:
-        """Enumerate arrays, shortest first where that is possible; an item of which there are enough stands for all
-        of them."""
+        """Enumerate arrays; one item of an ample supply stands for all of them."""
         if arrays.most is not None and arrays.least > arrays.most:
             return _NONE
         inner = max(most, ample_count(arrays)) if arrays.unique else most
         found: set[str] = set()
         steps = 0
-        # How many items, how many of each `Contains`, the items (None: one of enough), whether one is so.
+        # The number of items, and of those counted for each `Contains`; the items (None: one of an ample supply); True
+        # if there is such an item.
         stack: list[tuple[int, tuple[int, ...], tuple[str | None, ...], bool]] = [
             (0, (0,) * len(arrays.contains), (), False)
         ]
-        longest = arrays.least + sum(each.least for each in arrays.contains) + fixed_positions(arrays) + most
+        longest = arrays.least + sum(part.least for part in arrays.contains) + fixed_positions(arrays) + most
         is_known = True
         while stack:
             count, counted, items, is_ample = stack.pop()
@@ -173,7 +174,7 @@ class Values:
             if steps > MAX_STEPS:
                 return _UNKNOWN
             if count >= arrays.least and all(
-                number >= each.least for number, each in zip(counted, arrays.contains, strict=True)
+                number >= part.least for number, part in zip(counted, arrays.contains, strict=True)
             ):
                 if is_ample:
                     return _AMPLE
@@ -192,7 +193,7 @@ class Values:
                 for value in reversed(supply.values):
                     if not (arrays.unique and value in items):
                         stack.append((count + 1, after, (*items, value), is_ample))
-            for asked, after in reversed(ways):  # looked into first, and of them those that count
+            for asked, after in reversed(ways):  # taken first from the stack, and of these the ways that count
                 if self._look_up((*goal, *asked), inner).is_ample:
                     stack.append((count + 1, after, (*items, None), True))
         return _supply(found, most) if is_known else _UNKNOWN
@@ -203,7 +204,7 @@ class Values:
         """Enumerate objects, as `_arrays` does arrays."""
         shape = self._merged.of(objects)
         terms = self._lowering.nodes.terms
-        members = [(each.name, each.goal, each.required, each.meets) for each in shape.members]
+        members = [(member.name, member.goal, member.required, member.meets) for member in shape.members]
         endless: list[tuple[Goal, Meets]] = []
         for region in shape.others:
             names = None if terms.is_cofinite(region.names) else listing(terms, region.names, most)
@@ -216,7 +217,7 @@ class Values:
         found: set[str] = set()
         steps = 0
         is_known = True
-        # Which member is next, the members written, how many there are, open demands, whether some are one of enough.
+        # The next member; the members written, and their number; open demands; True if a member has an ample supply.
         written: tuple[tuple[str, str], ...] = ()
         stack = [(0, written, 0, (1 << len(shape.demands)) - 1, False)]
         while stack:
@@ -260,7 +261,7 @@ class Values:
         return _supply(found, most) if is_known else _UNKNOWN
 
 
-#: In which order the types of an alternative are counted: the cheap ones first.
+#: Order in which the types of an alternative are enumerated: the cheap ones first.
 _COST = ("null", "boolean", "string", "number", "array", "object")
 
 
@@ -269,7 +270,7 @@ def _supply(values: set[str], most: int) -> Supply:
 
 
 def _union(parts: Iterator[Supply], most: int) -> Supply:
-    """Join what alternatives have; no further than it takes to know that there are enough."""
+    """Return the union of supplies, which are computed one by one until they are ample."""
     values: set[str] = set()
     is_complete = True
     for part in parts:

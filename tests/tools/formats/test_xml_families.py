@@ -121,7 +121,7 @@ def test_what_cannot_be_spelled(family: XmlCalls) -> None:
         family.render("", [ToolCall("c", "edit.file", {"text": family.parameter_end})])
     for schema, what in (
         ({"type": "object", "properties": {"a b": {"type": "string"}}}, "the name 'a b'"),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, "members that the schema does not name"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "properties that the schema does not declare"),
     ):
         with pytest.raises(UnsupportedSchemaError, match=what) as caught:
             ToolSet([Tool("f", "", schema)]).grammar(family)
