@@ -41,9 +41,9 @@ class ToolResult:
 
     Attributes:
         call: the call.
-        value: what the tool returned; None if it failed.
-        error: why it failed, for the model to read, or None.
-        code: which kind of failure, or None: the ``code`` of one of our errors (``unknown_tool``,
+        value: the tool's return value; None if it failed.
+        error: reason of the failure, for the model to read, or None.
+        code: kind of the failure, or None: the ``code`` of one of our errors (``unknown_tool``,
             ``invalid_arguments``, ``tool_timeout``, ...), or ``tool_failed`` for an exception of the tool itself.
         pointer: JSON pointer to the argument that is wrong, where one is.
     """
@@ -56,7 +56,7 @@ class ToolResult:
 
     @property
     def is_error(self) -> bool:
-        """The call failed."""
+        """True if the call failed."""
         return self.error is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,12 +206,12 @@ def describe_failure(error: BaseException) -> str:
         text = str(error)
     else:
         inner = getattr(error, "exceptions", None)
-        while isinstance(inner, tuple) and len(inner) == 1:  # a group around one exception says nothing itself
+        while isinstance(inner, tuple) and len(inner) == 1:  # a group around one exception adds nothing
             error = inner[0]
             inner = getattr(error, "exceptions", None)
         try:
             message = re.sub(r"\n\s*For further information visit \S+", "", str(error)).strip()
-        except Exception:  # an exception may fail to say what it is
+        except Exception:  # an exception may fail to describe itself
             message = ""
         text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return text if len(text) <= MAX_ERROR_LENGTH else f"{text[: MAX_ERROR_LENGTH - 4]} ..."

@@ -4,7 +4,7 @@
 and from async code alike. If you have a session of the official ``mcp`` package (version 1 or 2), give it to
 `tools_from_session`. Dicts and objects of a ``tools/list`` result need neither: `ToolSet.from_any` reads them.
 
-What a server says of its tools (descriptions, ``annotations``) is a claim, not a fact: use servers that you trust.
+Descriptions and ``annotations`` of a server's tools are claims, not facts: use servers that you trust.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def result_from_mcp(result: Any, tool: Tool | None = None) -> Any:
 
     Returns:
         The structured content if there is any; else the text, if all content is text; else the content as parts: texts
-        and images, with a line of text for what is neither (audio, binary resources, links).
+        and images, and a line of text for each other part (audio, binary resources, links).
 
     Raises:
-        ToolCallError: the server says that the call failed (``isError``), or the structured content is not what the
-            tool's ``output_schema`` promises.
+        ToolCallError: the server reports a failure (``isError``), or the structured content does not match the tool's
+            ``output_schema``.
     """
     body = result if isinstance(result, Mapping) else result.model_dump(mode="json", by_alias=True)
     place = Place(tool=tool.name if tool is not None else None)
@@ -60,12 +60,12 @@ def result_from_mcp(result: Any, tool: Tool | None = None) -> Any:
     plain = all(isinstance(part, TextPart) for part in parts)
     text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
     if body.get("isError"):
-        raise ToolCallError(text or "the server says that the call failed, and not why", place=place)
+        raise ToolCallError(text or "the server reports a failure without a reason", place=place)
     structured = body.get("structuredContent")
     if tool is not None and tool.output_schema is not None:
         problem = next(Validator(tool.output_schema).violations(structured), None)
         if problem is not None:
-            raise ToolCallError(f"the server's result is not what it promised: {problem}", place=place)
+            raise ToolCallError(f"the server's result does not match its output schema: {problem}", place=place)
     if structured is not None:
         return structured
     return text if plain else tuple(parts)

@@ -96,7 +96,7 @@ def test_results_of_the_specification() -> None:
     failed = {"content": [{"type": "text", "text": "Failed to fetch weather data: API rate limit exceeded"}]}
     with pytest.raises(ToolCallError, match="API rate limit exceeded"):
         result_from_mcp({**failed, "isError": True})
-    with pytest.raises(ToolCallError, match="not why"):
+    with pytest.raises(ToolCallError, match="without a reason"):
         result_from_mcp({"content": [], "isError": True})
 
 
@@ -129,7 +129,7 @@ def test_content_of_every_type() -> None:
 def test_broken_promises() -> None:
     """A structured result that its own schema refuses is an error, and so is a missing one."""
     for content in ({"temperature": "warm"}, None):
-        with pytest.raises(ToolCallError, match="not what it promised"):
+        with pytest.raises(ToolCallError, match="does not match its output schema"):
             result_from_mcp({"content": [], "structuredContent": content}, only(WITH_OUTPUT))
 
 

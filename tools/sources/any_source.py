@@ -20,7 +20,7 @@ def tools_from_any(source: Any) -> list[Tool]:
     """Return every tool in a list, a mapping with a list in it, a document, or anything else that describes a tool.
 
     Raises:
-        SchemaError: something is no tool; names the tool, the parameter and the reason.
+        SchemaError: something is not a tool; names the tool, the parameter and the reason.
     """
     for recognise in RECOGNISERS:
         tools = recognise(source)

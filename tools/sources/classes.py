@@ -50,7 +50,7 @@ def tool_from_class(cls: type[Any]) -> Tool:
 
 
 def recognise(source: Any) -> list[Tool] | None:
-    """Return the tool that a class is, None for what is no class."""
+    """Return the tool that a class is, None for another object."""
     return [tool_from_class(source)] if inspect.isclass(source) else None
 
 
@@ -84,7 +84,10 @@ def _from_model(cls: type[BaseModel]) -> Tool:
     root = schema.get("$defs", {}).get(name, {}) if "$ref" in schema else schema  # recursive models refer to themselves
     if issubclass(cls, RootModel) and not _is_object(schema):
         raise _not_a_tool(
-            name, "its root is no object, and arguments always are", "give a model with a field for the value", "root"
+            name,
+            "its root is not an object, and arguments always are",
+            "give a model with a field for the value",
+            "root",
         )
     return Tool(name, root.get("description", ""), schema, model=cls)
 

@@ -38,7 +38,7 @@ _STYLES = {
 }
 #: Headers that the specification reserves for other parts of a document.
 _OTHER_HEADERS = frozenset({"accept", "content-type", "authorization"})
-#: Keywords that say nothing about JSON values.
+#: Keywords that do not constrain JSON values.
 _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
 _MAX_LISTED = 20
 
@@ -172,10 +172,11 @@ class _Operation:
         properties: dict[str, Any] = {}
         required: list[str] = []
         parameters: list[Parameter] = []
-        stated, shared = self.body, self.shared
+        stated, sources = self.body, self._merged_parameters()
         if self.document.swagger:
-            stated, shared = as_openapi_3(stated, shared, self.document.document, self._resolve), []
-        for source in self._merged(stated, shared):
+            stated = as_openapi_3(stated, sources, self.document.document)
+            sources = stated["parameters"]
+        for source in sources:
             parameter, schema = self._parameter(source, properties)
             properties[parameter.key] = schema
             parameters.append(parameter)
@@ -193,10 +194,7 @@ class _Operation:
         if request:
             key = "request_body" if "body" in properties else "body"
             body, schema = self._request_body(request, key)
-            if isinstance(request.get("description"), str):
-                schema = {"allOf": [schema]} if "$ref" in schema else schema
-                schema = {"description": request["description"], **schema}
-            properties[key] = schema
+            properties[key] = _described(schema, request.get("description"))
             if request.get("required") is True:
                 required.append(key)
         schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
@@ -213,10 +211,10 @@ class _Operation:
         """Return an object of the document, after its references."""
         return self.document.resolve(source, self.pointer)
 
-    def _merged(self, stated: Mapping[str, Any], shared: list[Any]) -> list[Mapping[str, Any]]:
+    def _merged_parameters(self) -> list[Mapping[str, Any]]:
         """Return the operation's parameters, and those of its path that it does not declare anew."""
         merged: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for source in [*shared, *_list(stated.get("parameters"), "parameters", self.pointer)]:
+        for source in [*self.shared, *_list(self.body.get("parameters"), "parameters", self.pointer)]:
             parameter = self._resolve(source)
             if parameter.get("in") == "header" and str(parameter.get("name")).lower() in _OTHER_HEADERS:
                 continue
@@ -242,10 +240,7 @@ class _Operation:
             schema = entry.get("schema", {}) if isinstance(entry, Mapping) else {}
         else:
             schema = source.get("schema", {})
-        schema = dict(schema) if isinstance(schema, Mapping) else schema
-        if isinstance(source.get("description"), str) and isinstance(schema, dict) and "description" not in schema:
-            schema = {"allOf": [schema]} if "$ref" in schema else schema
-            schema = {**schema, "description": source["description"]}
+        schema = _described(schema, source.get("description"))
         style = source.get("style") or ("form" if place in ("query", "cookie") else "simple")
         if style not in _STYLES[place]:
             raise SchemaError(
@@ -298,7 +293,7 @@ class _Operation:
         return usable
 
     def _is_file(self, schema: Any) -> bool:
-        """Return whether a form field is, or may be, something else than text."""
+        """Return True if a form field is, or may be, something else than text."""
         schema = self._resolve(schema)
         kind = schema.get("type")
         if kind == "array":
@@ -306,6 +301,13 @@ class _Operation:
         if kind == "string":
             return schema.get("format") in ("binary", "byte") or "contentMediaType" in schema
         return kind not in ("integer", "number", "boolean", "object")
+
+
+def _described(schema: Any, description: Any) -> Any:
+    """Return a schema with a description, unless it has one; a reference is wrapped, since siblings may not count."""
+    if not isinstance(schema, Mapping) or not isinstance(description, str) or "description" in schema:
+        return schema
+    return {**({"allOf": [schema]} if "$ref" in schema else schema), "description": description}
 
 
 class _Document:

@@ -40,7 +40,7 @@ class Parameter:
     as_json: bool
 
     def path_text(self, value: Any) -> str:
-        """Return the value as it stands in a path, percent-encoded."""
+        """Return the value as a part of a path, percent-encoded."""
         pairs = self._pairs(value)
         if self.style == "simple":
             return ",".join(map(_pair, pairs))
@@ -120,7 +120,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Request:
-    """How an operation is called.
+    """HTTP request of an operation.
 
     Attributes:
         tool: the operation's name, for errors.
@@ -175,7 +175,7 @@ class Request:
     def _segment(self, template: str, written: Mapping[str, str]) -> str:
         """Return one segment of the path, with the values of its variables."""
         names = _VARIABLE.findall(template)
-        text = _VARIABLE.sub(lambda found: written.get(found[1], found[0]), template)
+        text = _VARIABLE.sub(lambda match: written.get(match[1], match[0]), template)
         empty = next((name for name in names if not written.get(name, "x")), names[0] if names else None)
         if empty is not None and (text in (".", "..") or not written.get(empty, "x")):
             key = next(

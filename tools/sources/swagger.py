@@ -8,14 +8,14 @@ Source: Swagger 2.0; OpenAPI Specification 3.0.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
 
 _FORM = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
-#: What belongs to a parameter and not to its schema.
+#: Keys of a parameter that are not part of its schema.
 _OF_PARAMETERS = frozenset({"name", "in", "description", "required", "allowEmptyValue", "collectionFormat"})
 #: collectionFormat -> style, explode. OpenAPI 3 has no style for values between tabs.
 _STYLES = {
@@ -27,33 +27,24 @@ _STYLES = {
 
 
 def as_openapi_3(
-    operation: Mapping[str, Any],
-    shared: list[Any],
-    document: Mapping[str, Any],
-    resolve: Callable[[Any], Mapping[str, Any]],
+    operation: Mapping[str, Any], stated: Iterable[Mapping[str, Any]], document: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return an operation of Swagger 2.0 as an operation of OpenAPI 3.
 
     Args:
         operation: the operation.
-        shared: the parameters of its path item.
+        stated: its parameters, those of its path item included, references resolved.
         document: the document, for the media types that it declares for all operations.
-        resolve: follows references.
 
     Raises:
-        SchemaError: a parameter cannot be said in OpenAPI 3.
+        SchemaError: OpenAPI 3 has no way to write a parameter.
     """
-    stated = operation.get("parameters")
-    merged: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for source in [*shared, *(stated if isinstance(stated, list) else ())]:
-        parameter = resolve(source)
-        merged[(str(parameter.get("in")), str(parameter.get("name")))] = parameter
     consumes = operation.get("consumes") or document.get("consumes")
     media_types = [media for media in consumes if isinstance(media, str)] if isinstance(consumes, list) else []
     parameters: list[dict[str, Any]] = []
     fields: list[Mapping[str, Any]] = []
     body: dict[str, Any] | None = None
-    for parameter in merged.values():
+    for parameter in stated:
         if parameter.get("in") == "body":
             content = {media: {"schema": parameter.get("schema", {})} for media in media_types or ["application/json"]}
             body = {"content": content, **_some(parameter, "description", "required")}
@@ -99,7 +90,7 @@ def _schema(parameter: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _style(parameter: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return how a list is written in a parameter."""
+    """Return style and explode of a parameter that is a list."""
     if parameter.get("type") != "array":
         return {}
     stated = parameter.get("collectionFormat", "csv")

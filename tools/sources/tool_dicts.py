@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
-from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
+from toolgrammar.core.json_pointer import to_pointer
+from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS, subschemas
 
 from ..dialects import is_type_name
 from ..tool import Tool
@@ -85,7 +86,7 @@ _OF_SCHEMAS = (ONE_SCHEMA | SCHEMA_MAPS | DATA) | {
 
 
 def recognise(source: Any) -> list[Tool] | None:
-    """Return the tool that a dict describes, None for what is no dict; for a dict with a list of tools, see `list_in`.
+    """Return the tool that a dict describes, None for another object; for a dict with a list of tools, see `list_in`.
 
     Raises:
         SchemaError: as `tools_from_dict`.
@@ -105,12 +106,11 @@ _ANNOTATIONS = frozenset(
 
 
 def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
-    """Return the tool in a dict of any provider, or the one that a JSON Schema with a ``title`` is; a list, since some
-    dicts between tools are none (Bedrock's ``cachePoint``).
+    """Return the tool in a dict of any provider, or of a JSON Schema with a ``title``; a list, since some dicts
+    between tools are not tools (Bedrock's ``cachePoint``).
 
     Args:
-        source: the dict. Keys whose value is None are as if they were not there. A class may take the place of the
-            parameters' schema.
+        source: the dict. Keys whose value is None are ignored. A class may take the place of the parameters' schema.
 
     Raises:
         SchemaError: a tool that runs at a provider (``{"type": "web_search"}``), a dict whose parameters cannot be
@@ -158,7 +158,7 @@ def list_in(source: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of tools that a dict holds, None if it holds none.
 
     Raises:
-        SchemaError: beside the list stand tools that run at the provider.
+        SchemaError: the dict also has tools that run at the provider.
     """
     if _name_of(source) is not None:
         return None
@@ -188,7 +188,7 @@ def parameter_map(entries: Mapping[str, Any], tool: str, *, required: bool = Tru
     Args:
         entries: for each parameter a schema of some dialect.
         tool: the tool's name, for errors.
-        required: whether a parameter that says nothing of it is required.
+        required: a parameter is required unless it says otherwise.
     """
     needed = []
     for name, entry in entries.items():
@@ -234,7 +234,7 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
         unread = sorted(key for key, value in rest.items() if isinstance(value, (Mapping, list, tuple)))
         if unread:
             raise SchemaError(
-                f"the dict has no key for parameters that is known, but {', '.join(unread)}",
+                f"the dict has no known key for parameters, but {', '.join(unread)}",
                 hint=f"put the parameters' schema under one of {', '.join(_PARAMETERS)}",
                 place=Place(tool=name, pointer=f"/{unread[0]}"),
             )
@@ -251,31 +251,26 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
 
 
 def _unread_keywords(schema: Any) -> Iterator[str]:
-    """Yield pointers to the keys of a schema that no dialect knows and nothing marks as somebody's own."""
+    """Yield pointers to the keys of a schema that no dialect knows and that are not marked as extensions."""
     waiting = [("", schema)]
     while waiting:
         pointer, part = waiting.pop()
         for key, value in part.items() if isinstance(part, Mapping) else ():
-            here = f"{pointer}/{key}"
-            if key in SCHEMA_MAPS and isinstance(value, Mapping):
-                waiting += [(f"{here}/{name}", each) for name, each in value.items()]
-            elif key in SCHEMA_LISTS and isinstance(value, list):
-                waiting += [(f"{here}/{index}", each) for index, each in enumerate(value)]
-            elif key in ONE_SCHEMA or key == "items":
-                waiting.append((here, value))
-            elif key not in KEYWORDS and key not in _ANNOTATIONS and not key.startswith(("x-", "x_", "$")):
-                yield here
+            if key in KEYWORDS:
+                waiting += [(pointer + to_pointer((key, *steps)), inner) for steps, inner in subschemas(key, value)]
+            elif key not in _ANNOTATIONS and not key.startswith(("x-", "x_", "$")):
+                yield pointer + to_pointer((key,))
 
 
 def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: bool = False) -> Any:
-    """Return parameters as a schema, whatever form they are in.
+    """Return parameters of any form as a schema.
 
     Args:
-        value: what stands under the key.
+        value: the value of the key.
         key: the key.
         tool: the tool's name, for errors.
-        required: whether a parameter of a map that says nothing of it is required.
-        wrapped: it stood in Bedrock's wrapper.
+        required: a parameter of a map is required unless it says otherwise.
+        wrapped: it was in Bedrock's wrapper.
     """
     if inspect.isclass(value):
         return parameters_of(value, tool)
@@ -301,7 +296,7 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
         )
         if stranger is not None:
             raise SchemaError(
-                f"{stranger!r} is no keyword of JSON Schema",
+                f"{stranger!r} is not a keyword of JSON Schema",
                 hint='put the parameters under "properties"',
                 place=Place(tool=tool, parameter=str(stranger), pointer=f"/{stranger}"),
             )
@@ -325,7 +320,7 @@ def _is_parameter(name: object, value: Any) -> bool:
 
 
 def _holds_parameters(name: object, value: Any) -> bool:
-    """Return whether a key that is no keyword holds a map of parameters, as ``property`` instead of ``properties``."""
+    """Return True if an unknown key holds a map of parameters, as ``property`` instead of ``properties``."""
     unknown = isinstance(name, str) and name not in KEYWORDS and name not in _ANNOTATIONS and name not in _OF_SCHEMAS
     return unknown and isinstance(value, Mapping) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
 
@@ -347,7 +342,7 @@ def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:
 
 
 def about(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool says of itself beside its schema, as keyword arguments of `Tool`."""
+    """Return title, output schema and annotations of a tool, as keyword arguments of `Tool`."""
     annotations, output = source.get("annotations"), source.get("outputSchema") or source.get("output_schema")
     annotations = {k: v for k, v in annotations.items() if v is not None} if isinstance(annotations, Mapping) else {}
     return {

@@ -32,7 +32,7 @@ def _langchain(source: Any) -> list[Tool] | None:
     name = _name(source)
     if name is None or not hasattr(source, "tool_call_schema"):
         return None
-    description = _text(getattr(source, "description", ""))
+    description = _description(source)
     if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
         # A tool of one text: LangChain itself gives the model this schema.
         return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke))]
@@ -47,7 +47,7 @@ def _crewai(source: Any) -> list[Tool] | None:
     if name is None or not hasattr(source, "args_schema"):
         return None
     schema = parameters_of(source.args_schema, name)
-    return [Tool(name, _text(getattr(source, "description", "")), schema, function=getattr(source, "run", None))]
+    return [Tool(name, _description(source), schema, function=getattr(source, "run", None))]
 
 
 def _autogen(source: Any) -> list[Tool] | None:
@@ -68,7 +68,7 @@ def _autogen(source: Any) -> list[Tool] | None:
                 raise
 
     schema = parameters_of(source.args_type(), name)
-    return [Tool(name, _text(getattr(source, "description", "")), schema, function=run)]
+    return [Tool(name, _description(source), schema, function=run)]
 
 
 def _mcp(source: Any) -> list[Tool] | None:
@@ -77,11 +77,11 @@ def _mcp(source: Any) -> list[Tool] | None:
     key = next((k for k in ("inputSchema", "input_schema") if isinstance(getattr(source, k, None), Mapping)), None)
     if name is None or key is None:
         return None
-    said = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
+    fields = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
     call = getattr(source, "call", None)
     run = _of_dict(call) if callable(call) else None
-    description = _text(getattr(source, "description", ""))
-    return [Tool(name, description, dict(getattr(source, key)), function=run, **about(said))]
+    description = _description(source)
+    return [Tool(name, description, dict(getattr(source, key)), function=run, **about(fields))]
 
 
 def _smolagents(source: Any) -> list[Tool] | None:
@@ -90,9 +90,7 @@ def _smolagents(source: Any) -> list[Tool] | None:
     if name is None or not isinstance(inputs, Mapping) or not callable(getattr(source, "forward", None)):
         return None
     schema = parameter_map(inputs, name)
-    return [
-        Tool(name, _text(getattr(source, "description", "")), schema, function=source if callable(source) else None)
-    ]
+    return [Tool(name, _description(source), schema, function=source if callable(source) else None)]
 
 
 def _llama_index(source: Any) -> list[Tool] | None:
@@ -116,7 +114,7 @@ def _llama_index(source: Any) -> list[Tool] | None:
         def run(**arguments: Any) -> Any:
             return _raw(source.call(**arguments))
 
-    return [Tool(name, _text(metadata.description), schema, function=run)]
+    return [Tool(name, _description(metadata), schema, function=run)]
 
 
 def _raw(output: Any) -> Any:
@@ -132,7 +130,7 @@ def _dspy(source: Any) -> list[Tool] | None:
     needed = [key for key, schema in arguments.items() if not isinstance(schema, Mapping) or "default" not in schema]
     schema = {"type": "object", "properties": dict(arguments), **({"required": needed} if needed else {})}
     run = source.acall if inspect.iscoroutinefunction(getattr(source, "func", None)) else source
-    return [Tool(name, _text(getattr(source, "desc", "")), schema, function=run if callable(run) else None)]
+    return [Tool(name, _description(source, "desc"), schema, function=run if callable(run) else None)]
 
 
 def _pydantic_ai(source: Any) -> list[Tool] | None:
@@ -146,7 +144,7 @@ def _pydantic_ai(source: Any) -> list[Tool] | None:
         return await made.call(made.validator.validate_python(arguments), None)
 
     function = None if getattr(source, "takes_ctx", True) else run
-    return [Tool(name, _text(getattr(source, "description", "")), dict(made.json_schema), function=function)]
+    return [Tool(name, _description(source), dict(made.json_schema), function=function)]
 
 
 def _openai_agents(source: Any) -> list[Tool] | None:
@@ -163,11 +161,11 @@ def _openai_agents(source: Any) -> list[Tool] | None:
             context = make(context=None, tool_name=name, tool_call_id="call", tool_arguments=text)
             return await source.on_invoke_tool(context, text)
 
-    return [Tool(name, _text(getattr(source, "description", "")), dict(schema), function=run)]
+    return [Tool(name, _description(source), dict(schema), function=run)]
 
 
 def _agent_framework(source: Any) -> list[Tool] | None:
-    """``FunctionTool`` of Microsoft's Agent Framework; one that is a declaration only runs nothing."""
+    """``FunctionTool`` of Microsoft's Agent Framework; a declaration runs nothing."""
     name = _name(source)
     if name is None or not hasattr(source, "input_model") or not callable(getattr(source, "parameters", None)):
         return None
@@ -176,7 +174,7 @@ def _agent_framework(source: Any) -> list[Tool] | None:
         return await source.invoke(arguments=arguments, skip_parsing=True)
 
     function = None if getattr(source, "declaration_only", False) else run
-    return [Tool(name, _text(getattr(source, "description", "")), source.parameters(), function=function)]
+    return [Tool(name, _description(source), source.parameters(), function=function)]
 
 
 def _definition(source: Any) -> list[Tool] | None:
@@ -184,7 +182,7 @@ def _definition(source: Any) -> list[Tool] | None:
     name, schema = _name(source), getattr(source, "parameters_json_schema", None)
     if name is None or not isinstance(schema, Mapping) or isinstance(source, BaseModel):
         return None
-    return [Tool(name, _text(getattr(source, "description", "")), dict(schema))]
+    return [Tool(name, _description(source), dict(schema))]
 
 
 def _adk(source: Any) -> list[Tool] | None:
@@ -199,7 +197,7 @@ def _adk(source: Any) -> list[Tool] | None:
             hint="give a function with a schema instead",
             place=Place(tool=name),
         )
-    (tool,) = _each(declaration)
+    (tool,) = _tools_of(declaration)
 
     async def run(**arguments: Any) -> Any:
         return await source.run_async(args=arguments, tool_context=None)
@@ -215,7 +213,7 @@ def _agno(source: Any) -> list[Tool] | None:
     if source.entrypoint is not None and not source.skip_entrypoint_processing:
         source = source.model_copy()
         source.process_entrypoint()
-    return [Tool(name, _text(source.description), dict(source.parameters), function=source.entrypoint)]
+    return [Tool(name, _description(source), dict(source.parameters), function=source.entrypoint)]
 
 
 def _with_parameters(source: Any) -> list[Tool] | None:
@@ -223,7 +221,7 @@ def _with_parameters(source: Any) -> list[Tool] | None:
     name, parameters = _name(source), getattr(source, "parameters", None)
     if name is None or not isinstance(parameters, (Mapping, list)) or hasattr(source, "parameters_json_schema"):
         return None
-    description = _text(getattr(source, "description", ""))
+    description = _description(source)
     (tool,) = tools_from_dict({"name": name, "description": description, "parameters": parameters})
     run: Any = None
     if callable(getattr(source, "invoke", None)):
@@ -245,14 +243,14 @@ def _collection(source: Any) -> list[Tool] | None:
     by_name: dict[str, Any] = {}
     for key in ("tools_by_name", "functions", "async_functions", "tools"):
         part = getattr(source, key, None)
-        if isinstance(part, Mapping) and part and all(isinstance(each, str) for each in part):
+        if isinstance(part, Mapping) and part and all(isinstance(name, str) for name in part):
             by_name = {**part, **by_name}
     if not by_name or isinstance(source, Mapping):
         return None
-    return [tool for each in by_name.values() for tool in _each(each)]
+    return [tool for one in by_name.values() for tool in _tools_of(one)]
 
 
-def _each(source: Any) -> list[Tool]:
+def _tools_of(source: Any) -> list[Tool]:
     tools = recognise(source)
     if tools is None:
         raise SchemaError(f"cannot make a tool of a {type(source).__name__}", hint="give the tools one by one")
@@ -260,17 +258,15 @@ def _each(source: Any) -> list[Tool]:
 
 
 def _model(source: Any) -> list[Tool] | None:
-    """A Pydantic object of an SDK, by the dict that it stands for: genai's, Ollama's, Cohere's tools."""
+    """A Pydantic object of an SDK, by its dict: genai's, Ollama's, Cohere's tools."""
     if not isinstance(source, BaseModel):
         return None
     listed = getattr(source, "tools", None)
     if isinstance(listed, list):
-        return [tool for each in listed for tool in _each(each)]
-    said = source.model_dump(mode="json", by_alias=True, exclude_none=True)
-    listed = list_in(said)
-    if listed is not None:
-        return [tool for each in listed for tool in tools_from_dict(each)]
-    return tools_from_dict(said)
+        return [tool for one in listed for tool in _tools_of(one)]
+    fields = source.model_dump(mode="json", by_alias=True, exclude_none=True)
+    listed = list_in(fields)
+    return [tool for one in ([fields] if listed is None else listed) for tool in tools_from_dict(one)]
 
 
 #: In this order: an object of a later kind may have the attributes of an earlier one, not the other way round.
@@ -329,5 +325,6 @@ def _name(source: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _description(source: Any, attribute: str = "description") -> str:
+    text = getattr(source, attribute, "")
+    return text if isinstance(text, str) else ""

@@ -214,6 +214,6 @@ def test_root_models() -> None:
     assert run(union, kind="b").root == B(kind="b")
     for root in (int | str, list[int], A | int, None, Any):
         model: Any = RootModel[root]  # type: ignore[valid-type]
-        with pytest.raises(SchemaError, match="its root is no object") as caught:
+        with pytest.raises(SchemaError, match="its root is not an object") as caught:
             only(model)
         assert (caught.value.place.tool, caught.value.place.parameter) == (model.__name__, "root")

@@ -102,9 +102,9 @@ def test_every_form_is_the_same_tool(source: Any, caplog: pytest.LogCaptureFixtu
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"name": "w", "params": {"city": CITY}}, "no key for parameters that is known, but params"),
+    ({"name": "w", "params": {"city": CITY}}, "no known key for parameters, but params"),
     ({"name": "w", "parameters": SCHEMA, "input_schema": SCHEMA}, "parameters under parameters and input_schema"),
-    ({"name": "w", "parameters": {"type": "object", "city": CITY}}, "'city' is no keyword"),
+    ({"name": "w", "parameters": {"type": "object", "city": CITY}}, "'city' is not a keyword"),
     ({"name": "w", "parameters": {"city": "string"}}, "neither a JSON Schema nor a map"),
     ({"name": "w", "parameters": {"city": CITY, "days": 3}}, "neither a JSON Schema nor a map"),
     ({"name": "w", "parameters": [{"type": "string"}]}, "dicts with a name"),
@@ -139,12 +139,12 @@ def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
 def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """A keyword that no dialect knows constrains nothing: the log says where it stands; those that are marked are left."""
     inner = {"type": "string", "choices": ["x"], "x-order": 1, "examples": ["x"]}
-    schema = {"type": "object", "properties": {"choices": {"anyOf": [inner]}, "n": {"type": "array", "item": {}}}}
-    ToolSet.from_any([{"name": "w", "parameters": {**schema, "requried": ["n"]}}])
+    schema = {"type": "object", "properties": {"choices": {"anyOf": [inner]}, "a/b": {"type": "array", "item": {}}}}
+    ToolSet.from_any([{"name": "w", "parameters": {**schema, "requried": ["a/b"]}}])
     (record,) = caplog.records
     assert sorted(record.getMessage().partition(": keywords that are not read: ")[2].split(", ")) == [
+        "/properties/a~1b/item",
         "/properties/choices/anyOf/0/choices",
-        "/properties/n/item",
         "/requried",
     ]
 
@@ -152,7 +152,7 @@ def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("key", ["property", "params", "fields"])
 def test_parameters_under_an_unknown_keyword_are_not_lost(key: str) -> None:
     """Such a schema would take no arguments at all."""
-    with pytest.raises(SchemaError, match=f"{key}.*is no keyword"):
+    with pytest.raises(SchemaError, match=f"{key}.*is not a keyword"):
         ToolSet.from_any([{"name": "w", "parameters": {"type": "object", key: {"a": {"type": "integer"}}}}])
 
 

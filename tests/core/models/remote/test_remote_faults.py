@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -126,6 +126,34 @@ def test_streams_that_break(serve: Any) -> None:
         seen = []
         with pytest.raises(ModelError, match=words):
             seen.extend(serve(httpx.Response(200, headers=head, text=data)).model().stream("Hi"))
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("charset", ["", "; charset=latin-1"])
+def test_event_streams_as_the_standard_has_them(serve: Any, line_end: str, charset: str) -> None:
+    """Events without data are no answer, lines end in three ways, the text is UTF-8, the last blank line may miss."""
+    lines = [
+        *(": ping", "", "retry: 10", "", "id: 1", "event: message"),
+        *('data: {"choices": [{"delta": {"content":', 'data: "Zo\u00eb\u2028\u0085"}}]}', "", "id: 2", "data:", ""),
+        'data:{"choices": [{"delta": {}, "finish_reason": "stop"}]}',
+    ]
+    head = {"content-type": f"text/event-stream{charset}"}
+    body = line_end.join(lines).encode()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 5):
+            yield body[start : start + 5]
+
+    model = serve(httpx.Response(200, headers=head, content=pieces())).model()
+    assert [event.text for event in model.stream("Hi") if isinstance(event, TextDelta)] == ["Zo\u00eb\u2028\u0085"]
+
+
+def test_endless_events_end(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a stream ends at the same bound, also inside of one event."""
+    monkeypatch.setattr(transport, "MAX_BODY", 10_000)
+    head = {"content-type": "text/event-stream"}
+    with pytest.raises(ModelError, match="more than 10000 bytes"):
+        list(serve(httpx.Response(200, headers=head, text="data: " + "x" * 20_000)).model().stream("Hi"))
 
 
 def test_a_server_that_does_not_stream(serve: Any, complete: Any) -> None:
