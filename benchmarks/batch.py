@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from engines import LLGuidance, Ours, XGrammar
 from peers import tekken
-from results_io import keep, table
+from results_io import show, table
 
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
@@ -181,10 +181,8 @@ def main() -> None:
         what = f"apply {str(dtype)[6:]}"
         rows += [[name, what, micros] for name, micros in applying(ways, logits).items()]
     rendered = table(["engine", "what", "µs a row (median)"], rows)
-    print(rendered)
-    if options.keep:
-        report = {"rows": options.rows, "steps": options.steps, "micros_a_row": [list(map(str, row)) for row in rows]}
-        keep("batch", report, rendered)
+    report = {"rows": options.rows, "steps": options.steps, "micros_a_row": [list(map(str, row)) for row in rows]}
+    show("batch", report, rendered, keep=options.keep)
 
 
 if __name__ == "__main__":

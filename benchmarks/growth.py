@@ -41,7 +41,7 @@ from engines import LLGuidanceSteps
 from engines import Ours as OursOfSchemas
 from peers import Encode, tekken, tekken_file
 from report import draw_growth, growth_table
-from results_io import keep, percentile
+from results_io import percentile, show
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
@@ -372,11 +372,9 @@ def main() -> int:
             }
             print(f"{sweep} {at:,}: {shown}", flush=True)
     rendered = growth_table(report)
+    show("growth", report, rendered, keep=options.keep)
     if options.keep:
-        keep("growth", report, rendered)
         draw_growth(report)
-    else:
-        print(rendered)
     wrong = [
         found["toolgrammar"]["refused"]
         for points_of in report["sweeps"].values()

@@ -105,7 +105,7 @@ def run(engine: Any, schema: Any, tests: Sequence[Test], clock: str) -> Sheet:
             sheet["too_strict"] += valid and not accepted
             sheet["mask_differs"] += differs
     except Exception as error:  # a limit that only shows on the way
-        return {"refused": reason(error)}
+        return {"refused": f"{reason(error)}, in mid-text"}
     others = time.process_time() - process - (time.thread_time() - thread)
     sheet["other_threads_us"] = round(max(0.0, others) * 1e6, 2)
     if engine.name == "toolgrammar":

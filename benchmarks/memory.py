@@ -1,6 +1,6 @@
 """What constraints take: counted by the library, and confirmed by the process's resident memory.
 
-    python benchmarks/memory.py [--calls N] [--schemas N] [--data FILE]
+    python benchmarks/memory.py [--calls N] [--schemas N] [--data FILE] [--keep]
 
 Three questions, each asked in a process of its own, beside the 131,072 tokens of Tekken (prepared before anything is
 counted): a union of 10 tools and one of 100 after so many random calls (tools of the BFCL sample, tokens drawn
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from peers import tekken
-from results_io import keep, table
+from results_io import show, table
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
@@ -133,6 +133,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=1_000)
     parser.add_argument("--schemas", type=int, default=10_000)
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/memory.{json,md}")
     parser.add_argument("--part", choices=("10", "100", "schemas"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part == "schemas":
@@ -158,7 +159,7 @@ def main() -> int:
         found = report[part] = json.loads(result.stdout)
         counted, held = found["counted_bytes"] / MB, found["resident_bytes"] / MB
         rows.append((names[part], counted, held, bound / MB, "yes" if max(counted, held) <= bound / MB else "NO"))
-    keep("memory", report, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows))
+    show("memory", report, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows), keep=options.keep)
     return 0
 
 

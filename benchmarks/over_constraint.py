@@ -30,7 +30,7 @@ from typing import Any
 from maskbench import DATA, reason
 from peers import tekken
 from report import SPELLINGS, over_constraint_table
-from results_io import keep
+from results_io import show
 from rich.console import Console
 from rich.progress import track
 from workers import Sheet, Worker, sheets
@@ -168,10 +168,7 @@ def main() -> int:
             worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers
         },
     }
-    if options.keep:
-        keep("over_constraint", report, over_constraint_table(report))
-    else:
-        print(over_constraint_table(report))
+    show("over_constraint", report, over_constraint_table(report), keep=options.keep)
     return 0
 
 

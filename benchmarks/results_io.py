@@ -50,12 +50,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def keep(name: str, report: dict[str, Any], rendered: str) -> None:
-    """Write ``NAME.json`` and ``NAME.md``, and print the table."""
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine(), **report}, indent=2) + "\n")
+def show(name: str, report: dict[str, Any], rendered: str, *, keep: bool) -> None:
+    """Print the table; with ``keep``, also write ``results/NAME.json`` and ``results/NAME.md``."""
     where = machine()
     versions = ", ".join(f"{key} {value}" for key, value in where["versions"].items())
     head = f"{where['cpu']}, {where['cores']} cores, {where['system']}; {versions}"
-    (RESULTS / f"{name}.md").write_text(f"{head}\n\n{rendered}\n")
+    if keep:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.json").write_text(json.dumps({"machine": where, **report}, indent=2) + "\n")
+        (RESULTS / f"{name}.md").write_text(f"{head}\n\n{rendered}\n")
     print(f"{head}\n\n{rendered}")

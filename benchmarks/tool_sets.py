@@ -1,6 +1,6 @@
 """Changing tool sets, the agents' case: each request has its own 50 tools, drawn from 1,000 that were seen before.
 
-    python benchmarks/tool_sets.py [--requests N] [--tools N] [--each N] [--peers llguidance,xgrammar] [--data FILE]
+    python benchmarks/tool_sets.py [--requests N] [--tools N] [--each N] [--peers llguidance,xgrammar] [--keep]
 
 The tools are those of the BFCL sample (their first 1,000 distinct pairs of name and parameters, or as many as there
 are; a name that comes again gets a number). A request is: from a list of tools to a compiled grammar of at least one
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from peers import Encode, llguidance_tokenizer, single_bytes, tekken, xgrammar_info
-from results_io import keep, percentile, table
+from results_io import percentile, show, table
 
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
@@ -197,6 +197,7 @@ def main() -> int:
     parser.add_argument("--xgrammar-requests", type=int, default=50)
     parser.add_argument("--peers", default="llguidance,xgrammar")
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tool_sets.{json,md}")
     options = parser.parse_args()
     if not options.data.is_file():
         print("the BFCL sample is not here: give its path with --data; nothing was measured")
@@ -240,7 +241,7 @@ def main() -> int:
         times = [percentile(each, share) for each in (first, second) for share in (0.5, 0.99)] if first else ["-"] * 4
         rows.append((engine.name, len(own), len(found["refused"]), seconds, *times))
     columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
-    keep("tool_sets", report, table((*columns, "mask at the names, us: p50", "p99"), rows))
+    show("tool_sets", report, table((*columns, "mask at the names, us: p50", "p99"), rows), keep=options.keep)
     return 0
 
 

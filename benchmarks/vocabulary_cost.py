@@ -1,6 +1,6 @@
 """What preparing a vocabulary of 131,072 tokens costs: computed, and read from disk by a second process.
 
-    python benchmarks/vocabulary_cost.py [--rounds N]
+    python benchmarks/vocabulary_cost.py [--rounds N] [--keep]
 
 The vocabulary is Tekken, which `mistral-common` ships. Each round is a process of its own that has the vocabulary ready
 and measures, once: the content hash, then the first bind of a grammar (trie, sets of free strings, counts), by the
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from results_io import keep, table
+from results_io import show, table
 
 ROUND = """
 import json, sys, time
@@ -49,7 +49,9 @@ def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/vocabulary_cost.{json,md}")
+    options = parser.parse_args()
+    rounds = options.rounds
     report: dict[str, object] = {"rounds": rounds}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +66,7 @@ def main() -> int:
         rows.append((name, clock[0], clock[middle], cpu[middle], hashed[middle]))
     report.update(tokens=int(computed[0][0]), compiled=bool(computed[0][1]), file_bytes=size)
     columns = ("", "best, ms", "median, ms", "median of processor time, ms", "of that the content hash, ms")
-    keep("vocabulary_cost", report, table(columns, rows) + f"\n\nThe file has {size:,} bytes.")
+    show("vocabulary_cost", report, table(columns, rows) + f"\n\nThe file has {size:,} bytes.", keep=options.keep)
     return 0
 
 
