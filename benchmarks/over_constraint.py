@@ -13,7 +13,8 @@ it off its text. The valid instances of MaskBench are written in spellings that 
 The last three count only where the text has such a character or number. Each text is written by the vocabulary's own
 tokenizer, and each mask is asked for the next token: behind the first one that is forbidden, everything is. Counted are
 the texts that are refused somewhere, and the share of their prefixes (each beginning up to a token, and the whole with
-its end, each text as much as another) that an engine forbids. Shares are of the schemas that all engines compile.
+its end, each text as much as another) that an engine forbids. Shares are of the schemas that all engines compile;
+those of ``single`` also of all that the engine itself compiles, where its own hard schemas count.
 """
 
 from __future__ import annotations
@@ -103,17 +104,23 @@ def judge(engine: Any, schema: Any, texts: Sequence[tuple[str, Sequence[int]]]) 
 
 
 def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]:
-    """Return, for each spelling: texts, the share that is refused, and the share of prefixes that are forbidden."""
-    spellings: dict[str, Any] = {}
-    for spelling in SPELLINGS:
-        texts = [(allowed, of) for at in common for name, allowed, of in found[at]["texts"] if name == spelling]
+    """Return the shares of each spelling in the schemas that all engines compile, and of ``single`` in its own."""
+
+    def shares(schemas: Sequence[str], spelling: str) -> dict[str, float]:
+        texts = [(allowed, of) for at in schemas for name, allowed, of in found[at]["texts"] if name == spelling]
         count = max(1, len(texts))
-        spellings[spelling] = {
+        return {
             "texts": len(texts),
             "refused": sum(allowed < of for allowed, of in texts) / count,
             "prefixes_forbidden": sum(1 - allowed / of for allowed, of in texts) / count,
         }
-    return {"schemas_compiled": sum("texts" in sheet for sheet in found.values()), "spellings": spellings}
+
+    compiled = [at for at, sheet in found.items() if "texts" in sheet]
+    return {
+        "schemas_compiled": len(compiled),
+        "own_single": shares(compiled, "single"),
+        "spellings": {spelling: shares(common, spelling) for spelling in SPELLINGS},
+    }
 
 
 def main() -> int:

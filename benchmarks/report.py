@@ -127,10 +127,10 @@ def over_constraint_table(result: Result) -> str:
     texts = next(iter(engines.values()))["spellings"]
     rows = []
     for name, found in engines.items():
-        shares = [found["spellings"][spelling] for spelling in SPELLINGS]
+        shares = [found["own_single"], *(found["spellings"][spelling] for spelling in SPELLINGS)]
         cells = [f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}" for each in shares]
         rows.append((name, found["schemas_compiled"], *cells))
-    columns = ["texts refused / prefixes forbidden", "schemas compiled"]
+    columns = ["texts refused / prefixes forbidden", "schemas compiled", "single, of these"]
     return table([*columns, *(f"{name} ({texts[name]['texts']:,} texts)" for name in SPELLINGS)], rows)
 
 

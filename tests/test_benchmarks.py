@@ -284,7 +284,9 @@ def test_prefixes_behind_a_forbidden_token_are_forbidden(bench: Any) -> None:
     texts = [("single", list(b"cat")), ("compact", list(b"cot")), ("indent", list(b"ca")), ("ascii", list(b"cats"))]
     found = over.judge(_Letters(b"cat"), {}, texts)
     assert found == {"texts": [("single", 4, 4), ("compact", 1, 4), ("indent", 2, 3), ("ascii", 3, 5)]}
-    shares = over.summary({"a": found}, ["a"])["spellings"]
+    both = over.summary({"a": found, "b": {"texts": [("single", 1, 2)]}, "c": {"refused": "why"}}, ["a"])
+    assert both["schemas_compiled"] == 2 and both["own_single"]["prefixes_forbidden"] == 0.25
+    shares = both["spellings"]
     assert (shares["single"]["refused"], shares["compact"]["refused"]) == (0, 1)
     assert shares["compact"]["prefixes_forbidden"] == 0.75 and shares["floats"]["texts"] == 0
 
