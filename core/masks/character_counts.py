@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Character counts: the number of characters of each token, and where tokens leave a class of characters.
 
-Compiled where that is possible; ``character_counts.pxd`` says what others see of it in C.
+Compiled where that is possible; ``character_counts.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if not cython.compiled:  # else they are declared
 
 #: Maximum number of character classes whose runs, or exits, one vocabulary keeps.
 MAX_CLASSES = cython.declare(cython.int, 24)
-#: Minimum number of times that a class is met before its `ClassRuns` are taken where a walk would do as well, and
-#: maximum number of classes for which that is counted.
+#: Minimum number of times that a class is met before its `ClassRuns` are made where a walk would do as well, and
+#: maximum number of classes whose times are counted.
 OFTEN = cython.declare(cython.int, 8)
 MAX_MET = cython.declare(cython.int, 256)
 
@@ -37,14 +37,14 @@ class TokenCounts:
     """
 
     def saved(self) -> tuple:
-        """Return arrays from which `load_token_counts` makes the same counts again."""
+        """Return the arrays for `load_token_counts`."""
         numbers = array("i", [self.tokens, self.ends, self.longest])
         tokens = copied("i", self.token), copied("i", self.token_chars)
         return (*tokens, copied("i", self.end), copied("i", self.end_chars), numbers)
 
 
 def load_token_counts(saved: tuple) -> TokenCounts:
-    """Return the counts that `TokenCounts.saved` was asked of."""
+    """Return the counts whose `saved` returned these arrays."""
     counts: TokenCounts = TokenCounts.__new__(TokenCounts)
     counts.token, counts.token_chars, counts.end, counts.end_chars, numbers = saved
     counts.tokens, counts.ends, counts.longest = numbers
@@ -54,7 +54,7 @@ def load_token_counts(saved: tuple) -> TokenCounts:
 
 @cython.cfunc
 def _sort_counts(counts: TokenCounts) -> object:
-    """Bring the tokens in the order of their characters (a counting sort, stable)."""
+    """Sort the tokens by their number of characters (a stable counting sort)."""
     until: cython.int[::1] = array("i", [0]) * (counts.longest + 2)
     tokens: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
     chars: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
@@ -75,20 +75,20 @@ def _sort_counts(counts: TokenCounts) -> object:
 
 @cython.cclass
 class ClassExits:
-    """Where a vocabulary leaves a class of characters in a JSON string, by a quote, a backslash or another character.
+    """The trie nodes where tokens leave a class of characters in a JSON string, by a quote, a backslash or another
+    character.
 
-    ``plain`` has a bit for each token of characters of the class alone, read from between two characters. ``node`` are
-    the trie nodes on the way out, or behind, in pre-order; ``after`` says for each where in that list its subtree is
-    over.
+    ``plain`` has a bit for each token that consists of characters of the class. ``node`` lists, in pre-order, the nodes
+    on the paths to an exit and below it; ``after`` has for each the index in that list at which its subtree ends.
     """
 
 
 @cython.cclass
 class ClassRuns:
-    """`TokenCounts` for strings of one class of characters, to be asked for any subtree.
+    """`TokenCounts` for strings of one class of characters, with their trie nodes: for queries about any subtree.
 
-    ``token_node`` and ``end_node`` are in pre-order. ``between`` says for each trie node how many characters were
-    read if it lies between two characters of a string of the class (its bytes read from there on), else -1.
+    ``token_node`` and ``end_node`` are in pre-order. ``between`` has for each trie node the number of characters before
+    it if it lies between two characters of a string of the class, else -1.
     """
 
 
@@ -110,13 +110,13 @@ def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> 
 
 @cython.cclass
 class CharacterCounts:
-    """What is found out once for a vocabulary about the characters of its tokens.
+    """Facts about the characters of the tokens of a vocabulary, each found once.
 
     Args:
-        automaton: an automaton; what is found does not depend on it, but its row states say which classes there are.
+        automaton: an automaton, which numbers the classes of characters; the facts do not depend on it.
         trie: the vocabulary's trie.
-        loops: the automaton's.
-        index: the vocabulary's index, which keeps what is found for all automata.
+        loops: the automaton's self loops.
+        index: the vocabulary's index, which keeps the facts for all automata.
     """
 
     def __init__(self, automaton: Positions, trie: Trie, loops: SelfLoops, index):
@@ -129,65 +129,21 @@ class CharacterCounts:
 
     @cython.cfunc
     def counts(self) -> TokenCounts:
-        """Return how many characters each token has inside a JSON string; taken once for the vocabulary."""
-        found = self.index.counts
-        if found is not None:
-            return found
-        trie: Trie = self.trie
-        automaton: Positions = self.automaton
-        counts: TokenCounts = TokenCounts.__new__(TokenCounts)
-        counts.longest = 0
-        rooms = [grown(None, "i", each) for each in (*[trie.vocabulary + 1] * 2, trie.nodes, trie.nodes)]
-        tokens: cython.int[::1] = rooms[0]
-        token_chars: cython.int[::1] = rooms[1]
-        ends: cython.int[::1] = rooms[2]
-        end_chars: cython.int[::1] = rooms[3]
-        token_count: cython.int = 0
-        end_count: cython.int = 0
-        state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
-        chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
-        state[0] = encoding.LOCAL_BODY
-        i: cython.int = 1
-        depth: cython.int
-        here: cython.int
-        then: cython.int
-        token: cython.int
-        while i < trie.nodes:
-            depth = trie.depth[i]
-            here = state[depth - 1]
-            then = automaton.local[here * 256 + trie.byte[i]]
-            if then == -1:
-                i += trie.size[i]
-                continue
-            chars[depth] = chars[depth - 1] + (1 if here == encoding.LOCAL_BODY and then != encoding.LOCAL_DONE else 0)
-            if chars[depth] > counts.longest:
-                counts.longest = chars[depth]
-            if then == encoding.LOCAL_DONE:
-                ends[end_count] = i
-                end_chars[end_count] = chars[depth]
-                end_count += 1
-                i += trie.size[i]
-                continue
-            token = trie.token[i]
-            while token >= 0:
-                tokens[token_count] = token
-                token_chars[token_count] = chars[depth]
-                token_count += 1
-                token = trie.same[token]
-            state[depth] = then
-            i += 1
-        counts.tokens = token_count
-        counts.ends = end_count
-        # One item more than there are, since a buffer may not be empty.
-        counts.token, counts.token_chars = [each[: token_count + 1] for each in rooms[:2]]
-        counts.end, counts.end_chars = [each[: end_count + 1] for each in rooms[2:]]
-        _sort_counts(counts)
-        self.index.counts = counts
-        return counts
+        """Return the `TokenCounts`, taken from the runs of any characters; once for the vocabulary."""
+        if self.index.counts is None:
+            rows = self.automaton.given
+            runs: ClassRuns = self.runs(rows.class_number(rows.terms.ANY))
+            counts: TokenCounts = TokenCounts.__new__(TokenCounts)
+            counts.token, counts.token_chars, counts.tokens = runs.token, runs.token_chars, runs.tokens
+            counts.end, counts.end_chars, counts.ends = runs.end_node, runs.end_chars, runs.ends
+            counts.longest = runs.longest
+            _sort_counts(counts)
+            self.index.counts = counts
+        return self.index.counts
 
     @cython.cfunc
     def runs(self, number: cython.int) -> ClassRuns:
-        """Return the `ClassRuns` of a class of characters; taken once for the vocabulary."""
+        """Return the `ClassRuns` of a class of characters; made once for the vocabulary."""
         while len(self.taken) <= number:
             self.taken.append(None)
         found = self.taken[number]
@@ -206,8 +162,8 @@ class CharacterCounts:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def has_runs(self, state: cython.int) -> cython.int:
-        """Return 1 if a counted run of one class follows a row state and `ClassRuns` of the class pay: they are known,
-        there is no other way to be quick, or the class was met often."""
+        """Return 1 if a bounded run of one class follows a row state and `ClassRuns` of the class pay off: they exist,
+        self loops are of no help, or the class was met often."""
         automaton: Positions = self.automaton
         number: cython.int = automaton.facts[encoding.FACTS * state + encoding.CLASS] - 1
         if number < 0:
@@ -234,7 +190,7 @@ class CharacterCounts:
         token_nodes: cython.int[::1] = rooms[0]
         tokens: cython.int[::1] = rooms[1]
         token_chars: cython.int[::1] = rooms[2]
-        # Few tokens end a string: memory that is touched for the first time is slower than the walk.
+        # Small at first, since few tokens end a string: fresh memory is slower than the walk.
         ends: cython.int[::1] = grown(None, "i", 1024)
         end_chars: cython.int[::1] = grown(None, "i", 1024)
         token_count: cython.int = 0
@@ -252,7 +208,7 @@ class CharacterCounts:
         then: cython.longlong
         token: cython.int
         between[0] = 0
-        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # the shared one may be in use
         stack[0] = star
         while i < nodes:
             self.visited += 1
@@ -263,7 +219,7 @@ class CharacterCounts:
                 i += size[i]
                 continue
             if then == encoding.DONE:
-                if end_count + 1 == len(ends):  # one item more than there are, since a buffer may not be empty
+                if end_count + 1 == len(ends):  # one spare item, since a buffer may not be empty
                     ends = grown(ends, "i", 2 * len(ends))
                     end_chars = grown(end_chars, "i", 2 * len(end_chars))
                 ends[end_count] = i
@@ -287,7 +243,7 @@ class CharacterCounts:
             i += 1
         runs.tokens = token_count
         runs.ends = end_count
-        if 2 * token_count < trie.vocabulary:  # else the copies would take longer than the room is worth
+        if 2 * token_count < trie.vocabulary:  # else copies cost more than the memory they save
             rooms = [each[: token_count + 1] for each in rooms]
         runs.token_node, runs.token, runs.token_chars = rooms
         runs.end_node, runs.end_chars = ends, end_chars
@@ -297,8 +253,8 @@ class CharacterCounts:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_counted(self, state: cython.int) -> cython.int:
-        """Return 1 if from a row state on so many characters of one class follow, and `_stays` cannot tell about them,
-        since some are beyond ASCII."""
+        """Return 1 if a bounded run of one class follows a row state and self loops are of no help, since some of its
+        characters are not ASCII."""
         automaton: Positions = self.automaton
         if state >= automaton.row_room or automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0:
             return 0
@@ -308,7 +264,7 @@ class CharacterCounts:
 
     @cython.cfunc
     def exits(self, number: cython.int) -> ClassExits:
-        """Return the `ClassExits` of a class of characters; taken once for the vocabulary."""
+        """Return the `ClassExits` of a class of characters; made once for the vocabulary."""
         key, star = self.automaton.given.character_class(number)
         known: dict = self.index.exits
         found = known.get(key)
@@ -330,7 +286,7 @@ class CharacterCounts:
         exits: ClassExits = ClassExits.__new__(ClassExits)
         plain: cython.uint[::1] = grown(None, "I", (trie.vocabulary + 31) // 32)
         state: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
-        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # a walk may be under way on the other
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # the shared one may be in use
         wanted: cython.uchar[::1] = grown(None, "B", trie.nodes)
         state[0] = encoding.LOCAL_BODY
         stack[0] = star
@@ -344,7 +300,7 @@ class CharacterCounts:
         token: cython.int
         while i < nodes:
             here = local[state[depth[i] - 1] * 256 + byte[i]]
-            if here == -1:
+            if here == encoding.DEAD:
                 i += size[i]
                 continue
             then = automaton.after(stack[depth[i] - 1], byte[i])

@@ -8,12 +8,12 @@ from .trie cimport Trie
 cdef class SelfLoops:
     cdef Positions atoms
     cdef Trie trie
-    # of each row state that was asked for: the state that most bytes lead to, and the groups (see `GROUPS`) of those
-    # that do not; whether it is known what characters beyond ASCII do
+    # of each row state, once asked for: its usual successor, the groups (see `GROUPS`) of bytes that lead elsewhere, and
+    # 1 if non-ASCII characters were analysed
     cdef int[::1] usual
     cdef unsigned long long[::1] leaves
     cdef unsigned char[::1] is_wide
-    # how many plain bytes it takes at least to leave its text (0: not known); where its exits are noted (0: nowhere)
+    # the minimum number of plain bytes to the end of its text (0: not known); the index of its exits (0: not known)
     cdef unsigned char[::1] safe
     cdef int[::1] exits_at
     cdef int[::1] exits

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Self loops: row states that a text does not leave while its bytes are of some kinds.
+"""Self loops: row states that a text does not leave by bytes of some groups.
 
-Compiled where that is possible; ``self_loops.pxd`` says what others see of it in C.
+Compiled where that is possible; ``self_loops.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if not cython.compiled:  # else they are declared
 
 #: Minimum number of trie nodes in a subtree for which the groups of bytes on which a state loops pay off.
 SOME = cython.declare(cython.int, 16)
-#: The groups that are not plain: the quote, the backslash, and all that is not printable ASCII.
+#: The groups that are not plain: the quote, the backslash, and everything except printable ASCII.
 MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
-#: Maximum number of states, and of bytes ahead, inspected for how soon a text could be over.
+#: Maximum number of states, and of bytes ahead, that are inspected for the end of a text.
 MOST_REACHED = cython.declare(cython.int, 32)
 FURTHEST = cython.declare(cython.int, 8)
 #: Minimum number of trie nodes in a subtree for which non-ASCII analysis pays off.
@@ -32,8 +32,7 @@ LARGE = cython.declare(cython.int, 64)
 
 @cython.cclass
 class SelfLoops:
-    """Where the bytes of a whole subtree of a trie lead from row states back to them, so that nothing below needs to be
-    looked at.
+    """The test whether all tokens of a subtree of the trie stay inside the text of a row state, without a walk.
 
     Args:
         atoms: the automaton whose row states they are.
@@ -50,24 +49,23 @@ class SelfLoops:
         self.exits_at = grown(None, "i", 64)
         self.exits_array = grown(None, "i", 256)
         self.exits = self.exits_array
-        self.exits_used = 1  # where exits begin is never 0: that stands for not known
+        self.exits_used = 1  # 0 means that exits are not known
         self.reached = grown(None, "i", MOST_REACHED)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
-        """Return the bytes that what was found out takes."""
+        """Return the bytes that the facts take."""
         return 18 * len(self.leaves) + 4 * len(self.exits_array)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def stays(self, node: cython.int, state: cython.int) -> cython.int:
-        """Return 1 if all tokens below trie ``node``, where row state ``state`` is, stay inside: then none needs to be
-        looked at. All their bytes lead from each state to the usual next one, or they are too few to lead out of the
-        text.
+        """Return 1 if all tokens below trie ``node``, which is in row state ``state``, stay inside. All their bytes
+        lead from each state to its usual successor, or they are too few to reach the end of the text.
 
-        Such are the loops and the counts of a pattern; how it began does not matter. If the text may end in the state,
-        it may end wherever they lead, else nowhere.
+        So it is in loops and bounded repetitions of a pattern. If the text may end in the state, it may end after each
+        of the tokens, else after none.
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]
@@ -104,8 +102,8 @@ class SelfLoops:
 
     @cython.cfunc
     def _find_safe(self, state: cython.int) -> object:
-        """Note how many plain bytes of ASCII it takes at least to lead from a row state out of its text, or to where it
-        may end: all states that they could lead to are looked at, level by level, as far as that is worth it."""
+        """Note the minimum number of plain bytes from a row state out of its text, or to an end of it, by a bounded
+        breadth-first search."""
         reached: cython.int[::1] = self.reached
         count: cython.int = 1
         done: cython.int = 0
@@ -145,7 +143,7 @@ class SelfLoops:
 
     @cython.cfunc
     def _find_exits(self, state: cython.int) -> object:
-        """Note the row states to which plain bytes of ASCII lead from one: how many, and which."""
+        """Note the row states to which plain bytes lead from one, after their number."""
         groups: cython.ulonglong[::1] = GROUPS
         first: cython.int = self.exits_used
         at: cython.int = first + 1
@@ -172,7 +170,7 @@ class SelfLoops:
 
     @cython.cfunc
     def _make_room(self, state: cython.longlong) -> object:
-        """Have room for what is known of a row state."""
+        """Make room for the facts of a row state."""
         room = max(2 * state, self.atoms.row_room)
         if state >= len(self.leaves):
             self.leaves = grown(copied("Q", self.leaves), "Q", room)
@@ -184,7 +182,8 @@ class SelfLoops:
 
     @cython.cfunc
     def _find_leaves(self, state: cython.int) -> object:
-        """Note the row state that most bytes of ASCII lead to from a row state, and the groups of the others."""
+        """Note the usual successor of a row state, to which most ASCII bytes lead, and the groups of the other
+        bytes."""
         groups: cython.ulonglong[::1] = GROUPS
         left: cython.ulonglong = encoding.HIGH | encoding.SEPARATOR | encoding.OTHER
         usual: cython.longlong = 0
@@ -212,9 +211,8 @@ class SelfLoops:
 
     @cython.cfunc
     def _find_wide(self, state: cython.int) -> object:
-        """Find out whether every character beyond ASCII leads from a row state back to it: then it is not left by
-        them, neither are the states within a character. ECMAScript's dot leaves out U+2028 and U+2029: they do not
-        count, but are noted."""
+        """Note a self loop for non-ASCII bytes if every non-ASCII character leads from a row state back to it, for the
+        states within a character too. U+2028 and U+2029, which ECMAScript's dot excludes, may lead elsewhere."""
         atoms: Positions = self.atoms
         self.is_wide[state] = 1
         two: cython.longlong = atoms.after(state, 0xC2)
@@ -258,7 +256,7 @@ class SelfLoops:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _leads(self, start: cython.longlong, low: cython.int, high: cython.int, to: cython.longlong) -> cython.int:
-        """Return 1 if the bytes between two all lead from one row state to another."""
+        """Return 1 if all bytes between two lead from one row state to another."""
         byte: cython.int
         if start < 0:
             return 0

@@ -18,4 +18,4 @@ cdef TokenSet new_token_set()
 
 cdef object set_parts(Trie trie, TokenSet token_set, int[::1] ends, int[::1] closing, int[::1] at)
 
-cdef unsigned int[::1] copied_bits(unsigned int[::1] bits, int words)
+cdef TokenSet new_dense_set(unsigned int[::1] bits, int count)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Token set of a position: the tokens that stay inside its atom, and the trie nodes where the atom may end.
 
-Compiled where that is possible; ``token_set.pxd`` says what others see of it in C.
+Compiled where that is possible; ``token_set.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if not cython.compiled:  # else they are declared
 
 @cython.cclass
 class TokenSet:
-    """What an atom position allows, wherever it stands: tokens that stay inside, and where it may end.
+    """The tokens that an atom position allows, whatever follows the atom: those that stay inside, and the ends.
 
-    ``parts`` has one after the other: the trie nodes at which the atom may end (from there on the bytes belong to what
-    follows); the tokens that end where the atom must end (the closing quote of a string); the bytes of the nodes'
-    children, ascending; from where on the children of each byte are listed, and to where; these children.
+    ``parts`` is a concatenation of: the trie nodes at which the atom may end (the bytes below belong to its successor);
+    the tokens that end where the atom must end (the closing quote of a string); the bytes of the nodes' children,
+    ascending; the bounds of the children of each byte in the list of children; that list.
     """
 
     def saved(self) -> tuple:
-        """Return arrays from which `load_token_set` makes the same token set again."""
+        """Return the arrays for `load_token_set`."""
         inside = array("i")
         if self.is_dense:
             inside = copied("I", self.dense)
@@ -41,7 +41,7 @@ class TokenSet:
 
 @cython.cfunc
 def new_token_set() -> TokenSet:
-    """Return a token set of nothing; arrays that would be empty are left out."""
+    """Return an empty token set, without arrays."""
     token_set: TokenSet = TokenSet.__new__(TokenSet)
     token_set.count = 0
     token_set.is_dense = False
@@ -60,9 +60,9 @@ def set_parts(
     closing: cython.int[::1],
     at: cython.int[::1],
 ) -> object:
-    """Give a token set its ends, closing tokens, and the ends' children sorted by byte (a counting sort).
+    """Set the ``parts`` of a token set, with the children of its ends sorted by byte (a counting sort).
 
-    So many of the ends and tokens as the token set says; ``at`` is room for 256 numbers.
+    The token set has the numbers of ends and closing tokens; ``at`` is scratch space for 256 numbers.
     """
     n: cython.int = token_set.end_count
     i: cython.int
@@ -113,7 +113,7 @@ def set_parts(
 
 
 def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
-    """Return the token set that `TokenSet.saved` was asked of, over a trie of the same vocabulary."""
+    """Return the token set whose `saved` returned these arrays, over a trie of the same vocabulary."""
     kind, inside, ends, closing = saved
     token_set: TokenSet = new_token_set()
     token_set.is_dense = kind[0]
@@ -131,10 +131,11 @@ def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
 
 
 @cython.cfunc
-def copied_bits(bits: cython.uint[::1], words: cython.int) -> cython.uint[::1]:
-    """Return a copy of a set of tokens, so many words of bits."""
-    new: cython.uint[::1] = array("I", [0]) * words
-    i: cython.int
-    for i in range(words):
-        new[i] = bits[i]
-    return new
+def new_dense_set(bits: cython.uint[::1], count: cython.int) -> TokenSet:
+    """Return a token set that begins as a copy of these bits, ``count`` of which are set."""
+    token_set: TokenSet = new_token_set()
+    token_set.dense = copied("I", bits)
+    token_set.is_dense = True
+    token_set.count = count
+    token_set.size += 4 * len(bits)
+    return token_set

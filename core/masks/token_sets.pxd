@@ -6,7 +6,7 @@ from ..automaton.positions cimport Positions
 from ..automaton.blocks cimport row_item
 from .self_loops cimport SelfLoops
 from .character_counts cimport TokenCounts, ClassExits, ClassRuns, CharacterCounts, first_from
-from .token_set cimport TokenSet, copied_bits, new_token_set, set_parts
+from .token_set cimport TokenSet, new_dense_set, new_token_set, set_parts
 from .trie cimport Trie
 from .trie_walk cimport TrieWalk
 
@@ -18,12 +18,12 @@ cdef class TokenSets:
     cdef CharacterCounts characters
     cdef object index
     cdef dict known
-    # bytes that token sets take which nobody shares
+    # bytes of the token sets that are not shared
     cdef long long held
     cdef long long built
     cdef long long visited
     cdef int words
-    # where the atom of the token set in the making may end, and tokens that end where it must
+    # of the token set in construction: the ends of its atom, and the tokens that end where it must
     cdef int[::1] end
     cdef object end_array
     cdef int end_count

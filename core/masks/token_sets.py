@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Token sets of positions: made by a walk of the whole trie, or from what is known of the vocabulary.
+"""Token sets of positions: made by a walk of the whole trie, or from facts about the vocabulary.
 
-Compiled where that is possible; ``token_sets.pxd`` says what others see of it in C.
+Compiled where that is possible; ``token_sets.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if not cython.compiled:  # else they are declared
     from ..compiled.arrays import copied, grown
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
     from .self_loops import SelfLoops
-    from .token_set import TokenSet, copied_bits, new_token_set, set_parts
+    from .token_set import TokenSet, new_dense_set, new_token_set, set_parts
     from .trie import Trie
     from .trie_walk import TrieWalk
 
@@ -32,7 +32,7 @@ MAX_COUNTED = cython.declare(cython.int, 256)
 
 @cython.cclass
 class TokenSets:
-    """The token sets of atom positions over a vocabulary, made when they are first asked for.
+    """The token sets of atom positions over a vocabulary, made on demand.
 
     Args:
         automaton: the automaton.
@@ -66,7 +66,7 @@ class TokenSets:
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
-        """Forget all token sets but some, given by their identity."""
+        """Forget all token sets except some, given by their ids."""
         self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
         self.held = 0
         for token_set in self.known.values():
@@ -91,7 +91,7 @@ class TokenSets:
             found = self._counted_set(atom)
         if found is None:
             if tag == encoding.ROW:
-                self.automaton.after(atom, 0)  # the row, and the class, are known from here on
+                self.automaton.after(atom, 0)  # derives the row, and finds the class
                 if self.characters.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_set(atom)
                 elif free is not None and self.token_set(free).is_dense and self._is_near(atom, free):
@@ -113,8 +113,8 @@ class TokenSets:
 
         Args:
             atom: the position.
-            free: that of the free string, if this is between two characters of a JSON string: what stays inside it
-                stays inside the free one.
+            free: the position in the free string, if this is one between two characters of a JSON string: all that
+                stays inside it stays inside the free string.
         """
         walk: TrieWalk = self.walk
         trie: Trie = self.trie
@@ -161,7 +161,7 @@ class TokenSets:
 
     @cython.cfunc
     def _fill(self, token_set: TokenSet, saved: cython.int) -> object:
-        """Give a token set the tokens that were emitted from the ``saved``-th on."""
+        """Give a token set the tokens that were emitted after the first ``saved`` ones."""
         walk: TrieWalk = self.walk
         i: cython.int
         count: cython.int = walk.out_count - saved
@@ -180,10 +180,10 @@ class TokenSets:
 
     @cython.cfunc
     def _fill_dense(self, token_set: TokenSet, base: TokenSet, saved: cython.int) -> object:
-        """`_fill` for most tokens of the free string's token set, ``base``: those between the spans are taken away."""
+        """Give a token set the tokens of ``base``, the free string's, except those between the spans."""
         walk: TrieWalk = self.walk
         order: cython.int[::1] = self.trie.order
-        bits: cython.uint[::1] = copied_bits(base.dense, self.words)
+        bits: cython.uint[::1] = copied("I", base.dense)
         i: cython.int
         j: cython.int
         at: cython.int = 0
@@ -205,8 +205,8 @@ class TokenSets:
 
     @cython.cfunc
     def _walk_rows(self, state: cython.int) -> object:
-        """Note the tokens that stay inside the text of a row state, as spans, and where it may end; emit those that
-        class runs give."""
+        """Note the tokens that stay inside the text of a row state, as spans, and its ends; emit the tokens that come
+        from class runs."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
@@ -222,7 +222,7 @@ class TokenSets:
         then: cython.int
         is_end: cython.bint
         visited: cython.int = 0
-        # Of a span of tokens that lie together in the trie's order.
+        # The bounds of a span of neighbours in the trie's order.
         begin: cython.int = 0
         until: cython.int = 0
         stack[0] = self._row_at(state)
@@ -278,17 +278,17 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _row_at(self, state: cython.int) -> cython.longlong:
-        """Return where the row of a state is: an index of `Automaton.rows`, or -256 less an index of the rows that many
-        automata share."""
+        """Return the index of the row of a state in `Positions.rows`; or, of shared rows, -256 less their index in
+        `Positions.base_rows`."""
         automaton: Positions = self.automaton
         if state < automaton.base_count:
             return -256 * (state + 1)
-        automaton.after(state, 0)  # from here on its row is known
+        automaton.after(state, 0)  # derives the row
         return automaton.facts[encoding.FACTS * state + encoding.ROW_AT]
 
     @cython.cfunc
     def _end(self, node: cython.int, done: cython.bint) -> object:
-        """Note a trie node at which the atom of the token set in the making may end, or must (``done``)."""
+        """Note a trie node at which the atom may end, or must (``done``)."""
         if done:
             token: cython.int = self.trie.token[node]
             while token >= 0:
@@ -306,7 +306,7 @@ class TokenSets:
 
     @cython.cfunc
     def _set_ends(self, token_set: TokenSet, like: TokenSet) -> object:
-        """Give a token set the noted ends, and what follows from them; that of ``like``, if its ends are the same."""
+        """Give a token set the noted ends; share the arrays of ``like`` if its ends are the same."""
         i: cython.int
         token_set.end_count = self.end_count
         token_set.closing_count = self.closing_count
@@ -326,9 +326,9 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _reads_on(self, node: cython.int, state: cython.int) -> cython.int:
-        """Emit the tokens below ``node``, and note where they may end, from `ClassRuns`: 1 if that could be done.
+        """Emit the tokens below ``node``, and note their ends, by `ClassRuns`; return 1 if that is possible.
 
-        From row state ``state``, just reached, so many characters of one class follow.
+        A bounded run of one class follows row state ``state``, in which the node is.
         """
         automaton: Positions = self.automaton
         at_state: cython.int = encoding.FACTS * state
@@ -357,8 +357,8 @@ class TokenSets:
 
     @cython.cfunc
     def _class_set(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set between two characters of a string of so many characters of one class: see
-        `_counted_set`."""
+        """Return the token set between two characters of a bounded string of one class: as `_counted_set`, by
+        `ClassRuns`."""
         automaton: Positions = self.automaton
         state: cython.int = cython.cast(cython.int, atom)
         at_state: cython.int = encoding.FACTS * state
@@ -392,17 +392,13 @@ class TokenSets:
 
     @cython.cfunc
     def _open_set(self, atom: cython.longlong, number: cython.int) -> TokenSet:
-        """Return the token set between two characters of a JSON string that may go on with any characters of a class:
-        they all stay inside, so it only remains to walk to quotes, backslashes, and what is not of the class."""
+        """Return the token set between two characters of a JSON string that any characters of a class may continue:
+        they all stay inside, so only paths to quotes, backslashes and other characters are walked."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         exits: ClassExits = self.characters.exits(number)
-        token_set: TokenSet = new_token_set()
+        token_set: TokenSet = new_dense_set(exits.plain, exits.count)
         self.built += 1
-        token_set.is_dense = True
-        token_set.dense = copied_bits(exits.plain, self.words)
-        token_set.count = exits.count
-        token_set.size += 4 * self.words
         i: cython.int = 0
         node: cython.int
         depth: cython.int
@@ -433,7 +429,7 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
-        """Return whether most bytes lead from ``atom`` to where they lead from ``free``, the free string."""
+        """Return 1 if most bytes lead from ``atom`` and from ``free``, the free string, to the same position."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
@@ -447,8 +443,8 @@ class TokenSets:
 
     @cython.cfunc
     def _near_set(self, atom: cython.longlong, free: cython.longlong) -> TokenSet:
-        """Return the token set of an atom as its difference to the free string, of which it is a part: where both are
-        in the same state nothing differs, and nothing is visited."""
+        """Return the token set of an atom as its difference to the free string, which contains it: where both reach the
+        same position nothing differs, and nothing is visited."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         base: TokenSet = self.token_set(free)
@@ -456,12 +452,8 @@ class TokenSets:
         runs: ClassRuns = self.characters.runs(
             automaton.facts[encoding.FACTS * cython.cast(cython.int, free) + encoding.CLASS] - 1
         )
-        token_set: TokenSet = new_token_set()
+        token_set: TokenSet = new_dense_set(base.dense, base.count)
         self.built += 1
-        token_set.count = base.count
-        token_set.is_dense = True
-        token_set.dense = copied_bits(base.dense, self.words)
-        token_set.size += 4 * self.words
         beside: cython.longlong[::1] = self.beside
         beside[0] = free
         self.stack[0] = atom
@@ -504,7 +496,7 @@ class TokenSets:
 
     @cython.cfunc
     def _counted_set(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set of a counted string between two characters, from the character counts of the vocabulary.
+        """Return the token set of a counted string between two characters, from the `TokenCounts` of the vocabulary.
 
         A token stays inside if it has no more characters than are left; the string may end where a quote follows no
         more characters than are left and no fewer than are needed.
@@ -537,7 +529,7 @@ class TokenSets:
                 for i in range(token_set.count):
                     token_set.dense[counts.token[i] >> 5] |= cython.cast(cython.uint, 1) << (counts.token[i] & 31)
             else:  # few are too long
-                token_set.dense = copied_bits(self._free_bits(counts), self.words)
+                token_set.dense = copied("I", self._free_bits(counts))
                 for i in range(token_set.count, counts.tokens):
                     token_set.dense[counts.token[i] >> 5] &= ~(cython.cast(cython.uint, 1) << (counts.token[i] & 31))
             self.index.inside[left] = token_set

@@ -16,7 +16,7 @@ if not cython.compiled:  # else they are declared
 
 
 def _byte_groups() -> array:
-    """Return for each byte the group it is in, as a bit: a letter, the digits, a punctuation mark, ..."""
+    """Return the group of each byte, as a bit: a letter, the digits, a punctuation mark, ..."""
     members = [bytes((byte,)) for byte in range(0x61, 0x7B)]
     members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
     members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]
@@ -38,15 +38,15 @@ class Trie:
 
     Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
     Empty tokens are left out: no mask ever allows them. ``order`` lists all tokens in pre-order; those of the nodes
-    ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` says which groups of bytes a subtree has beneath its root
-    (see `GROUPS`), where bytes that UTF-8 does not allow are in the group OTHER; ``height``, how many levels.
+    ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` has the groups of bytes (see `GROUPS`) beneath each node,
+    with OTHER for bytes that UTF-8 does not allow there; ``height`` the number of levels.
 
     Args:
         tokens: the bytes of each token id, None for ids that are not text.
-        saved: what `saved` of a trie of the same tokens gave; None: they are sorted here.
+        saved: the result of `saved` of a trie of the same tokens; None: they are sorted here.
 
     Raises:
-        ValueError: ``saved`` is not that.
+        ValueError: ``saved`` belongs to other tokens.
     """
 
     def __init__(self, tokens, saved=None):
@@ -64,10 +64,10 @@ class Trie:
 
     @cython.cfunc
     def _sort(self, tokens) -> object:
-        """Bytes, depths and tokens in pre-order."""
+        """Set bytes, depths and tokens, in pre-order."""
         order = sorted([number for number, data in enumerate(tokens) if data], key=tokens.__getitem__)
         pieces = [tokens[number] for number in order]
-        # All in one piece, which is read faster than so many objects; a byte more, since a buffer may not be empty.
+        # In one piece, which is faster to read than many objects; with a spare byte, since a buffer may not be empty.
         text: cython.uchar[::1] = bytearray(b"".join(pieces) + b"-")
         room: cython.int = len(text)
         rooms = [grown(None, code, room) for code in "BHi"]
@@ -102,14 +102,14 @@ class Trie:
                 self.same[self.token[i]] = number
             before = at
             at += length
-        # The rooms were as large as all tokens together: give back what shared beginnings saved.
+        # The rooms were as large as all tokens together: release the memory that shared prefixes save.
         self.byte, self.depth, self.token = [each[:nodes] for each in rooms]
         self.nodes = nodes
         return None
 
     @cython.cfunc
     def _link(self) -> object:
-        """Subtree sizes, parents, the root's children, the order of the tokens, and groups, from the depths."""
+        """Derive subtree sizes, parents, the root's children, the order of the tokens, and groups, from the depths."""
         nodes: cython.int = self.nodes
         here: cython.int = 0
         depth: cython.int
@@ -125,7 +125,7 @@ class Trie:
         self.below = grown(None, "Q", nodes)
         self.height = grown(None, "H", nodes)
         groups: cython.ulonglong[::1] = GROUPS
-        # Of the path to the present node: the nodes, their own groups, and how many bytes their characters lack.
+        # Of the path to the present node: the nodes, their own groups, and the number of bytes their characters lack.
         path: cython.int[::1] = grown(None, "i", self.longest + 1)
         own: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
         lack: cython.int[::1] = grown(None, "i", self.longest + 1)
@@ -168,7 +168,7 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
-        """Tell a parent what is below its child, whose own byte is in group ``own``."""
+        """Add to a parent the groups and height of its child, whose own byte is in group ``own``."""
         self.below[parent] |= self.below[node] | own
         if self.height[parent] < self.height[node] + 1:
             self.height[parent] = self.height[node] + 1
@@ -176,8 +176,8 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _lacks(self, node: cython.int, before: cython.int) -> cython.int:
-        """Return how many bytes the character lacks that node's byte is part of, if it lacked so many before; -1: UTF-8
-        (RFC 3629) does not allow it, read from the root on."""
+        """Return the number of bytes that a character lacks after the byte of a node, from the number before it; -1 if
+        UTF-8 (RFC 3629) does not allow the byte there."""
         byte: cython.int = self.byte[node]
         if before < 0:
             return -1
@@ -193,8 +193,7 @@ class Trie:
         return before - 1 if low <= byte <= high else -1
 
     def saved(self) -> tuple:
-        """Return arrays from which `Trie` makes the same trie again, without sorting: bytes, depths, tokens and
-        chains."""
+        """Return the bytes, depths, tokens and chains: arrays from which `Trie` makes the same trie without sorting."""
         return array("B", bytes(self.byte)), copied("H", self.depth), copied("i", self.token), copied("i", self.same)
 
     def byte_count(self) -> int:
