@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from .automaton.encoding import REFUSED
 from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
 from .automaton.shared_terms import SharedTerms
 from .errors import (
@@ -536,7 +537,7 @@ class Grammar:
             return False
         with program.lock:
             state = self._after(program, data)
-            return state != -1 and program.automaton.accepts(state)
+            return state != REFUSED and program.automaton.accepts(state)
 
     def begins(self, data: bytes | str) -> bool:
         """Return True if some text of the language begins with ``data`` (control tokens cannot be given as text)."""
@@ -545,11 +546,11 @@ class Grammar:
         except UnsatisfiableSchemaError:
             return False
         with program.lock:
-            return self._after(program, data) != -1
+            return self._after(program, data) != REFUSED
 
     @staticmethod
     def _after(program: Program, data: bytes | str) -> int:
-        """Return the state after a text; -1 if no text of the language begins with it."""
+        """Return the state after a text; `REFUSED` if no text of the language begins with it."""
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         return program.advance(program.start, raw, Written())
 

@@ -281,7 +281,7 @@ class _Patterns:
         self._lock = threading.Lock()
 
     def found(self, pattern: str, text: str) -> bool:
-        """Whether some part of ``text`` matches.
+        """True if some part of ``text`` matches.
 
         Raises:
             re.error: the pattern is malformed.
@@ -302,7 +302,7 @@ class _Patterns:
 
 @lru_cache(maxsize=1_024)
 def _searched(pattern: str, text: str) -> bool:
-    """Whether some part of a text matches a pattern as Python's ``re`` reads it.
+    """True if some part of a text matches a pattern as Python's ``re`` reads it.
 
     Its matcher backtracks, and nothing but the end of its process ends it.
     """
@@ -336,5 +336,5 @@ def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:
 
 
 def is_valid(value: Any, schema: Mapping[str, Any] | bool) -> bool:
-    """Whether a value satisfies a schema."""
+    """True if a value satisfies a schema."""
     return next(violations(value, schema), None) is None

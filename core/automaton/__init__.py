@@ -1,6 +1,6 @@
-"""Lazy byte automaton over the nodes of a language: derived as texts reach it, and never a dead end.
+"""Lazy byte automaton over grammar nodes: derived as texts reach it, and without dead ends.
 
-`lazy_dfa` holds grammars as the kernel sees them, `states` steps them, `completion` finds shortest texts. This room
+`lazy_dfa` holds the automata of grammars, `states` steps them, `completion` finds shortest texts. This room
 knows no vocabulary: tokens begin in ``toolgrammar.core.masks``.
 """
 

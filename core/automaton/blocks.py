@@ -1,7 +1,6 @@
-"""Blocks of byte rows, all of one size: more are added, and none is ever copied or moved.
+"""Blocks of byte rows, all of one size: blocks are added, and none is ever copied or moved.
 
-Compiled modules have this in C, as ``blocks.pxd`` says, with the addresses of the blocks; this is the same for
-interpreted ones.
+Compiled modules use the addresses of the blocks, as in ``blocks.pxd``; this is the same for interpreted ones.
 """
 
 from __future__ import annotations
@@ -13,5 +12,5 @@ from .encoding import BLOCK, IN_BLOCK
 
 
 def row_item(blocks: Sequence[array[int]], at: int) -> int:
-    """Return the number at an index of all blocks, one behind the other."""
+    """Return the number at an index into all blocks together."""
     return blocks[at >> BLOCK][at & IN_BLOCK]

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Byte rows: derivatives of terms, which are over characters, as steps over the bytes of UTF-8 and of JSON strings.
 
-A *row state* is a small integer; its row says, for each of the 256 bytes, which row state follows (-1: no valid
-text goes on so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
+A *row state* is a small integer; its row has, for each of the 256 bytes, the row state that follows (-1: no valid
+text continues so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
 (RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
 escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
 ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
 
-Compiled where that is possible (Cython in pure-Python mode): a row is derived whenever a text goes where none was.
+Compiled where that is possible (Cython in pure-Python mode): rows are derived while texts are written.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if not cython.compiled:  # else they are declared
 _DEAD = cython.declare(cython.int, DEAD)
 _END = cython.declare(cython.int, END)
 
-# Kinds of states; the others are: behind a backslash, behind a high surrogate, behind that and a backslash; with so
-# many bytes of UTF-8 to come (`_UTF8` plus 1 to 3), or hexadecimal digits (`_HEX` plus 1 to 4).
+# Kinds of states. Those inside a character: after a backslash; after the escape of a high surrogate; after that and a
+# backslash; with 1 to 3 bytes of UTF-8 to come (`_UTF8` plus their number), or 1 to 4 hexadecimal digits (`_HEX` plus).
 _COMPLETE = cython.declare(cython.int, 0)
 _RAW = cython.declare(cython.int, RAW)
 _QUOTED = cython.declare(cython.int, QUOTED)
@@ -45,7 +45,7 @@ _LOW_U = cython.declare(cython.int, 6)
 _UTF8 = cython.declare(cython.int, 7)
 _HEX = cython.declare(cython.int, 11)
 
-# What is kept of a state; the last are its kind, what remains, and a state whose row is the same beyond ASCII.
+# The facts of a state; the last are its kind, the rest that it begins, and a state with the same row beyond ASCII.
 _FACTS = cython.declare(cython.int, FACTS)
 _KIND = cython.declare(cython.int, 5)
 _ABOUT = cython.declare(cython.int, 6)
@@ -54,7 +54,7 @@ _LIKE = cython.declare(cython.int, 7)
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
 
-#: Minimum of characters, of printable ASCII and of all, in a class that has nearly all.
+#: Minimum numbers of characters, of printable ASCII and in all, in a class that counts as wide.
 _WIDE_ASCII, _WIDE = 90, 0x100000
 
 
@@ -68,15 +68,14 @@ def _key(kind: cython.int, about: cython.int) -> cython.ulonglong:
 
 @cython.cclass
 class ByteRows:
-    """The store of row states, and of the rows that were asked for.
+    """The store of row states, and of their rows, derived on demand.
 
-    A state is a kind and what remains: a term between two characters; inside a character, the piecewise constant
-    function from what its remaining bytes may say to the state that follows (so that equal remainders meet, whatever
-    the bytes before). Equal states are the same number. A function, the start and the state of each of its pieces, has
-    a number; one of a single piece is written ``-1 - state`` instead.
+    A state is a kind and a rest. Between two characters the rest is a term; inside a character, it is the piecewise
+    constant function from the values of the remaining bits to the state that follows, so that equal rests meet,
+    whatever the bytes before. Equal states are the same number. A function is a number too; one of a single piece is
+    written ``-1 - state`` instead.
 
-    Most rows lead to states that no text ever reaches, so a state takes a few bytes, and its row is derived when it is
-    asked for: `derive`.
+    Most rows lead to states that no text ever reaches, so a state takes a few bytes, and `derive` makes its row.
 
     Args:
         terms: the store of the terms that are written.
@@ -86,7 +85,7 @@ class ByteRows:
     """
 
     terms = cython.declare(object, visibility="readonly")
-    # shortest bytes from a state to the end, and whether a class has nearly all characters, as far as asked for
+    # memoised: shortest bytes from a state to the end; True for classes that are wide
     paths: dict
     wide: dict
     nothing: cython.int
@@ -99,22 +98,22 @@ class ByteRows:
     count: cython.int
     room: cython.int
     numbers: IntMap
-    # the rows: blocks of them, by their addresses, and the last of these
+    # the rows: the addresses of their blocks, the blocks, and the last of them
     rows: cython.longlong[::1]
     blocks: list
     address_array: object
     block: cython.int[::1]
     used: cython.int
     version: cython.int
-    # the first states, whose rows are those of the store that this is a copy of
+    # the first states, whose rows are shared with the store that this is a copy of
     base_count: cython.int
     base_functions: cython.int
     base: cython.int[::1]
     base_array: object
-    # the functions: those of several pieces, and their numbers by what they are
+    # the functions of several pieces, and their numbers
     functions: list
     function_numbers: dict
-    # scratch: the pieces of a term's derivatives, and those of the function in the making
+    # scratch: the pieces of a term's derivatives, and those of the function in construction
     bound: cython.int[::1]
     bound_room: cython.int
     bounds: cython.int
@@ -138,7 +137,7 @@ class ByteRows:
 
     @cython.cfunc
     def _begin(self, terms) -> object:
-        """Set what every store has of its own."""
+        """Set the attributes that stores do not share."""
         self.paths, self.wide = {}, {}
         self.terms = terms
         self.nothing = terms.EMPTY
@@ -160,11 +159,11 @@ class ByteRows:
         """
         other: ByteRows = ByteRows.__new__(ByteRows)
         other._begin(terms)
-        # What both know is the same memory. There is no room in it, so what the copy adds goes to memory of its own.
+        # Both use the same memory. It is full, so that the copy takes memory of its own before it adds a state.
         other.count = other.room = other.base_count = self.count
         other.facts, other.facts_array = self.facts, self.facts_array
         other.numbers = self.numbers
-        if not self.base_count:  # from here on the rows lie one behind the other
+        if not self.base_count:  # make one array of the rows
             self.base_array = array("i")
             for block in self.blocks:
                 self.base_array.extend(block)
@@ -177,20 +176,20 @@ class ByteRows:
         return other
 
     def arrays(self) -> tuple:
-        """For the kernel, which reads them where they are: the blocks of rows, their addresses, the facts, and of how
-        many states. Those of an earlier version (see `derive`) say the same, but not all."""
+        """Return the blocks of rows, their addresses, the facts, and the number of states that these have room for.
+        Arrays of an earlier version (see `derive`) are right, but lack later states."""
         return self.blocks, self.address_array, self.facts_array, self.room
 
     def shared_rows(self) -> array:
-        """Return the rows of the first states, one behind the other."""
+        """Return the rows of the first states in one array."""
         return self.base_array
 
     def seeded(self) -> int:
-        """Return how many of the first states are the same in every store that began as a copy of one seed."""
+        """Return the number of states that are the same in every copy of one seed."""
         return self.base_count
 
     def byte_count(self) -> int:
-        """Return the bytes that the store takes beyond what it shares."""
+        """Return the bytes that the store takes, without shared memory."""
         size: cython.int = (len(self.blocks) << encoding.BLOCK) + len(self.cut_array) + self.bound_room
         if self.room > self.base_count:
             size += _FACTS * self.room + self.numbers.byte_count() // 4
@@ -200,9 +199,9 @@ class ByteRows:
 
     @cython.cfunc
     def _grow_states(self) -> object:
-        """Room for more states, in arrays of this store's own."""
+        """Make room for more states, in arrays that are not shared."""
         room: cython.int = self.room + max(64, self.room // 2)
-        if self.room == self.base_count:  # what a copy begins with is not its own
+        if self.room == self.base_count:  # it may be shared with the seed
             self.numbers = self.numbers.copy()
         self.facts_array = grown(self.facts_array[: _FACTS * self.room], "i", _FACTS * room)
         self.facts = self.facts_array
@@ -233,7 +232,7 @@ class ByteRows:
             null = self.terms.nullable(about)
         elif kind == _QUOTED:
             run = self.terms.run_bounds(about)
-            # Only the free string spells printable ASCII as escapes: those of any characters, but so many, are no runs.
+            # Only the free string allows escapes of printable ASCII, so a bounded string of any characters is no run.
             if run is not None and (run[0] != self.any_one or about == self.everything):
                 number = self.class_number(run[0]) + 1
                 least = min(run[1], _MANY)
@@ -257,29 +256,28 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, state: cython.int) -> cython.int:
-        """Return a state that comes from outside, if it is one: what lies beyond the store must not be read."""
+        """Return a state from outside the module; raise IndexError if it is out of bounds."""
         if state < 0 or state >= self.count:
             raise IndexError("no such row state")
         return state
 
     def state(self, kind: cython.int, about: cython.int) -> int:
-        """Return the number of the state of a kind between two characters, or before the opening quote, and a term."""
+        """Return the state of a term: between two characters, or before the opening quote."""
         if kind < encoding.OPEN or kind > _QUOTED:
             raise ValueError("no such kind of row states")
         return self._state(kind, about)
 
     def what(self, state: cython.int) -> tuple:
-        """Return the kind of a state; and, between two characters or before the opening quote, the term that
-        follows."""
+        """Return the kind of a state and its rest: between two characters, or before the opening quote, a term."""
         self._own(state)
         return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]
 
     def nullable(self, state: cython.int) -> bool:
-        """Return whether the text may end in this state."""
+        """Return True if the text may end in this state."""
         return self.facts[_FACTS * self._own(state) + encoding.MAY_END] != 0
 
     def class_number(self, chars: cython.int) -> int:
-        """Return the number of a class of characters here."""
+        """Return the number of a class of characters in this store."""
         return self.class_numbers.setdefault(chars, len(self.class_numbers))
 
     def class_term(self, number: cython.int) -> int:
@@ -293,7 +291,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _put(self, start: cython.int, state: cython.int) -> cython.int:
-        """Add one more piece to the function in the making; neighbours with equal states are one."""
+        """Add one more piece to the function in construction; join neighbours with equal states."""
         if self.cuts and self.cut[2 * self.cuts - 1] == state:
             return 0
         if 2 * self.cuts == self.cut_room:
@@ -310,8 +308,7 @@ class ByteRows:
     def _put_part(
         self, source: cython.int[::1], count: cython.int, low: cython.int, high: cython.int, shift: cython.int
     ) -> cython.int:
-        """Return what a function of ``count`` pieces says from ``low`` to ``high`` (exclusive), ``shift`` further
-        on."""
+        """Add the pieces of a function of ``count`` pieces from ``low`` to ``high`` (exclusive), moved by ``shift``."""
         first: cython.int = 0
         last: cython.int = count
         middle: cython.int
@@ -331,9 +328,9 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _made(self, kind: cython.int) -> cython.int:
-        """Return the state of a kind, inside a character, of the function that was made."""
+        """Return the state of a kind, inside a character, whose rest is the function in construction."""
         if self.cuts > 1:
-            key = self.cut_array[: 2 * self.cuts].tobytes()  # a string is nothing to the garbage collector
+            key = self.cut_array[: 2 * self.cuts].tobytes()  # bytes are not tracked by the garbage collector
             number = self.function_numbers.get(key)
             if number is None:
                 number = self.function_numbers[key] = len(self.functions)
@@ -347,11 +344,8 @@ class ByteRows:
     # -- derivation --------------------------------------------------------------------------------------------
 
     def derive(self, state: cython.int) -> int:
-        """Make sure that the row of a state is known.
-
-        Returns:
-            The version of `arrays`; another than before if there are new ones.
-        """
+        """Derive the row of a state, if that was not done; return the version of `arrays`, which changes when they
+        move."""
         if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
             if self.used >> encoding.BLOCK == len(self.blocks):
                 self._add_block()
@@ -362,7 +356,7 @@ class ByteRows:
 
     @cython.cfunc
     def _add_block(self) -> object:
-        """Room for more rows; the others stay where they are."""
+        """Make room for more rows; the others do not move."""
         count: cython.int = len(self.blocks)
         if count == len(self.address_array):
             self.address_array = grown(self.address_array, "q", 2 * count)
@@ -374,7 +368,7 @@ class ByteRows:
         self.blocks.append(found)
 
     def row(self, state: cython.int) -> list:
-        """Return the 256 successors of a state. They are not kept: see `derive`."""
+        """Return the 256 successors of a state, without storing them as `derive` does."""
         found = _ZERO * 256
         self._derive(self._own(state), found, 0)
         return list(found)
@@ -427,7 +421,7 @@ class ByteRows:
     def _inside(
         self, kind: cython.int, about: cython.int, source: cython.int[::1], number: cython.int, bits: cython.int
     ) -> cython.int:
-        """Return the state after one more byte of a character, which says ``number``; ``bits`` are left."""
+        """Return the state after one more byte of a character, with value ``number``; ``bits`` remain."""
         self.cuts = 0
         if about < 0:
             self._put(0, -1 - about)
@@ -439,7 +433,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _load(self, term: cython.int, kind: cython.int) -> cython.int:
-        """Return the pieces of a term's derivatives, with row states for targets and the dead ones pruned."""
+        """Load the pieces of a term's derivatives into ``bound``, with row states as targets, and dead ones pruned."""
         starts, targets = self.terms.segments(term)
         count: cython.int = len(starts)
         if 2 * count + 1 > self.bound_room:
@@ -489,12 +483,12 @@ class ByteRows:
             i -= 1
         if i < self.bounds - 1:
             self._derive_leads(i, row, at)
-        elif self.bound[2 * i + 1] != _DEAD:  # all characters beyond ASCII lead to the same state, as so often
+        elif self.bound[2 * i + 1] != _DEAD:  # common: all characters beyond ASCII lead to one state
             target = self.bound[2 * i + 1]
             like: cython.int = self.facts[_FACTS * target + _LIKE]
             if like < 0 or self.facts[_FACTS * like + encoding.ROW_AT] < 0:
                 self._derive_leads(i, row, at)
-                if self.room > self.base_count:  # else the keys are not this store's own
+                if self.room > self.base_count:  # else the facts are shared
                     self.facts[_FACTS * target + _LIKE] = state
             elif like < self.base_count:
                 for j in range(0x80, 0x100):
@@ -511,11 +505,11 @@ class ByteRows:
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
-        """Return the lead bytes of UTF-8; ``piece``: the first that goes beyond ASCII."""
+        """Write the lead bytes of UTF-8 to a row; ``piece``: the first piece that goes beyond ASCII."""
         lead: cython.int
         low: cython.int
         found: cython.int = _DEAD
-        last: cython.int = -1  # how many bytes follow a lead byte that leads to `found`
+        last: cython.int = -1  # the number of bytes after the lead byte of `found`
         for lead in range(0xC2, 0xF5):
             count: cython.int = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
             size: cython.int = 1 << (6 * count)
@@ -553,7 +547,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _has_escape(self, term: cython.int) -> cython.bint:
-        """Return whether some next character can be written with a backslash (see `_derive_escape`)."""
+        """Return True if some next character can be written with a backslash (see `_derive_escape`)."""
         i: cython.int
         for i in range(self.bounds):
             low: cython.int = self.bound[2 * i]
@@ -575,7 +569,7 @@ class ByteRows:
             while self.bound[2 * i + 2] <= code:
                 i += 1
             row[at + cython.cast(cython.int, byte)] = self.bound[2 * i + 1]
-        # A high surrogate stands for 0x400 characters; what its low partner may be is what remains of them.
+        # A high surrogate begins 0x400 characters; the rest is the function of its low partner.
         i = 0
         begin: cython.int = 0x10000
         highs: list = []
@@ -584,14 +578,14 @@ class ByteRows:
             self._put_part(self.bound, self.bounds, begin, begin + 0x400, -begin)
             highs.append((0xD800 + ((begin - 0x10000) >> 10), self._made(_LOW)))
             begin += 0x400
-            if self.cuts == 1:  # so it is up to where another piece begins
+            if self.cuts == 1:  # the same until another piece begins
                 while self.bound[2 * i] < begin:
                     i += 1
                 begin = self.bound[2 * i] & ~0x3FF
         self.cuts = 0
         if term == self.everything:
             self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
-        else:  # a constrained string spells printable ASCII as itself: a model needs no other way
+        else:  # a constrained string has printable ASCII as itself only
             self._put_part(self.bound, self.bounds, 0, 0x20, 0)
             self._put(0x20, _DEAD)
             self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
@@ -601,11 +595,10 @@ class ByteRows:
         self._put_part(self.bound, self.bounds, 0xE000, 0x10000, 0)
         row[at + 0x75] = self._made(_HEX + 4)
 
-    # -- what states are of -----------------------------------------------------------------------------------
+    # -- states of terms -----------------------------------------------------------------------------------
 
     def start(self, term: int, quoted: bool) -> int:
-        """Return the state before a text of ``term``, which has some, and is written as a JSON string if ``quoted``,
-        else raw."""
+        """Return the state before a text of a term that is not empty, as a JSON string if ``quoted``, else raw."""
         return self.state(OPEN if quoted else RAW, term)
 
     def body(self, term: int, quoted: bool) -> int:
@@ -615,12 +608,12 @@ class ByteRows:
         return self.state(QUOTED if quoted else RAW, term)
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
-        """Return what the tokens that stay inside a JSON string may be taken from.
+        """Return the sources from which the token set of a state may be derived.
 
         Returns:
-            A key that is the same in every store, for the states of the free string and of a seed; for other states
-            between two characters of a JSON string, the state of the free string there, and the number of a class of
-            nearly all characters of which any may follow (-1: there is none).
+            A key that is the same in every store, for states of the free string and of a seed. For other states between
+            two characters of a JSON string: the state of the free string there, and the number of a wide class of
+            which any characters may follow (-1: none).
         """
         kind, term = self.what(state)
         if OPEN <= kind <= QUOTED and term == self.terms.ALL:
@@ -634,7 +627,7 @@ class ByteRows:
         return None, self.state(QUOTED, self.terms.ALL), number
 
     def _is_wide(self, chars: int) -> bool:
-        """Return whether a class has nearly all characters, so that only few tokens leave it."""
+        """Return True if a class has nearly all characters, so that only few tokens leave it."""
         found = self.wide.get(chars)
         if found is None:
             ranges = self.terms.ranges(chars)
@@ -644,8 +637,8 @@ class ByteRows:
         return found
 
     def character_class(self, number: int) -> tuple[Hashable, int]:
-        """Return what is the same in every store for a class of characters, and the state inside a string of any number
-        of its characters."""
+        """Return a key of a class of characters that is the same in every store, and the state inside a string of any
+        number of its characters."""
         chars = self.class_term(number)
         return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
@@ -670,7 +663,7 @@ class ByteRows:
             return shortest(self.terms, term, spell_raw)
         if kind == QUOTED:
             return shortest(self.terms, term, spell_quoted) + b'"'
-        # Inside a character: a few bytes from the next place between two characters.
+        # Inside a character: at most a few bytes are left of it.
         first: dict[int, int] = {}
         for byte, target in enumerate(self.row(state)):
             if target != DEAD:

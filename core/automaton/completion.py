@@ -23,17 +23,16 @@ from ..language.node_kinds import (
 )
 from ..language.nodes import Nodes
 
-#: Maximum of steps of the search for a shortest text; after them every rule is weighed instead.
+#: Maximum number of steps of the search for a shortest text; after them `_lightest` takes over.
 MAX_SEARCH = 5_000
 
 
 class Rope(NamedTuple):
-    """A long text as a tree that shares its parts: ``data`` or a control token, or ``left`` then ``right`` (both maybe
-    many times).
+    """A long text as a tree with shared parts: ``data`` or a control token, or ``left`` then ``right``.
 
     Attributes:
-        length: that of its bytes, and 1 for each control token.
-        is_certain: no DYNAMIC place on its way may forbid it.
+        length: in bytes; a control token counts as 1.
+        is_certain: it passes no DYNAMIC place, which could forbid it.
     """
 
     length: int
@@ -44,11 +43,11 @@ class Rope(NamedTuple):
     is_certain: bool = True
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
-        """Return a text and then another."""
+        """Return the concatenation of two texts."""
         return Rope(self.length + other.length, b"", self, other, "", self.is_certain and other.is_certain)
 
     def pieces(self) -> Iterator[bytes | str]:
-        """Return the text from its beginning on: bytes, and the names of control tokens."""
+        """Yield the pieces of the text in order: bytes, and the names of control tokens."""
         stack: list[Rope] = [self]
         while stack:
             rope = stack.pop()
@@ -61,7 +60,7 @@ class Rope(NamedTuple):
 
 
 def joined(pieces: Iterable[bytes | str]) -> list[bytes | str]:
-    """Pieces of a text with neighbouring bytes joined: runs of bytes, and the names of the control tokens between."""
+    """Return pieces of a text with neighbouring bytes joined."""
     found: list[bytes | str] = []
     run: list[bytes] = []
     for piece in pieces:
@@ -91,7 +90,7 @@ def times(rope: Rope, count: int) -> Rope:
 
 
 class Source(Protocol):
-    """Where nodes are, and what completes atoms."""
+    """The store of the nodes, and the completion of atoms."""
 
     nodes: Nodes
 
@@ -103,10 +102,10 @@ class Source(Protocol):
 
 
 class ShortestTexts:
-    """The shortest text of each node that was asked for, as if DYNAMIC places forbade nothing.
+    """Memoised shortest texts of nodes, as if DYNAMIC places forbade nothing.
 
     Args:
-        source: where the nodes are.
+        source: the store of the nodes.
     """
 
     def __init__(self, source: Source) -> None:
@@ -117,7 +116,7 @@ class ShortestTexts:
 
     def shortest(self, node: int) -> Rope | None:
         """Return the shortest text of a node; None if it has none."""
-        before: list[int] = []  # the closing brackets of a deep text, say: each knows the rest
+        before: list[int] = []  # closing brackets of a deep text, say: each is shared
         while node not in self._known and self.nodes.kind(node) == SEQ:
             before.append(node)
             node = self.nodes.args(node)[1]
@@ -129,11 +128,11 @@ class ShortestTexts:
         return result
 
     def _search_from(self, node: int) -> Rope | None:
-        """`shortest` of a node that may lean on itself.
+        """Return `shortest` of a node that may be recursive.
 
         Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
-        thousands of rules deep): an alternative that cannot be shorter than the best so far is not looked into, and a
-        value that leaned on a rule in progress is not kept.
+        thousands of rules deep): an alternative that cannot be shorter than the best so far is pruned, and a value that
+        depends on a rule in progress is not kept.
         """
         if node in self._known:
             return self._known[node]
@@ -143,7 +142,7 @@ class ShortestTexts:
         steps = 0
         while True:
             steps += 1
-            if steps > MAX_SEARCH:  # rules that lean on one another may be searched again and again
+            if steps > MAX_SEARCH:  # mutually recursive rules may be searched again and again
                 return self._lightest(node)
             current, search = stack[-1]
             try:
@@ -153,7 +152,7 @@ class ShortestTexts:
                 assert answer is not None
                 stack.pop()
                 opened.pop(current, None)
-                if answer[1] >= len(stack):  # it leaned on nothing that is still in progress
+                if answer[1] >= len(stack):  # it depends on no rule in progress
                     self._known[current] = answer[0]
                 if not stack:
                     return answer[0]
@@ -169,8 +168,8 @@ class ShortestTexts:
     def _search(
         self, node: int, opened: dict[int, int], depth: int
     ) -> Generator[int, tuple[Rope | None, int], tuple[Rope | None, int]]:
-        """Asks for the shortest texts of children; returns the node's, and the depth of the outermost rule in progress
-        that it leaned on."""
+        """Yield children whose shortest texts are needed; return the node's, and the depth of the outermost rule in
+        progress that it depends on."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         lowest = depth
@@ -206,8 +205,8 @@ class ShortestTexts:
         return result, min(lowest, depth)
 
     def _lightest(self, root: int) -> Rope | None:
-        """`shortest`, bottom-up as Knuth has it: each rule is decided once, in the order of lengths, whatever leans on
-        what. Only rules that texts of so many bytes may hold are expanded; then of twice as many, until there is one.
+        """Return `shortest`, bottom-up as Knuth does: each rule is decided once, in the order of lengths. Only rules
+        that texts of a limited length may contain are expanded; the limit doubles until there is a text.
 
         Raises:
             LimitError: what has to be expanded is too large.
@@ -218,19 +217,19 @@ class ShortestTexts:
         return self._known[root]
 
     def _weighed(self, root: int, limit: int) -> bool:
-        """Learn the shortest texts of what texts of a root within a length are made of; whether the root's is known."""
+        """Find the shortest texts of the nodes in texts of a root within a length; return True if the root has one."""
         nodes, known = self.nodes, self._known
         numbers = count()  # decide ties
         parts: dict[int, Sequence[int]] = {}
         uses: dict[int, list[int]] = {}
-        outside: dict[int, int] = {}  # how long what stands around a node is at least
+        outside: dict[int, int] = {}  # minimum length of the text around a node
         heap: list[tuple[int, int, int, Rope]] = []  # length, number, node, text
 
         def offer(node: int, text: Rope) -> None:
             heappush(heap, (text.length, next(numbers), node, text))
 
         is_whole = True
-        todo = [(0, 0, root, 0)]  # length of the whole at least, number, node, length around it at least
+        todo = [(0, 0, root, 0)]  # minimum length of the whole, number, node, minimum length around it
         while todo:
             least, _, node, around = heappop(todo)
             if node in outside:
@@ -256,7 +255,7 @@ class ShortestTexts:
             if node in done:
                 continue
             done[node] = text
-            if is_whole or outside[node] + text.length <= limit:  # else a shorter one may have been left out
+            if is_whole or outside[node] + text.length <= limit:  # else a shorter one may exist
                 known[node] = text
             for user in uses.get(node, ()):
                 if user not in done:
@@ -280,7 +279,7 @@ class ShortestTexts:
         if kind == EPSILON_KIND or (kind == REPEAT and args[1] == 0):
             return NO_TEXT
         if kind == SPECIAL:
-            self._source.atom(node)  # it has a number from now on
+            self._source.atom(node)  # it gets a number
             return Rope(1, special=args[0])
         if kind == LITERAL:
             return Rope(len(args[0]), args[0])
@@ -290,7 +289,7 @@ class ShortestTexts:
         return None
 
     def _parts(self, node: int) -> Sequence[int]:
-        """Return the nodes that a node is made of, where it has a text only if they do: all of a SEQ, one of others."""
+        """Return the parts of a node: it has a text if all of them (SEQ), or one of them (others), have one."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == EMPTY_KIND:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The letters behind a backslash that stand for a character (RFC 8259 section 7), and the character.
+#: The letters after a backslash (RFC 8259 section 7), and the characters that they mean.
 SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
 
 #: Characters that read best where any would do, in order.

@@ -36,32 +36,32 @@ from .encoding import SPECIAL as SPECIAL_TAG
 from .shared_terms import SharedTerms
 from .states import Automaton
 
-#: Bytes that the stores of one program may take before new texts begin with a fresh one, and what terms, nodes
-#: and remembered DYNAMIC places take in them on average (measured; keys, arguments and derivatives included).
+#: Maximum bytes of a store in which new texts begin; and the average bytes of a term, a node and a remembered DYNAMIC
+#: place (measured; with keys, arguments and derivatives).
 PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 
-#: Bytes of a store in which nothing was derived yet (measured).
+#: Bytes of a fresh store (measured).
 STORE_BYTES = 140_000
 
 #: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
 
-#: The longest completion that is written out, in bytes.
+#: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**22
 
-#: Maximum number of ways in which a DYNAMIC place is approached.
+#: Maximum number of strings that are tried to pass a DYNAMIC place.
 MAX_WAYS = 100_000
 
-#: Maximum number of continuations of a text, and of bytes in each, for which it is remembered what follows at a DYNAMIC
-#: place; maximum number of states whose places, and what they become, are remembered.
+#: Maximum number of continuations of a text, and of bytes in each, whose closed states are remembered; maximum number
+#: of open states whose DYNAMIC places, and closed states, are remembered.
 MAX_CLOSED, LONGEST_DATA, MAX_PLACES = 256, 4_096, 4_096
 
 
 @cache
 def _free_string() -> tuple[array[int], list[bytes]]:
-    """Return the automaton of the free JSON string, with local state 0 before the opening quote and 1 between
-    characters, and for each local state the shortest bytes that bring it between two characters."""
+    """Return the automaton of the free JSON string, a constant (RFC 8259), with local state 0 before the opening quote
+    and 1 between characters; and for each local state the shortest bytes to the end of its character."""
     terms = Terms()
     rows = ByteRows(terms)
     number = {rows.start(terms.ALL, True): 0, rows.body(terms.ALL, True): 1}
@@ -77,7 +77,7 @@ def _free_string() -> tuple[array[int], list[bytes]]:
     return table, closing
 
 
-#: Bytes in the order in which they are tried where the shortest way is closed: names shall look like names.
+#: Bytes in the order in which they are tried for names: letters first, so that names look like names.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
 #: The kinds of atoms that are strings.
@@ -93,9 +93,9 @@ class LazyAutomaton:
     """A lazily derived automaton, for one grammar or many.
 
     Args:
-        memory: from how many bytes on (estimated) the store is full; None: `PROGRAM_MEMORY`.
+        memory: number of bytes (estimated) from which on the store is full; None: `PROGRAM_MEMORY`.
         shared: many grammars will share it.
-        seed: what is known from the start.
+        seed: the terms and row states to begin with; None: none.
 
     Attributes:
         nodes: the node store.
@@ -111,7 +111,7 @@ class LazyAutomaton:
         terms, self.rows = _fresh() if seed is None else seed.copies()
         self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
-        # Not a cycle: what a store takes goes with it, and does not wait for the garbage collector.
+        # No reference cycle: the memory is released with the store, without the garbage collector.
         self.automaton = Automaton(weakref.proxy(self), self.rows, _free_string()[0])
         self.lock = threading.RLock()
         self.specials: list[str] = []
@@ -127,7 +127,7 @@ class LazyAutomaton:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much was derived that new texts had better begin with a fresh store."""
+        """True if new texts should begin in a fresh store."""
         return self.byte_count() > (PROGRAM_MEMORY if self._limit is None else self._limit)
 
     def byte_count(self) -> int:
@@ -138,7 +138,7 @@ class LazyAutomaton:
         held += (len(self._places) + len(self._resolved) + len(self._plans)) * PLACE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
-    # -- what the kernel asks ----------------------------------------------------------------------------------
+    # -- called by the kernel ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:
         """Return the position at which an atomic node begins."""
@@ -161,26 +161,26 @@ class LazyAutomaton:
             self._atoms[node] = found
         return found
 
-    # -- what depends on the text so far -----------------------------------------------------------------------
+    # -- places that depend on the text so far -----------------------------------------------------------------------
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a place that depends on the text so far was met."""
+        """True if a DYNAMIC place was met."""
         return bool(self._dynamic)
 
     def static(self, number: int, rest: int) -> tuple[int, int]:
-        """For a DYNAMIC place: the node of all that it could let follow, then ``rest``; and its kind."""
+        """Return, for a DYNAMIC place, the node of everything that it could allow, then ``rest``; and its kind."""
         static, _, kind = self.nodes.args(self._dynamic[number])
         return self.nodes.seq(static, rest), kind
 
     def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
-        """Return the state after ``data``, or -1 if no text goes on so. Never an open state.
+        """Return the state after ``data``, or `REFUSED`; never an open state.
 
         Args:
-            state: where the text is.
-            data: what is added.
-            before: the text so far; looked into only if a DYNAMIC place is met.
-            behind: what is supposed to follow that text, before ``data``.
+            state: the state of the text.
+            data: the bytes that continue it.
+            before: the text so far; read only if a DYNAMIC place is met.
+            behind: tentative text between ``before`` and ``data``.
         """
         result = self.automaton.advance(state, data)
         if result >= REFUSED:
@@ -202,9 +202,9 @@ class LazyAutomaton:
             before.suppose(b"")
 
     def _close(self, state: int, before: Written, data: bytes) -> int:
-        """Return an open state behind a text and ``data``, with each DYNAMIC thread replaced by what follows there; or
-        -1."""
-        # The tokens of one mask meet the same few places, and the token that is then chosen once more.
+        """Return an open state, after a text and ``data``, with each DYNAMIC thread replaced by the node that it
+        resolves to; or `REFUSED`."""
+        # The tokens of one mask meet the same few places, and so does the token that is then chosen.
         key = state, data
         closed = before.closed.get(key)
         if closed is None:
@@ -241,8 +241,8 @@ class LazyAutomaton:
     # -- shortest completions ----------------------------------------------------------------------------------
 
     def completion_length(self, state: int, before: Written) -> int:
-        """Return the length of `shortest_completion`, where a control token counts as one byte: in most states
-        quicker."""
+        """Return the length of `shortest_completion`, where a control token counts as one byte; mostly without making
+        it."""
         plan = self._plan(state)
         return (
             plan.length
@@ -251,10 +251,10 @@ class LazyAutomaton:
         )
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
-        """Return a short text after which the text may end: the shortest, unless DYNAMIC places stand in the way.
+        """Return a short completion of the text: the shortest, unless a DYNAMIC place forbids it.
 
         Args:
-            state: where the text is.
+            state: the state of the text.
             before: the text so far.
 
         Returns:
@@ -285,7 +285,7 @@ class LazyAutomaton:
                     left -= 1
                     continue
                 reached = self.automaton.advance(state, part)
-                is_closed = reached < 0  # a DYNAMIC place: what the plan says of what follows may not hold
+                is_closed = reached < 0  # a DYNAMIC place: the rest of the plan may be forbidden
                 if is_closed:
                     part = part[: OPENED + 1 - reached]
                     reached, part = self._across(state, part, left - len(part), before, tried)
@@ -300,16 +300,15 @@ class LazyAutomaton:
     def _across(
         self, state: int, data: bytes, left: int, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
     ) -> tuple[int, bytes]:
-        """Return the state behind a DYNAMIC place, and how to get there: by ``data``, or by another way if that is
-        closed.
+        """Return the state after a DYNAMIC place and the bytes that lead there: ``data``, or others if it is forbidden.
 
         Args:
-            state: where the text is.
-            data: leads to the place.
-            left: the length of what was planned to follow.
+            state: the state of the text.
+            data: bytes that lead to the place.
+            left: the planned length of the text after it.
             before: the text so far.
-            tried: ways to places of this kind that were not tried yet, by the atoms where they begin: those before
-                them are closed for the rest of the same object.
+            tried: iterators over the ways to such places, by the atoms where they begin: ways that were refused once
+                are refused for the rest of the same object.
         """
         reached = self._through(state, data, left, before)
         if reached != REFUSED and not tried:
@@ -330,7 +329,7 @@ class LazyAutomaton:
         raise AssertionError("a state from which the text cannot be finished")
 
     def _narrowed(self, state: int, most: int) -> int:
-        """Return a state without those threads of another that need more than ``most`` bytes to the end."""
+        """Return a state without the threads of another that need more than ``most`` bytes to the end."""
         kept = set()
         for atom, rest in self.automaton.threads(state):
             tail = self._texts.shortest(rest)
@@ -339,11 +338,10 @@ class LazyAutomaton:
         return self.automaton.narrowed(state, kept)
 
     def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
-        """Return the state behind a DYNAMIC place, for a plan that passes it without those ways on that do not; -1 if
-        it is closed.
+        """Return the state after a DYNAMIC place with only the threads that pass it; `REFUSED` if it is forbidden.
 
-        With them a completion might have no end: behind the place everything that was written counts, and what only
-        goes on in front of it (with another digit of a number, say) looks shorter, again and again.
+        Threads that stay before the place (with another digit of a number, say) could look shorter again and again, so
+        that a completion would not end.
         """
         nodes = self.nodes
         opened = self.automaton.step(self.automaton.advance(state, data[:-1]), data[-1])
@@ -362,8 +360,8 @@ class LazyAutomaton:
             before.suppose(b"")
 
     def _ways(self, state: int) -> Iterator[bytes]:
-        """Return the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
-        heap = [(0.0, b"", state, b"")]  # length, data with preferred bytes first, where that leads, how it ends
+        """Yield the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
+        heap = [(0.0, b"", state, b"")]  # length, data (in preference order), state, ending
         while heap:
             length, data, here, ending = heappop(heap)
             if ending:
@@ -387,7 +385,7 @@ class LazyAutomaton:
                         heappush(heap, (size, longer, then, ending))
 
     def _following(self, state: int) -> set[int]:
-        """Return the bytes that may be next, and perhaps others."""
+        """Return a superset of the bytes that may be next."""
         found: set[int] = set()
         for atom in {atom for atom, _ in self.automaton.threads(state)}:
             kind, what, *_ = self.automaton.unpack(atom)
@@ -400,7 +398,7 @@ class LazyAutomaton:
         return found
 
     def _plan(self, state: int) -> Rope:
-        """Return the shortest text after which the text may end, as if DYNAMIC places forbade nothing."""
+        """Return the shortest completion, as if DYNAMIC places forbade nothing."""
         found = self._plans.get(state)
         if found is not None:
             return found
@@ -412,7 +410,7 @@ class LazyAutomaton:
             if tail is None:
                 continue
             begin = self._begin(atom)
-            if not begin.length:  # what follows it is entered already, as far as the text so far allows it
+            if not begin.length:  # a resolved place: its continuation has threads of its own
                 continue
             weight = begin.length + tail.length, preference(begin.data)
             if best is None or weight < best:
@@ -426,7 +424,7 @@ class LazyAutomaton:
         return found
 
     def _begin(self, atom: int) -> Rope:
-        """Return what finishes the atom at which a thread stands."""
+        """Return the shortest completion of an atom."""
         kind, *rest = self.automaton.unpack(atom)
         if kind == "special":
             return Rope(1, special=self.specials[rest[0]])
@@ -445,14 +443,13 @@ class LazyAutomaton:
             return b""
         local, written, least = rest
         closing: bytes = _free_string()[1][local]
-        if local > 1:  # in the middle of a character, which will count
+        if local > 1:  # in the middle of a character
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'
 
 
 def _string_start(data: bytes) -> int:
-    """Return where the JSON string begins that ends where some bytes end; 0 if that is before them, or none ends
-    there."""
+    """Return the index at which the JSON string at the end of some bytes begins; 0 if it is not among them."""
     at = len(data) - 1
     while True:
         at = data.rfind(b'"', 0, max(at, 0)) if data.endswith(b'"') else -1
@@ -464,7 +461,7 @@ def _string_start(data: bytes) -> int:
 
 
 def _length(part: bytes | str) -> int:
-    """Return how much room a part of a text takes: a control token, as much as one byte."""
+    """Return the length of a piece of a text; a control token counts as one byte."""
     return len(part) if isinstance(part, bytes) else 1
 
 
@@ -473,10 +470,10 @@ class Program:
 
     Args:
         build: makes the root node in a node store; called once.
-        store: where; None: a store of its own.
+        store: its store; None: a new one.
 
     Attributes:
-        store: where the grammar is.
+        store: its store.
         root: its node.
         is_empty: it has no text at all.
     """
@@ -498,7 +495,7 @@ class Program:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much was derived that new texts had better begin with a fresh store."""
+        """True if new texts should begin in a fresh store."""
         return self.store.is_full
 
     @property

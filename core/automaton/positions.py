@@ -2,7 +2,7 @@
 """Positions inside atomic languages (byte rows, literals, counted strings), and the step over one byte.
 
 A position is one 64-bit integer, its top bits a tag (see `encoding`). Compiled where that is possible;
-``positions.pxd`` says what others see of it in C.
+``positions.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _position(tag: cython.longlong, at: cython.longlong) -> cython.longlong:
 
 @cython.cclass
 class Positions:
-    """The positions in atomic languages, and where a byte leads from each; base of `Automaton`.
+    """The positions in atomic languages, and the step over one byte; base of `Automaton`.
 
     Args:
         given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
@@ -52,7 +52,7 @@ class Positions:
 
     @cython.cfunc
     def _read_rows(self, version: cython.int) -> object:
-        """Read rows and facts where they are now."""
+        """Take over the arrays of `ByteRows` after they have moved."""
         blocks, addresses, facts, room = self.given.arrays()
         self.rows = addresses if cython.compiled else blocks
         self.facts = facts
@@ -61,7 +61,7 @@ class Positions:
         return None
 
     def lay(self, data: bytes) -> int:
-        """Put a literal into the pool; returns its atom position."""
+        """Add a literal to the pool; return its position."""
         size: cython.int = len(data)
         if self.pool_used + size + 1 > len(self.pool_array):
             self.pool_array = grown(self.pool_array, "h", max(2 * len(self.pool_array), self.pool_used + size + 1))
@@ -75,7 +75,7 @@ class Positions:
         return _position(encoding.LITERAL, at)
 
     def count(self, least: int, most: int) -> int:
-        """Register a JSON string of so many characters (``most`` -1: no bound); returns its atom position."""
+        """Register a JSON string of bounded length (``most`` -1: no bound); return its position."""
         number: cython.int = self.counted_used
         if number == len(self.least):
             self.least = grown(self.least, "q", 2 * number)
@@ -113,17 +113,17 @@ class Positions:
         if tag == encoding.COUNTED:
             here: cython.int = cython.cast(cython.int, atom & 0xFF)
             then: cython.int = self.local[here * 256 + byte]
-            if then == -1:
+            if then == encoding.DEAD:
                 return encoding.DEAD
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
             written: cython.longlong = (atom >> 8) & encoding.UNBOUNDED
             if then == encoding.LOCAL_DONE:
                 return encoding.DONE if written >= self.least[number] else encoding.DEAD
-            if here == encoding.LOCAL_BODY:  # a character begins
+            if here == encoding.LOCAL_BODY:  # the first byte of a character
                 if written >= self.most[number]:
                     return encoding.DEAD
-            if then == encoding.LOCAL_BODY and here != 0:  # a character is complete
-                # Past the minimum of an unbounded string the count says nothing more: keep states few.
+            if then == encoding.LOCAL_BODY and here != 0:  # the last byte of a character
+                # Past the minimum of an unbounded string the count is of no use: keep states few.
                 if self.most[number] != encoding.UNBOUNDED or written < self.least[number]:
                     written += 1
             return _position(encoding.COUNTED, (cython.cast(cython.longlong, number) << 40) | (written << 8) | then)
@@ -133,7 +133,7 @@ class Positions:
     @cython.inline
     @cython.exceptval(check=False)
     def may_end(self, atom: cython.longlong) -> cython.bint:
-        """Return whether the atom may end at this position."""
+        """Return True if the atom may end at this position."""
         return (atom >> encoding.TAG) == encoding.ROW and (
             atom == encoding.DONE or self.facts[encoding.FACTS * cython.cast(cython.int, atom) + encoding.MAY_END] != 0
         )
@@ -141,13 +141,13 @@ class Positions:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _only_byte(self, atom: cython.longlong) -> cython.int:
-        """Return the only byte that an atom can go on with, or -2."""
+        """Return the only byte that may follow at an atom position, or `SEVERAL`."""
         byte: cython.int
-        only: cython.int = -2
+        only: cython.int = encoding.SEVERAL
         for byte in range(256):
             if self.after(atom, byte) >= 0:
                 if only >= 0:
-                    return -2
+                    return encoding.SEVERAL
                 only = byte
         return only
 

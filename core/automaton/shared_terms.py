@@ -1,9 +1,7 @@
 """Shared terms: languages that nearly every grammar has (strings, numbers, whitespace), derived once.
 
-A `LazyAutomaton` that begins with a copy of `SharedTerms` knows these languages from the start. Their terms and row
-states have the same numbers in all of them, so that a vocabulary shares what it makes of them too (the tokens of a
-number, say).
-"""
+A `LazyAutomaton` begins with a copy of `SharedTerms`. Their terms and row states have the same numbers in every copy,
+so that a vocabulary derives their token sets once too."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ class SharedTerms:
     """The row states of some languages, all of them derived.
 
     Args:
-        languages: gives the languages, as terms of a store, and whether they are written as JSON strings. None of them
-            may have deferred parts.
+        languages: returns terms of a store without deferred parts, each with True if it is written as a JSON string.
     """
 
     def __init__(self, languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
@@ -33,6 +30,6 @@ class SharedTerms:
         self._terms, self._rows = terms, rows
 
     def copies(self) -> tuple[Terms, ByteRows]:
-        """Stores of terms and rows to go on from."""
+        """Return copies of the stores of terms and rows."""
         terms = self._terms.copy()
         return terms, self._rows.copy(terms)

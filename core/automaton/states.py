@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """States of the lazy automaton: hash-consed sets of threads, and the heads of grammar nodes they begin with.
 
-Compiled where that is possible; ``states.pxd`` says what others see of it in C.
+Compiled where that is possible; ``states.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if not cython.compiled:  # else they are declared
     from . import encoding
     from .positions import Positions
 
-#: Maximum number of threads of a state; a power of two.
+#: Maximum number of threads of a state; a power of two, as their arrays double.
 MAX_THREADS = 2_048
 
 
@@ -29,8 +29,8 @@ class Automaton(Positions):
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
-        source: derives what is not known yet. ``source.nodes`` has the heads of nodes, and ``source.atom(node)`` gives
-            the position at which an atomic node begins.
+        source: ``source.nodes`` derives the heads of nodes, and ``source.atom(node)`` returns the position at which an
+            atomic node begins.
         given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
@@ -48,7 +48,7 @@ class Automaton(Positions):
         self.head_atom = self.head_atom_array
         self.head_rest_array = grown(None, "i", 1024)
         self.head_rest = self.head_rest_array
-        self.head_used = 1  # where heads begin is never 0: that stands for not known
+        self.head_used = 1  # 0 means that heads are not known
         self.thread_atom_array = grown(None, "q", 256)
         self.thread_atom = self.thread_atom_array
         self.thread_rest_array = grown(None, "i", 256)
@@ -89,7 +89,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def need_heads(self, node: cython.int) -> object:
-        """Make sure that the heads of a node are known."""
+        """Copy the heads of a node from the node store, once."""
         if node < self.node_room and self.head_at[node] > 0:
             return None
         self.faults += 1
@@ -170,7 +170,7 @@ class Automaton(Positions):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _sort(self) -> cython.void:
-        """Sort the next set (shell sort: sets are small) and drop duplicates, so that equal sets look equal."""
+        """Sort the next set (shell sort: sets are small) and drop duplicates: a canonical form."""
         n: cython.int = self.next_count
         gap: cython.int = n // 2
         i: cython.int
@@ -230,7 +230,7 @@ class Automaton(Positions):
             self.state_count = self.state_count_array
             self.state_accepts_array = grown(self.state_accepts_array, "B", 2 * state)
             self.state_accepts = self.state_accepts_array
-            self.state_at_array = grown(self.state_at_array, "i", 2 * state)  # last: its length stands for all of them
+            self.state_at_array = grown(self.state_at_array, "i", 2 * state)  # last: its length is that of all
             self.state_at = self.state_at_array
         if self.thread_used + n > len(self.thread_atom_array):
             room = max(2 * len(self.thread_atom_array), self.thread_used + n)
@@ -252,7 +252,7 @@ class Automaton(Positions):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def own(self, state: cython.int) -> cython.int:
-        """Return a state that comes from outside, if it is one: what lies beyond them must not be read."""
+        """Return a state from outside the module; raise IndexError if it is out of bounds."""
         if state < 0 or state >= self.state_used:
             raise IndexError("no such state")
         return state
@@ -283,7 +283,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _advance(self, byte: cython.int) -> object:
-        """Return the next set from the current one, after a byte."""
+        """Derive the next set from the current one by a byte."""
         i: cython.int
         atom: cython.longlong
         self.next_count = 0
@@ -330,7 +330,7 @@ class Automaton(Positions):
         return self._intern()
 
     def step(self, state: cython.int, byte: cython.int) -> int:
-        """Return the state after one byte, which may be open, or -1."""
+        """Return the state after one byte, which may be open, or `REFUSED`."""
         if byte < 0 or byte > 0xFF:
             raise ValueError("not a byte")
         self._load(state)
@@ -339,7 +339,7 @@ class Automaton(Positions):
 
     def resolve(self, state: cython.int, replaced: dict) -> int:
         """Return an open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``;
-        -1 if nothing is left. The new state may be open again.
+        `REFUSED` if nothing is left. The new state may be open again.
 
         This is the one place where the text so far takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010,
         "Semantics and algorithms for data-dependent grammars"); states stay independent of it.
@@ -366,7 +366,7 @@ class Automaton(Positions):
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
-        """Return a state with only those threads of another whose ``(atom, rest)`` is in ``kept``; -1 if there are
+        """Return a state with only the threads of another whose ``(atom, rest)`` is in ``kept``; `REFUSED` if there are
         none."""
         i: cython.int
         self._load(state)
@@ -378,7 +378,7 @@ class Automaton(Positions):
         return encoding.REFUSED if self.next_count == 0 else self._intern()
 
     def advance_special(self, state: cython.int, number: cython.int) -> int:
-        """Return the state after control token ``number``, or -1."""
+        """Return the state after control token ``number``, or `REFUSED`."""
         i: cython.int
         wanted: cython.longlong = (cython.cast(cython.longlong, encoding.SPECIAL) << encoding.TAG) | number
         self._load(state)
@@ -392,11 +392,11 @@ class Automaton(Positions):
         return self._intern() if found else encoding.REFUSED
 
     def accepts(self, state: cython.int) -> bool:
-        """Return whether the text may end here."""
+        """Return True if the text may end here."""
         return self.state_accepts[self.own(state)] != 0
 
     def thread_count(self, state: cython.int) -> int:
-        """Return how many threads a state has; 0 means that nothing can follow."""
+        """Return the number of threads of a state; 0 if nothing can follow."""
         return self.state_count[self.own(state)]
 
     def threads(self, state: cython.int) -> list:
@@ -405,7 +405,7 @@ class Automaton(Positions):
         return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
 
     def forced(self, state: cython.int, limit: cython.int) -> bytes:
-        """Return the bytes that every text goes on with, at most ``limit`` of them; stops where the text may end."""
+        """Return the only possible continuation, at most ``limit`` bytes of it; stop where the text may end."""
         out = bytearray()
         i: cython.int
         byte: cython.int
@@ -414,17 +414,17 @@ class Automaton(Positions):
         self._load(state)
         self.now_accepts = self.state_accepts[state] != 0
         while len(out) < limit and not self.now_accepts and self.now_count > 0:
-            choice = -1
+            choice = encoding.NO_BYTE
             for i in range(self.now_count):
                 atom = self.now_atom[i]
                 if (atom >> encoding.TAG) == encoding.LITERAL:
                     byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
                 elif (atom >> encoding.TAG) == encoding.SPECIAL or (atom >> encoding.TAG) == encoding.DYNAMIC:
-                    byte = -2
+                    byte = encoding.SEVERAL
                 else:
                     byte = self._only_byte(atom)
                 if byte < 0 or (choice >= 0 and byte != choice):
-                    choice = -2
+                    choice = encoding.SEVERAL
                     break
                 choice = byte
             if choice < 0:

@@ -1,4 +1,4 @@
-"""`JsonScanner`: recognises one JSON value in text that arrives in pieces, without building it."""
+"""`JsonScanner`: recogniser of one JSON value in text that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class _ScanError(Exception):
-    """Why the text is not JSON, and how far it was."""
+    """The reason why the text is not JSON, and its position."""
 
     def __init__(self, problem: str, position: int | None = None) -> None:
         super().__init__(problem)
@@ -41,8 +41,8 @@ class JsonScanner:
         self._is_key = False
 
     def push(self, text: str, position: int) -> int:
-        """Read ``text`` from ``position``; return where the reading stopped: at the end of the text, after the value,
-        or before the character that is not JSON.
+        """Read ``text`` from ``position``; return the position of the end of the text, after the value, or of the first
+        character that is not JSON.
         """
         try:
             while position < len(text) and not self.done and self.problem is None:
@@ -158,6 +158,6 @@ class JsonScanner:
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Return where a pattern that may match nothing stops matching."""
+    """Return the end of the match of a pattern that also matches the empty string."""
     match = pattern.match(text, position)
     return match.end() if match else position

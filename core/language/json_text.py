@@ -17,18 +17,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def escaped(text: str) -> str:
-    """JSON in which lone surrogates, which UTF-8 cannot carry (RFC 3629 section 3), are escapes."""
+    """Return JSON text with lone surrogates as escapes, since UTF-8 has none (RFC 3629 section 3)."""
     return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def json_bytes(value: Any, **options: Any) -> bytes:
-    """Return what `json.dumps` writes, with no more escapes than it takes.
+    """Return the UTF-8 of `json.dumps`, with no more escapes than needed.
 
     Args:
         value: a JSON value.
         options: of `json.dumps`.
 
-    Law: these bytes are UTF-8, and ``json.loads`` gives back the value (two halves of one character are that one).
+    Law: these bytes are UTF-8, and ``json.loads`` gives back the value (a surrogate pair as its character).
     """
     return escaped(json.dumps(value, ensure_ascii=False, **options)).encode()
 
@@ -47,7 +47,7 @@ def _float(text: str) -> float:
 def _int(text: str) -> int:
     try:
         return int(text)
-    except ValueError:  # the interpreter's own limit, sys.set_int_max_str_digits
+    except ValueError:  # the limit of sys.set_int_max_str_digits
         raise ValueError(f"an integer of {len(text)} digits is too long") from None
 
 
@@ -55,7 +55,7 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, parse_int
 
 
 def read_json(text: str) -> Any:
-    """Return the value that a JSON text spells (RFC 8259), as far as Python can represent it.
+    """Return the value of a JSON text (RFC 8259), if Python can represent it.
 
     Raises:
         ValueError: the text is not JSON, holds ``NaN`` or ``Infinity``, a number out of range or too long to be read,

@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Look-back into a JSON text being written: the names of the innermost open object, the items of the innermost array.
 
-A text may hold other things before its JSON (free text, a tag), so it is read from its end backwards, which is
-unambiguous from any place that is known to be outside of strings: there, the nearest quote closes a string, and the
-string begins at the nearest quote before it that no odd number of backslashes escapes (RFC 8259 section 7). What was
-read once is kept for as long as it stands, so that each part of a text is read about once for each bracket around it.
+The JSON may follow other text (a tag, say), so it is read backwards from its end. That is unambiguous from any place
+outside of strings: the nearest quote closes a string, which begins at the nearest quote before it that is not escaped
+by an odd number of backslashes (RFC 8259 section 7). Results are kept while the text before them stays, so that each
+part of a text is read about once for each bracket around it.
 
-Compiled where that is possible, as it is asked for many masks (Cython in pure-Python mode).
+Compiled where that is possible (Cython in pure-Python mode): many masks depend on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
-#: A JSON string as far as its characters are complete.
+#: The complete characters of the beginning of a JSON string.
 _WHOLE = re.compile(
     rb'"(?:[^"\\\x80-\xff]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|\\["\\/bfnrt]'
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*"
@@ -32,8 +32,7 @@ _WHOLE = re.compile(
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return where the string begins whose closing quote, or whose last byte so far, stands before ``end``; -1 if
-    nowhere."""
+    """Return the index of the nearest quote before ``end`` that is not escaped; -1 if there is none."""
     at: cython.Py_ssize_t = end
     slashes: cython.Py_ssize_t
     while True:
@@ -49,9 +48,9 @@ def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
             return at
 
 
-@lru_cache(maxsize=4096)  # the same names come again and again
+@lru_cache(maxsize=4096)  # of the process, bounded: a pure function of names that come in every text
 def _decoded(spelled: bytes) -> str | None:
-    """Return a name, or None if these bytes are no string: then the place was not outside of strings after all."""
+    """Return a name, or None if these bytes are no JSON string: then the place was inside one."""
     try:
         name: str = json.loads(spelled)
     except ValueError:
@@ -67,7 +66,7 @@ def _spelled(name: str) -> bytes:
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
-    """Return whether a name may begin at ``end``, as far as the byte before it says."""
+    """Return True if the byte before ``end`` allows a name there."""
     at: cython.Py_ssize_t = end - 1
     while at >= 0 and (text[at] == 0x20 or text[at] == 0x09 or text[at] == 0x0A or text[at] == 0x0D):
         at -= 1
@@ -76,8 +75,8 @@ def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 
 @cython.cclass
 class Bracket:
-    """An open object or array as it was read, from outside of strings, up to right behind its last comma (or behind
-    the bracket itself): the place of the bracket, the names directly in it, the places of the commas, and the items."""
+    """An open object or array, read up to its last comma (or its bracket): the index of the bracket, its own names, the
+    indices of its own commas, and its items."""
 
     at: cython.Py_ssize_t
     opening: cython.Py_ssize_t
@@ -95,12 +94,12 @@ class Bracket:
 
 @cython.cclass
 class Written:
-    """The text so far, in which names and items are looked up.
+    """The text so far, and look-back into its JSON.
 
     Args:
         text: what was written.
 
-    Law: what is asked depends on the text alone, not on how it came about.
+    Law: results depend on the text alone, not on the pieces in which it was written.
     """
 
     _data: bytearray
@@ -113,7 +112,7 @@ class Written:
     def __init__(self, text: bytes = b""):
         self._data = bytearray(text)
         self._size = len(text)
-        #: What is known of open brackets, the innermost last: each holds for the text up to where it was read.
+        #: Open brackets that were read, the innermost last.
         self._open = []
         self._bracket = None
         self._closed = {}
@@ -130,11 +129,11 @@ class Written:
 
     @property
     def closed(self) -> dict[tuple[int, bytes], int]:
-        """What the owner found out about continuations of this text; empty when it has changed."""
+        """The owner's results for continuations of this text; emptied when it changes."""
         return self._closed
 
     def write(self, data: bytes) -> None:
-        """Append what was written."""
+        """Append to the text."""
         self.suppose(b"")
         self._data += data
         self._size = len(self._data)
@@ -152,7 +151,7 @@ class Written:
             self._open.pop()
 
     def suppose(self, data: bytes) -> None:
-        """Continue as if ``data`` had been written last; it stands in place of what was supposed before."""
+        """Append ``data`` tentatively, in place of the last tentative text."""
         if len(self._data) > self._size:
             del self._data[self._size :]
             self._bytes = None
@@ -164,20 +163,19 @@ class Written:
 
     @cython.cfunc
     def _look_back(self, end: cython.Py_ssize_t) -> tuple:
-        """Read back from ``end``, outside of strings, to the innermost open bracket, or to where it was read before.
+        """Read back from ``end``, outside of strings, to the innermost open bracket or the part of it read before.
 
-        ``self._bracket`` is that bracket, None if there is none. Returned are the names, as they read, and the places
-        of the commas that are behind what it holds.
+        Set ``self._bracket`` to that bracket, or None; return the names and the indices of the commas after that part.
         """
         text: bytearray = self._data
         names: list = []
         commas: list = []
-        ahead: list = []  # of each comma, how many of the names stand behind it
+        ahead: list = []  # of each comma, the number of names after it
         depth: cython.int = 0
         at: cython.Py_ssize_t = end - 1
         start: cython.Py_ssize_t
         byte: cython.int
-        colon: cython.bint = False  # whether the next significant byte to the right is a colon
+        colon: cython.bint = False  # True if the next significant byte to the right is a colon
         rank: cython.Py_ssize_t = len(self._open)
         known: cython.Py_ssize_t = end + 1
         bracket: Bracket = None
@@ -225,9 +223,9 @@ class Written:
         if bracket is None:
             return names, commas
         self._bracket = bracket
-        if bracket.at > self._size:  # only supposed
+        if bracket.at > self._size:  # in tentative text
             return names, commas
-        # What was written, rather than supposed, up to the last comma will be so next time.
+        # Up to the last comma that is not tentative, the text stays.
         kept: cython.Py_ssize_t = len(commas)
         while kept > 0 and commas[kept - 1] >= self._size:
             kept -= 1
@@ -239,7 +237,7 @@ class Written:
             bracket.at = commas[kept - 1] + 1
             names = names[count:]
             commas = commas[kept:]
-        del self._open[rank:]  # those further in are not on the way any more
+        del self._open[rank:]  # those further in are closed
         self._open.append(bracket)
         return names, commas
 
@@ -249,12 +247,11 @@ class Written:
         return names if self._bracket is None else self._bracket.names + names
 
     def names(self) -> list[str]:
-        """Return the names of the members that are complete, or at least named, in the object that is open at the
-        end."""
+        """Return the names in the innermost open object, also of a member without its value."""
         return self._names(len(self._data))
 
     def last_name(self) -> tuple[str, list[str]]:
-        """Return the name that ends where the text ends, and those of the same object before it."""
+        """Return the name at the end of the text, and the names before it in the same object."""
         text: bytearray = self._data
         start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
@@ -262,8 +259,7 @@ class Written:
         return name, self._names(start)
 
     def items(self) -> list[bytes]:
-        """Return the items of the array that is open where the text ends, which is right after an item, as they are
-        spelled."""
+        """Return the items of the innermost open array as written; the text ends right after an item."""
         text: bytearray = self._data
         commas: list = self._look_back(len(text))[1]
         bracket: Bracket = self._bracket
@@ -284,13 +280,12 @@ class Written:
         return found
 
     def repeats(self) -> tuple[list[bytes], bool]:
-        """How the text, which ends inside a name or where one may begin, could go on to repeat a name of its innermost
-        open object.
+        """Return the continuations that would repeat a name of the innermost open object; the text ends inside a name,
+        or where one may begin.
 
         Returns:
-            Beginnings, one of which every such continuation has that holds no escape other than those of `json.dumps`;
-            and whether a name could be repeated that is being spelled otherwise, and whose next character has begun
-            already.
+            Prefixes: each such continuation that is escaped as by `json.dumps` begins with one of them. And True if a
+            name that is escaped otherwise, in the middle of a character, could also become a repeated one.
         """
         text: bytearray = self._data
         end: cython.Py_ssize_t = len(text)
@@ -312,7 +307,7 @@ class Written:
             return list(dict.fromkeys(found)), False
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
-        if whole is None or beginning is None:  # not the beginning of a string after all, or not one to be sure of
+        if whole is None or beginning is None:  # not certainly the beginning of a string
             return found, True
         names = [name for name in names if name.startswith(beginning)]
         if whole.end() < len(written):
@@ -321,8 +316,8 @@ class Written:
         return list(dict.fromkeys(found)), False
 
     def spelled_names(self) -> list[bytes]:
-        """Return the names that the next whole name may not be, as `json.dumps` spells them: those of the innermost
-        open object, whether the text ends inside a string or not."""
+        """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
+        object, whether the text ends inside a string or not."""
         names: list = self._names(len(self._data))
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
         if start >= 0:

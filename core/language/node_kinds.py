@@ -1,11 +1,11 @@
-"""What nodes there are: the kinds of `Nodes`, and the constants that go with them.
+"""Node kinds: the kinds of `Nodes`, and the constants that go with them.
 
 ========= =======================================================================================
 EMPTY     no text at all
 EPSILON   the empty text
 LITERAL   exactly these bytes
 TEXT      a regular language of decoded text (a term), spelled as UTF-8 or as a JSON string
-COUNTED   a JSON string of between so many and so many characters (counted, not unrolled)
+COUNTED   a JSON string of bounded length (its characters are counted, not unrolled)
 SPECIAL   a control token, by name; it has no bytes
 SEQ       concatenation of two nodes
 ALT       union
@@ -19,17 +19,17 @@ DYNAMIC   a place without text of its own, at which what follows is computed fro
 
 from __future__ import annotations
 
-#: The order counts: the atomic kinds, which stand for themselves at the beginning of a text, are those up to DYNAMIC.
+#: In an order that matters: the kinds up to DYNAMIC are atomic, which means that they are heads of themselves.
 LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC, EMPTY_KIND, EPSILON_KIND, SEQ, ALT, REPEAT, WORDS, LAZY = range(12)
 
-#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: nothing but a name that was just repeated. BEYOND: not
-#: what was just written, but something of what follows. HERE: both.
+#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: only the name just written, if it is a repeated one.
+#: BEYOND: not the text just written, but some of its continuations. HERE: both.
 AFTER_NAME, BEYOND, HERE = 1, 2, 3
 
-#: Neighbouring literals are joined up to this many bytes.
+#: Maximum number of bytes up to which neighbouring literals are joined.
 MAX_JOINED = 128
 
-#: Stands for a control token in the text so far: a byte that no text in UTF-8 has.
+#: The mark of a control token in the text so far: a byte that no text in UTF-8 has.
 CONTROL = b"\xff"
 
 #: Maximum number of nodes in one store.
@@ -38,19 +38,27 @@ MAX_NODES = 300_000
 #: Additional nodes and terms in a store that many grammars share, where others have left theirs.
 SHARED_ROOM = 200_000
 
-#: More bytes or items than any text will ever have: bounds beyond are none.
+#: Minimum of the bounds that are taken for none: no text has so many bytes or items.
 ENDLESS = 2**31 - 1
 
-#: The columns of a node's row in its store: its kind; its arguments (by kind: LITERAL, SPECIAL, LAZY and DYNAMIC: where
-#: its bytes, name or rule stand; SEQ: two nodes; ALT: where its parts begin, and how many; REPEAT and COUNTED: part,
-#: least, most or -1; WORDS: first and last word, and from which byte on; LAZY: the node that is empty iff it is or -1,
-#: and what it expands to plus one; DYNAMIC: its static node, and its own kind); whether it has a text, and
-#: the empty text (0: not known yet); where its heads begin plus one (0: not known yet, -1: being looked for); where it
-#: is in a search. And how many columns there are.
+#: The columns of a node's row in its store, and their number.
+#:
+#: - KIND.
+#: - A, B, C: the arguments, by kind. LITERAL, SPECIAL: the index of its bytes or name. SEQ: two nodes. ALT: the index
+#:   of its parts, and their number. REPEAT, COUNTED: part, least, most (-1: no bound). WORDS: first and last word, and
+#:   the number of bytes that are left out of each. LAZY: the index of its rule, the node that is empty iff it is (-1:
+#:   none), and the expansion plus one. DYNAMIC: the index of its resolver, its static node, and its kind of place.
+#: - HAS_TEXT, NULLABLE: NO or YES, 0 if not known yet.
+#: - HEADS: the index of its heads plus one; 0 if not known yet, SEARCHED while they are searched.
+#: - MARK: its place in a search.
 KIND, A, B, C, HAS_TEXT, NULLABLE, HEADS, MARK, WIDTH = range(9)
 
-#: Values of the columns of queries once they are answered.
+#: Answers of HAS_TEXT and NULLABLE; and of a search, where nodes are not negative.
 NO, YES = 1, 2
+ANSWER_NO, ANSWER_YES = -1, -2
+
+#: The value of HEADS while the heads of a node are searched.
+SEARCHED = -1
 
 #: The first nodes of every store.
 EMPTY, EPSILON = 0, 1

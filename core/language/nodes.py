@@ -2,14 +2,13 @@
 """Languages of *written* text: hash-consed grammar nodes over bytes, expanded lazily.
 
 A node is a small integer; equal nodes are the same integer. ``node_kinds.py`` lists the kinds. A node is a row of one
-array of integers, found again by a hash table; what is no integer (bytes, names, rules) lies in one list.
+array of integers, interned by a hash table; bytes, names and rules lie in one list.
 
-Queries: `nullable`, `is_empty` (short-circuited: it looks no further than it must) and `heads` (Antimirov's partial
-derivatives, in head normal form: what a text may begin with, and what then remains).
+Queries: `nullable`, `is_empty` (short-circuited) and `heads` (Antimirov's partial derivatives, in head normal form: the
+atom with which a text may begin, and the node of the rest).
 
-Compiled where that is possible (Cython in pure-Python mode). Whatever goes from node to node does so on a stack of its
-own: grammars may be thousands of levels deep.
-"""
+Compiled where that is possible (Cython in pure-Python mode). Walks from node to node use an explicit stack: grammars
+may be thousands of levels deep."""
 
 from __future__ import annotations
 
@@ -62,11 +61,11 @@ class Nodes:
         is_shared: many grammars share the store.
         EMPTY: the empty language.
         EPSILON: the language of the empty text.
-        known: nodes of what many grammars share, by whatever stands for it.
-        builders: who builds nodes here, by what they build: the parts of one grammar that are equal share their rules.
-            They have a method ``release``, which lets go of whatever knows them.
+        known: nodes of the parts that many grammars share, by the parts.
+        builders: the builders of nodes in this store, by what they build: equal parts of one grammar share their rules.
+            They have a method ``release``, which breaks reference cycles.
         weight: bytes that builders and their documents take (estimated by those who add them).
-        head_pool: where `lay_heads` lays heads; another array when it has grown.
+        head_pool: the array of the heads that `lay_heads` lays; another array after it has grown.
 
     Args:
         terms: the store of terms; None: a new one.
@@ -86,7 +85,7 @@ class Nodes:
     _count: cython.int
     _cells: cython.int[::1]
     _interned: IntMap
-    # what is no integer: bytes, names, rules until they are expanded, what resolves a place; and where it is found
+    # bytes, names, rules until they are expanded, and resolvers of places; and the nodes by each of them
     _things: list
     _literals: dict
     _specials: dict
@@ -95,15 +94,15 @@ class Nodes:
     # the parts of ALT nodes
     _parts: cython.int[::1]
     _parts_used: cython.int
-    # the lists of WORDS nodes, one after the other: words, what follows, and sums of hashes up to there
+    # the lists of WORDS nodes, one after the other: words, the nodes that follow, and prefix sums of hashes
     _words: list
     _follows: cython.int[::1]
     _sums: cython.longlong[::1]
-    # of each node how many heads, then for each an atomic node and what remains
+    # of each node the number of its heads, then for each an atomic node and the node of the rest
     head_pool = cython.declare(object, visibility="readonly")
     _heads: cython.int[::1]
     _heads_used: cython.int
-    # rules that are being expanded, frames of searches, and lists that are being made
+    # rules in expansion; and a stack of search frames and unfinished lists
     _opening: set
     _stack: cython.int[::1]
     _top: cython.int
@@ -137,7 +136,7 @@ class Nodes:
         self._opening = set()
         self.head_pool = grown(None, "i", 256)
         self._heads = self.head_pool
-        self._heads_used = 1  # no heads: the same for all that have none
+        self._heads_used = 1  # 0 is shared by all nodes without heads
         for node in (node_kinds.EMPTY, node_kinds.EPSILON):
             self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
 
@@ -145,7 +144,7 @@ class Nodes:
         return self._count
 
     def clear(self):
-        """Forget everything, once nobody asks any more: builders know the store that knows them."""
+        """Forget everything, which breaks the reference cycles between the store and its builders."""
         for builder in self.builders.values():
             builder.release()
         for held in (
@@ -203,7 +202,7 @@ class Nodes:
         if kind <= node_kinds.SPECIAL:
             self._cells[at + node_kinds.HAS_TEXT] = node_kinds.YES
         if kind <= node_kinds.DYNAMIC and kind != node_kinds.TEXT:
-            # A DYNAMIC place is never skipped: the text decides when it gets there.
+            # A DYNAMIC place is never skipped: the text so far decides.
             self._cells[at + node_kinds.NULLABLE] = node_kinds.NO
         self._count = node + 1
         return node
@@ -223,7 +222,7 @@ class Nodes:
     def _find(
         self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Return the node that is equal to this, or -1 (the parts of an ALT stand on the stack, from ``a`` on)."""
+        """Return the node that is equal to this, or -1 (the parts of an ALT lie on the stack, from ``a`` on)."""
         slot: cython.int = self._interned.first(hashed | 1)
         node: cython.int
         at: cython.int
@@ -310,14 +309,14 @@ class Nodes:
         return node_kinds.EPSILON if term == self.terms.EPSILON else self._make(node_kinds.TEXT, term, 0, 0)
 
     def json_string(self, term: int):
-        """JSON strings (quotes included, any escapes) whose decoded value is in ``term``."""
+        """Return the JSON strings (quotes included, any escapes) whose decoded value is in ``term``."""
         bounds = self.terms.length_bounds(term)
         if bounds is not None and bounds != (0, None):
             return self.counted(*bounds)
         return node_kinds.EMPTY if self.terms.is_empty(term) else self._make(node_kinds.TEXT, term, 1, 0)
 
     def counted(self, least, most):
-        """JSON strings of between ``least`` and ``most`` characters."""
+        """Return the JSON strings of between ``least`` and ``most`` characters."""
         if most is not None and least > most:
             return node_kinds.EMPTY
         endless = most is None or most > node_kinds.ENDLESS
@@ -357,13 +356,13 @@ class Nodes:
                 self._top -= 1
                 right = self._pair(self._stack[self._top], right)
         finally:
-            self._top = start  # also where the store is full: others have their nodes further down
+            self._top = start  # also in a full store, where the nodes of others follow
         return right
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int) -> cython.int:
-        """Return the concatenation of two nodes that are more than the empty text, the first of them no SEQ."""
+        """Return the concatenation of two nodes, neither EMPTY nor EPSILON, the first of them no SEQ."""
         joined: cython.int
         if _cell(self, left, node_kinds.KIND) == node_kinds.LITERAL:
             is_seq: cython.bint = _cell(self, right, node_kinds.KIND) == node_kinds.SEQ
@@ -375,7 +374,8 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _joined(self, data: bytes, follows: cython.int) -> cython.int:
-        """ "ab" "cd" as "abcd", unless that grows without end (the closing brackets of deep nesting); else -1."""
+        """Return two literals as one, up to `MAX_JOINED` bytes (closing brackets of deep nesting would add up); else
+        -1."""
         if _cell(self, follows, node_kinds.KIND) != node_kinds.LITERAL:
             return -1
         more: bytes = self._bytes(follows)
@@ -391,7 +391,7 @@ class Nodes:
         return result
 
     def alt(self, parts):
-        """Return the union of many nodes; the order is kept, since it is the order in which heads are listed."""
+        """Return the union of many nodes; heads keep their order."""
         start: cython.int = self._top
         part: cython.int
         i: cython.int
@@ -435,7 +435,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _distinct(self, start: cython.int, width: cython.int) -> cython.int:
-        """Drop what was pushed twice since ``start``, as single nodes or pairs."""
+        """Drop repeated nodes, or pairs of nodes (``width`` 2), from the stack above ``start``."""
         i: cython.int
         j: cython.int
         end: cython.int = start
@@ -465,7 +465,7 @@ class Nodes:
         return 0
 
     def repeat(self, part: cython.int, least, most):
-        """Between ``least`` and ``most`` copies (None: no upper bound)."""
+        """Return between ``least`` and ``most`` copies (None: no upper bound)."""
         self._check(part)
         if most is not None and most < least:
             return node_kinds.EMPTY
@@ -482,7 +482,7 @@ class Nodes:
         return part if least == 1 and most == 1 else self._make(node_kinds.REPEAT, part, least, most)
 
     def words(self, entries):
-        """Each ``data`` followed by its own node; ``data`` must be distinct."""
+        """Return the union of distinct literals, each followed by its own node."""
         known: dict = entries if type(entries) is dict else dict(entries)
         names: list = sorted(known)
         first: cython.int = len(self._words)
@@ -506,14 +506,14 @@ class Nodes:
             return self._seq(self._literal(self._words.pop()), self._follows[first])
         before: cython.int = self._count
         node = self._list(first, end, 0)
-        if self._count == before:  # they are there already
+        if self._count == before:  # the list exists already
             del self._words[first:]
         return node
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _list(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
-        """Return the WORDS node of some neighbouring words, without their first bytes."""
+        """Return the WORDS node of neighbouring words without their first ``depth`` bytes."""
         hashed: cython.ulonglong = mix(mix(mix(BASIS, node_kinds.WORDS), depth), self._sums[end] - self._sums[first])
         node: cython.int = self._find(node_kinds.WORDS, first, end, depth, hashed)
         return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, hashed)
@@ -556,7 +556,7 @@ class Nodes:
             self._things.append(resolve)
         return found
 
-    # -- what nodes are ----------------------------------------------------------------------------------------
+    # -- parts of nodes ----------------------------------------------------------------------------------------
 
     def kind(self, node: cython.int):
         """Return the kind of a node."""
@@ -564,8 +564,8 @@ class Nodes:
         return _cell(self, node, node_kinds.KIND)
 
     def args(self, node: cython.int):
-        """Return what a node was made of: the arguments of the method of its kind, but for keys; of WORDS the sorted
-        pairs and how many bytes of each word are left out, of DYNAMIC ``(static, resolve, kind)``."""
+        """Return the arguments of the method that made a node, without keys; of WORDS the sorted pairs and the number
+        of bytes that are left out of each word, of DYNAMIC ``(static, resolve, kind)``."""
         self._check(node)
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
@@ -590,7 +590,7 @@ class Nodes:
     # -- queries ---------------------------------------------------------------------------------------------
 
     def expand(self, node: cython.int):
-        """Return what a LAZY node stands for (never itself LAZY).
+        """Return the expansion of a LAZY node, which is never LAZY itself.
 
         Raises:
             GrammarError: the rule refers to itself before anything is written (left recursion).
@@ -624,19 +624,19 @@ class Nodes:
         for each in chain:
             node = each
             self._cells[node * node_kinds.WIDTH + node_kinds.C] = current + 1
-            self._things[_cell(self, node, node_kinds.A)] = None  # free what the closure holds
+            self._things[_cell(self, node, node_kinds.A)] = None  # release the closure
         return current
 
     def nullable(self, node: cython.int):
-        """Return whether the empty text is in the language."""
+        """Return True if the empty text is in the language."""
         self._check(node)
         return self._answer(node, node_kinds.NULLABLE) == node_kinds.YES
 
     def is_empty(self, node: cython.int):
-        """Return whether the language has no text at all.
+        """Return True if the language has no text at all.
 
-        Looks no further than it must: an optional part is never visited, the first non-empty alternative
-        decides. Recursion is the least fixpoint (a rule that can only finish through itself is empty).
+        Short-circuited: an optional part is never visited, the first non-empty alternative decides. Recursion is the
+        least fixpoint (a rule that can only finish through itself is empty).
         """
         self._check(node)
         return self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO
@@ -644,11 +644,11 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _answer(self, node: cython.int, question: cython.int) -> cython.int:
-        """Return whether a language has a text, or the empty text."""
+        """Return True if a language has a text, or the empty text."""
         known: cython.int = _cell(self, node, question)
         if known:
             return known
-        if question == node_kinds.HAS_TEXT:  # known of its parts?
+        if question == node_kinds.HAS_TEXT:  # do its parts decide?
             part: cython.int = _cell(self, node, node_kinds.B)
             if _cell(self, node, node_kinds.KIND) == node_kinds.LAZY:
                 known = 0 if part < 0 else _cell(self, part, node_kinds.HAS_TEXT)
@@ -679,8 +679,8 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _meet(self, node: cython.int) -> cython.int:
-        """Put a node on the stack: the node, which of its children is next, the lowest node in progress that it leaned
-        on, and where the node stands in a search that this one interrupts."""
+        """Push the frame of a node: the node, the number of its next child, the lowest frame on which its answer
+        depends, and its mark in the search that this one interrupts."""
         at: cython.int = self._top
         self._push(node)
         self._push(0)
@@ -692,15 +692,14 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _search(self, node: cython.int, question: cython.int) -> cython.int:
-        """Depth-first on the stack. Nodes in progress count as "no"; a "no" that leaned on one of them further up is
-        provisional."""
+        """Search depth-first. Nodes in progress count as "no"; a "no" that depends on one of them is provisional."""
         start: cython.int = self._top
         at: cython.int
         child: cython.int
         mark: cython.int
         lowest: cython.int
         verdict: cython.int
-        answer: cython.int = 0  # of the child that was asked last
+        answer: cython.int = 0  # the answer of the last child
         self._meet(node)
         while True:
             at = self._top - 4
@@ -712,7 +711,7 @@ class Nodes:
                     break
                 answer = 0
                 child = self._child(node, self._stack[at + 1], question)
-                if child < 0:  # no more children: -1 for "no", -2 for "yes"
+                if child < 0:  # no child is left to decide
                     verdict = -child
                     break
                 self._stack[at + 1] += 1
@@ -741,7 +740,7 @@ class Nodes:
     @cython.inline
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
-        """Return whether one child that says yes decides; else one that says no does."""
+        """Return True if one child with a "yes" decides; else one with a "no" does."""
         return (
             _cell(self, node, node_kinds.KIND) == node_kinds.ALT
             or _cell(self, node, node_kinds.KIND) == node_kinds.WORDS
@@ -750,27 +749,28 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
-        """Return the child that is to be asked, or the answer without one: -1 for "no", -2 for "yes"."""
+        """Return the child that decides next, or the answer without one: `ANSWER_NO` or `ANSWER_YES`."""
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
         b: cython.int = _cell(self, node, node_kinds.B)
         if kind == node_kinds.SEQ:
-            return a if number == 0 else b if number == 1 else -2
+            return a if number == 0 else b if number == 1 else node_kinds.ANSWER_YES
         if kind == node_kinds.ALT:
-            return self._parts[a + number] if number < b else -1
+            return self._parts[a + number] if number < b else node_kinds.ANSWER_NO
         if kind == node_kinds.WORDS:
             if question == node_kinds.NULLABLE:
-                return self._follows[a] if number == 0 and self._is_whole(a, _cell(self, node, node_kinds.C)) else -1
-            return self._follows[a + number] if a + number < b else -1
+                is_whole: cython.bint = number == 0 and self._is_whole(a, _cell(self, node, node_kinds.C))
+                return self._follows[a] if is_whole else node_kinds.ANSWER_NO
+            return self._follows[a + number] if a + number < b else node_kinds.ANSWER_NO
         if number:
-            return -2
+            return node_kinds.ANSWER_YES
         if kind == node_kinds.REPEAT:
-            return -2 if b == 0 else a
+            return node_kinds.ANSWER_YES if b == 0 else a
         if kind == node_kinds.LAZY:
             return self._expand(node) if question == node_kinds.NULLABLE or b < 0 else b
         if kind == node_kinds.DYNAMIC:
             return b
-        return -2 if b == 0 and self.terms.nullable(a) else -1  # TEXT
+        return node_kinds.ANSWER_YES if b == 0 and self.terms.nullable(a) else node_kinds.ANSWER_NO  # TEXT
 
     @cython.cfunc
     @cython.inline
@@ -781,8 +781,8 @@ class Nodes:
     # -- heads -------------------------------------------------------------------------------------------------
 
     def heads(self, node: cython.int):
-        """Return every way a text of ``node`` may begin, as `Head` pairs. Law: the language is the union of ``atom
-        rest`` over the heads, and the empty text if `nullable`; no head leads to an empty language."""
+        """Return the head normal form of ``node``. Law: the language is the union of ``atom rest`` over the heads, and
+        the empty text if `nullable`; no head leads to an empty language."""
         self._check(node)
         self._need_heads(node)
         at: cython.int = _cell(self, node, node_kinds.HEADS)
@@ -790,8 +790,8 @@ class Nodes:
         return tuple([(self._heads[at + 2 * i], self._heads[at + 2 * i + 1]) for i in range(count)])
 
     def lay_heads(self, node: cython.int):
-        """Return where in `head_pool` the heads of ``node`` are: their number, then for each its atom and what
-        remains."""
+        """Return the index in `head_pool` of the heads of ``node``: their number, then for each its atom and the node
+        of the rest."""
         self._check(node)
         self._need_heads(node)
         return _cell(self, node, node_kinds.HEADS) - 1
@@ -799,7 +799,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _need_heads(self, node: cython.int) -> cython.int:
-        """Make sure that the heads of a node are known: first those of what it begins with."""
+        """Derive the heads of a node, after those of the nodes that it begins with."""
         start: cython.int = self._top
         at: cython.int = start
         child: cython.int
@@ -817,28 +817,29 @@ class Nodes:
                     self._gather(node)
                     self._top = at
         finally:
-            if self._top > at + 2:  # heads that were being gathered when an error came
+            if self._top > at + 2:  # heads that an error left unfinished
                 self._top = at + 2
             while self._top > start:  # left by an error
                 self._top -= 2
-                if _cell(self, self._stack[self._top], node_kinds.HEADS) < 0:
+                if _cell(self, self._stack[self._top], node_kinds.HEADS) == node_kinds.SEARCHED:
                     self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.HEADS] = 0
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _begin(self, node: cython.int) -> cython.int:
-        if _cell(self, node, node_kinds.HEADS) < 0:
+        if _cell(self, node, node_kinds.HEADS) == node_kinds.SEARCHED:
             raise _left_recursion()
         self._push(node)
         self._push(0)
-        self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = -1
+        self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = node_kinds.SEARCHED
         return 0
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _first(self, node: cython.int, at: cython.int) -> cython.int:
-        """Return the next of the nodes with which ``node`` may begin whose heads are not known yet, or -1."""
+        """Return the next node with which ``node`` may begin and whose heads are not derived yet; -1 if there is
+        none."""
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
         b: cython.int = _cell(self, node, node_kinds.B)
@@ -874,7 +875,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _gather(self, node: cython.int) -> cython.int:
-        """Lay the heads of a node, once those of what it begins with are known."""
+        """Lay the heads of a node, after those of the nodes that it begins with."""
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
         b: cython.int = _cell(self, node, node_kinds.B)
@@ -923,7 +924,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add(self, node: cython.int, right: cython.int) -> cython.int:
-        """Push the heads of a node, if it has a text, followed by what is not empty."""
+        """Push the heads of a node, each followed by ``right``; none if the node has no text."""
         i: cython.int
         if self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO:
             return 0
@@ -940,7 +941,7 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add_words(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
-        """One head per next byte: the longest common prefix of the group, then the rest of the group."""
+        """Push one head for each next byte: the longest common prefix of its words, then their rests."""
         low: cython.int
         high: cython.int
         middle: cython.int

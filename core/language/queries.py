@@ -10,8 +10,8 @@ MAX_ROOMY = 64
 
 
 def is_roomy(terms: Terms, term: int) -> bool:
-    """Return whether every beginning of a string of the language has infinitely many ways to go on (False: or too many
-    states to see)."""
+    """Return True if every prefix of a string of the language has infinitely many continuations; False also if there
+    are too many states to inspect."""
     if terms.is_cofinite(term):
         return True
     edges: dict[int, set[int]] = {}
@@ -53,6 +53,6 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
                     if not SURROGATES[0] <= code <= SURROGATES[1]:
                         following.append((text + chr(code), target))
         level = following
-        if len(found) + len(level) > most:  # each beginning stands for one string at least
+        if len(found) + len(level) > most:  # each prefix belongs to one string at least
             return None
     return found

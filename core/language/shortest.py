@@ -13,7 +13,7 @@ from .terms import Terms
 MAX_SEARCHED = 20_000
 
 
-#: Characters that show, and those that show as space.
+#: Visible characters, and whitespace.
 _READABLE = bytes(range(0x21, 0x7F))
 _SPACED = b" \t\n" + _READABLE
 
@@ -21,8 +21,8 @@ _SPACED = b" \t\n" + _READABLE
 def preference(text: bytes) -> tuple[int, int, bytes]:
     """Return a key that orders spellings: the shortest first, and of those the most readable and neutral.
 
-    The shortest text is what closes an answer whose budget is used up, so people read it: a full stop says less than a
-    figure, and any of them is better than a control character.
+    The shortest text completes an answer whose budget is used up, and people read it: a full stop says less than a
+    digit, and both are better than a control character.
     """
     strange = len(text.translate(None, _READABLE)) + len(text.translate(None, _SPACED))
     return len(text), strange, text.replace(b".", b"\0")
@@ -32,9 +32,9 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> byt
     """Return the shortest spelling of a string of a non-empty language.
 
     Args:
-        terms: where the term was made.
+        terms: the store of the term.
         term: the language.
-        spell: the shortest spelling of any character between two code points.
+        spell: returns the shortest spelling of a character between two code points.
 
     Raises:
         LimitError: too many states to search (an intersection or complement that is hard to satisfy).

@@ -9,10 +9,10 @@ ALT       union: parts in order, none of them an ALT
 AND       intersection: parts in order, none of them an AND
 NOT       complement, relative to all strings
 REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
-WORDS     finitely many strings: a list, its first word, the one behind its last, and how many characters of each
-          have been read
-MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, behind (see `Terms.multiples`)
-DEFERRED  what is made when it is looked into: a number of its own, a lower bound of the length of its strings
+WORDS     finitely many strings: a list, the range of its words, and the number of characters of each that were
+          read
+MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, decimals (see `Terms.multiples`)
+DEFERRED  a term that is built when it is derived: a unique number, a lower bound of the length of its strings
 ========= ===================================================================================================
 """
 
@@ -23,16 +23,19 @@ EMPTY_KIND, EPSILON_KIND, CHARS, SEQ, ALT, AND, NOT, REPEAT, WORDS, MULTIPLE, DE
 #: The first terms of every store.
 EMPTY, EPSILON, ANY, ALL = range(4)
 
-#: Traits of a term, as bits. REGULAR: made without intersection and complement, and does not hold itself.
+#: Traits of a term, as bits. REGULAR: built without intersection and complement, and does not contain itself.
 NULLABLE, REGULAR, LIVE, DEAD = 1, 2, 4, 8
 
 #: No upper bound.
 NONE = -1
 
-#: Bounds of repetitions beyond this are none: no text is that long.
+#: Values of ``decimals`` in a MULTIPLE before the decimal point: before the first digit, and after some digits.
+NO_DIGITS, NO_POINT = -1, -2
+
+#: Maximum bound of a repetition; a larger one is none, as no text is that long.
 MANY = 2**31 - 1
 
-#: One more than the last code point, and the first and last code points that are no characters.
+#: One more than the last code point; the first and last surrogate.
 END = 0x110000
 SURROGATES = (0xD800, 0xDFFF)
 

@@ -41,22 +41,22 @@ COMPILED: bool = bool(cython.compiled)
 #: A piecewise constant function: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``.
 Segments = tuple[tuple[int, ...], tuple[int, ...]]
 
-#: Maximum of terms in one store, unless `Terms.room` is set.
+#: Maximum number of terms in one store, unless `Terms.room` is set.
 MAX_TERMS = term_kinds.MAX_TERMS
 
 #: Maximum divisor of `Terms.multiples`: the remainder of a number, and one more digit, fit in 32 bits.
 MAX_RESIDUES = (2**31 - 1) // 10
 
-#: Maximum number of words compared one by one: more are the same term only as the same part of the same list.
+#: Maximum number of words that are compared one by one; longer lists are equal only as the same part of one list.
 FEW = cython.declare(cython.int, 16)
-#: Maximum nesting of terms in one another.
+#: Maximum nesting of terms.
 DEEP = cython.declare(cython.int, 2_000)
-#: Maximum of combinations of targets that one sweep over several rows remembers.
+#: Maximum number of combinations of targets that one sweep over several rows remembers.
 REMEMBERED = cython.declare(cython.int, 8)
 
 
 def plain_text(text: object) -> str:
-    """Return a string as one of the builtin type itself: what users give may be of a class derived from it."""
+    """Return a string as a plain `str`: users may give an instance of a subclass."""
     return text if type(text) is str else str.__str__(text)
 
 
@@ -73,8 +73,8 @@ class Terms:
         EPSILON: the language of the empty string.
         ALL: every string.
         ANY: every string of one character.
-        room: maximum of terms in the store.
-        memo: terms that were made here before, by what they were made of; for those who make them.
+        room: maximum number of terms in the store.
+        memo: memoised terms of callers, by keys of theirs.
     """
 
     EMPTY = term_kinds.EMPTY
@@ -85,7 +85,7 @@ class Terms:
     memo = cython.declare(dict, visibility="readonly")
     room = cython.declare(cython.int, visibility="public")
     has_multiple: cython.bint
-    # terms: the kind, what is known (see `term_kinds`), and the arguments, a range of `args`
+    # terms: the kind, traits (see `term_kinds`), and the arguments, a range of `args`
     count: cython.int
     kind: cython.uchar[::1]
     traits: cython.uchar[::1]
@@ -94,7 +94,7 @@ class Terms:
     args: cython.int[::1]
     arg_used: cython.int
     interned: IntMap
-    # derivative rows: where they begin (0: not derived yet), and the segments of all
+    # derivative rows: their indices (0: not derived yet), and the segments of all
     row_at: cython.int[::1]
     row_count: cython.int[::1]
     starts: cython.int[::1]
@@ -108,11 +108,11 @@ class Terms:
     segments_of: dict
     lists: list
     cofinite: dict
-    # deferred terms: by their keys, and what makes them
+    # deferred terms: by their keys, and their builders
     keys: dict
     builders: dict
-    # scratch: the arguments of the term that is made, a set of characters as the code points where it flips, the
-    # cursors of a sweep, and how many rows of parts are under way
+    # scratch: the arguments of the term in construction, a set of characters as the code points where it flips, the
+    # cursors of a sweep, and the nesting of rows in derivation
     flat: cython.int[::1]
     bounds: cython.int[::1]
     bound_count: cython.int
@@ -146,7 +146,7 @@ class Terms:
 
     @cython.cfunc
     def _scratch(self) -> object:
-        """Begin with empty scratch space, and no segments shown yet."""
+        """Allocate scratch space."""
         self.flat = grown(None, "i", 64)
         self.bounds = grown(None, "i", 64)
         self.spare = grown(None, "i", 64)
@@ -158,7 +158,7 @@ class Terms:
         return None
 
     def copy(self) -> Terms:
-        """Return a store that begins with all terms of this one under the same numbers, and what was learnt of them."""
+        """Return a store with the same terms under the same numbers, and the same derivatives."""
         other: Terms = Terms.__new__(Terms)
         other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
         other.kind = copied("B", self.kind)
@@ -233,7 +233,7 @@ class Terms:
             self.traits = grown(self.traits, "B", 2 * number)
             self.arg_at = grown(self.arg_at, "i", 2 * number)
             self.arg_count = grown(self.arg_count, "i", 2 * number)
-            self.kind = grown(self.kind, "B", 2 * number)  # last: its length stands for all of them
+            self.kind = grown(self.kind, "B", 2 * number)  # last: its length is that of all
         if self.arg_used + n > len(self.args):
             self.args = grown(self.args, "i", 2 * (self.arg_used + n))
         self.kind[number] = kind
@@ -259,7 +259,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, term: cython.int) -> cython.int:
-        """Return a term that comes from outside, if it is one: what lies beyond the pool must not be read."""
+        """Return a term from outside the module; raise IndexError if it is out of bounds."""
         if term < 0 or term >= self.count:
             raise IndexError("no such term")
         return term
@@ -275,7 +275,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _flat_has(self, term: cython.int, n: cython.int) -> cython.bint:
-        """Return whether a term is among the first ``n`` numbers of ``flat``, which are in order."""
+        """Return True if a term is among the first ``n`` numbers of ``flat``, which are sorted."""
         low: cython.int = 0
         high: cython.int = n
         middle: cython.int
@@ -290,7 +290,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _in_order(self, n: cython.int) -> cython.int:
-        """Sort the first ``n`` numbers of ``flat``, drop the repeated ones, and return how many are left."""
+        """Sort the first ``n`` numbers of ``flat``, drop duplicates, and return how many remain."""
         i: cython.int
         j: cython.int
         k: cython.int
@@ -419,14 +419,14 @@ class Terms:
         before: cython.int = self.count
         self.lists.append(ordered)
         term: cython.int = self._words(len(self.lists) - 1, 0, len(ordered), 0)
-        if term < before:  # known: suffixes of other words
+        if term < before:  # an old term: suffixes of other words
             self.lists.pop()
         return term
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
-        """Return the words of a list from number ``first`` to ``stop``, each without its first ``depth`` characters."""
+        """Return the words ``first`` to ``stop`` of a list, each without its first ``depth`` characters."""
         words: tuple = self.lists[which]
         word: str = words[first]
         i: cython.int
@@ -456,7 +456,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _same_words(self, term: cython.int) -> cython.bint:
-        """Return whether a term has the words that ``flat`` says."""
+        """Return True if a WORDS term has the words of the arguments in ``flat``."""
         place: cython.int = self.arg_at[term]
         n: cython.int = self.flat[2] - self.flat[1]
         if self.args[place + 2] - self.args[place + 1] != n:
@@ -505,7 +505,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
-        """Return the concatenation where ``left`` is none; ``flat`` is free from ``at`` on."""
+        """Return the concatenation, where ``left`` is no SEQ; ``flat`` is free from ``at`` on."""
         if left == term_kinds.EPSILON:
             return right
         if right == term_kinds.EPSILON:
@@ -540,7 +540,7 @@ class Terms:
         return self._make(term_kinds.NOT, 0, 1, not self.traits[part] & term_kinds.NULLABLE, False)
 
     def repeat(self, part: cython.int, least: int, most: int | None) -> int:
-        """Between ``least`` and ``most`` copies (None: no upper bound)."""
+        """Return between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
             return term_kinds.EMPTY
         return self._copies(
@@ -576,18 +576,19 @@ class Terms:
         return self._make(term_kinds.REPEAT, at, 3, least == 0, (self.traits[part] & term_kinds.REGULAR) != 0)
 
     def multiples(self, of: int, places: int) -> int:
-        """Unsigned decimal numbers, with or without a point, that are whole multiples of ``of / 10**places``."""
+        """Return the unsigned decimal numbers, with or without a point, that are whole multiples of ``of /
+        10**places``."""
         if not 0 < of <= MAX_RESIDUES or places < 0:
             raise ValueError("remainders would not fit")
         self.has_multiple = True
-        return self._multiple(of, places, 0, -1)
+        return self._multiple(of, places, 0, term_kinds.NO_DIGITS)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _multiple(self, of: cython.int, places: cython.int, remainder: cython.int, behind: cython.int) -> cython.int:
-        """Return what follows digits that leave a remainder; ``behind``: how many of them stand behind the point, -1
-        before it and before any digit, -2 before it."""
-        missing: cython.int = places - max(behind, 0)
+    def _multiple(self, of: cython.int, places: cython.int, remainder: cython.int, decimals: cython.int) -> cython.int:
+        """Return the continuations of digits with a remainder; ``decimals`` of them follow the point (before it:
+        `NO_DIGITS` or `NO_POINT`)."""
+        missing: cython.int = places - max(decimals, 0)
         power: cython.longlong = 1  # of ten, or more than `of`
         shifted: cython.longlong = remainder
         while missing > 0:
@@ -595,10 +596,10 @@ class Terms:
             shifted = shifted * 10 % of
             if power <= of:
                 power *= 10
-        if behind >= 0 and shifted != 0 and of - shifted >= power:
-            return term_kinds.EMPTY  # the digits that are left cannot make up for it
-        self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, behind
-        return self._make(term_kinds.MULTIPLE, 0, 4, behind != -1 and shifted == 0, True)
+        if decimals >= 0 and shifted != 0 and of - shifted >= power:
+            return term_kinds.EMPTY  # no continuation is a multiple
+        self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, decimals
+        return self._make(term_kinds.MULTIPLE, 0, 4, decimals != term_kinds.NO_DIGITS and shifted == 0, True)
 
     # -- operations --------------------------------------------------------------------------------------------
 
@@ -619,8 +620,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _spread(self, kind: cython.int, part: cython.int, n: cython.int) -> cython.int:
-        """Put one more part of a union or intersection into ``flat``, behind its first ``n`` numbers; how many there
-        are then."""
+        """Add one more part of a union or intersection to the ``n`` numbers in ``flat``; return their new number."""
         i: cython.int
         if self.kind[part] != kind:
             if part == (term_kinds.EMPTY if kind == term_kinds.ALT else term_kinds.ALL):
@@ -715,7 +715,7 @@ class Terms:
     @cython.cfunc
     @cython.inline
     def _is_run(self, term: cython.int) -> cython.bint:
-        """Return whether a term is "so many characters of a class"."""
+        """Return True if a term is a bounded repetition of a class of characters."""
         kind: cython.int = self.kind[term]
         return kind == term_kinds.CHARS or (
             kind == term_kinds.REPEAT and self.kind[self._arg(term, 0)] == term_kinds.CHARS
@@ -724,8 +724,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _common_run(self, n: cython.int) -> cython.int:
-        """Put the intersection of those of the first ``n`` parts in ``flat`` that are runs in their place; how many
-        parts there are then."""
+        """Replace the runs among the ``n`` parts in ``flat`` by their intersection; return the new number of parts."""
         i: cython.int
         part: cython.int
         left: cython.int = 0
@@ -753,9 +752,9 @@ class Terms:
         return self._spread(term_kinds.AND, part, left)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False, least: int = 1) -> int:
-        """Return what ``build`` makes of this store once it is looked into: not empty, without the empty string, and
-        without intersection and complement. ``key`` identifies it here; ``loops``: what is built may hold the term
-        itself; ``least``: a lower bound of the length of its strings."""
+        """Return a term that ``build(store)`` makes when it is derived. It must not be empty, contain the empty string,
+        or use intersection or complement. ``key`` identifies it in this store; ``loops``: it may contain itself;
+        ``least``: a lower bound of the length of its strings."""
         found = self.keys.get(key)
         if found is None:
             self.flat[0], self.flat[1] = len(self.keys), least
@@ -781,12 +780,12 @@ class Terms:
         return found
 
     def derivative(self, term: cython.int, code_point: cython.int) -> int:
-        """Return what may follow after one character."""
+        """Return the derivative by one character."""
         self.depth = 0
         return self._next(self._own(term), code_point)
 
     def matches(self, term: cython.int, text: object) -> bool:
-        """Return whether ``text`` is in the language."""
+        """Return True if ``text`` is in the language."""
         plain: str = plain_text(text)
         i: cython.int
         self.depth = 0
@@ -840,7 +839,7 @@ class Terms:
         self.depth += 1
         right: cython.int
         waiting: list = []
-        # Of many parts that may be empty, one behind the other, the last comes first.
+        # In a sequence of nullable parts the last is derived first.
         while self.kind[term] == term_kinds.SEQ and self.traits[self._arg(term, 0)] & term_kinds.NULLABLE:
             right = self._arg(term, 1)
             if right < len(self.row_at) and self.row_at[right] != 0:
@@ -863,7 +862,7 @@ class Terms:
         i: cython.int
         stop: cython.int
         rest: cython.int = term_kinds.EMPTY
-        # The rows of the parts come first: while this one is made, no other is.
+        # The rows of the parts are derived first: one row is in construction at a time.
         if kind == term_kinds.DEFERRED:
             source = self._own(self.builders[term](self))
             self._row(source)
@@ -946,19 +945,20 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _derive_multiple(
-        self, of: cython.int, places: cython.int, remainder: cython.int, behind: cython.int
+        self, of: cython.int, places: cython.int, remainder: cython.int, decimals: cython.int
     ) -> cython.int:
         digit: cython.int
         target: cython.int
         self._put(0, term_kinds.EMPTY)
-        if behind == -2:
+        if decimals == term_kinds.NO_POINT:
             self._put(0x2E, self._multiple(of, places, remainder, 0))
             self._put(0x2F, term_kinds.EMPTY)
         for digit in range(10):
-            if behind == places:  # beyond the last place that counts: zeros
-                target = self._multiple(of, places, remainder, behind) if digit == 0 else term_kinds.EMPTY
+            if decimals == places:  # after the last significant place: zeros
+                target = self._multiple(of, places, remainder, decimals) if digit == 0 else term_kinds.EMPTY
             else:
-                target = self._multiple(of, places, (remainder * 10 + digit) % of, -2 if behind < 0 else behind + 1)
+                after: cython.int = term_kinds.NO_POINT if decimals < 0 else decimals + 1
+                target = self._multiple(of, places, (remainder * 10 + digit) % of, after)
             self._put(0x30 + digit, target)
         self._put(0x3A, term_kinds.EMPTY)
         return 0
@@ -966,12 +966,12 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """Return the row of a term from the rows of its parts, by one sweep over all their boundaries."""
+        """Derive the row of a term from the rows of its parts, by one sweep over all their boundaries."""
         i: cython.int
         at: cython.int
         bound: cython.int = 0
         value: cython.int
-        place: cython.int = 0  # what is remembered, from 2 * n on: the targets, and what they make
+        place: cython.int = 0  # remembered from 2 * n on: combinations of targets, and their results
         known: cython.int = 0
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
         if size > len(self.sweep):
@@ -1013,7 +1013,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _combined(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """Return what the targets under the cursors make in the row of a term of a kind."""
+        """Return the combination of the targets under the cursors for a term of a kind."""
         i: cython.int
         used: cython.int = 0
         if kind == term_kinds.SEQ:
@@ -1026,12 +1026,12 @@ class Terms:
         return self._alt(used) if kind == term_kinds.ALT else self._and(used)
 
     def nullable(self, term: cython.int) -> bool:
-        """Return whether the empty string is in the language."""
+        """Return True if the empty string is in the language."""
         return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
 
     def run_bounds(self, term: cython.int) -> object:
-        """``(class, least, most)`` when the language is "so many characters of this class, each any of them"; the class
-        as a term. Else None."""
+        """Return ``(class, least, most)`` if the term is a bounded repetition of a class of characters (a term); else
+        None."""
         if self.kind[self._own(term)] == term_kinds.CHARS:
             return term, 1, 1
         if not self._is_run(term):
@@ -1040,8 +1040,8 @@ class Terms:
         return self._arg(term, 0), self._arg(term, 1), None if most == term_kinds.NONE else most
 
     def shape(self, term: cython.int) -> tuple:
-        """Return the kind of a term (see `termkinds`), and its arguments: of a class its ranges, of words these, of a
-        deferred term a lower bound of its length (see `made`)."""
+        """Return the kind of a term (see `term_kinds`), and its arguments: of CHARS the ranges, of WORDS the words, of
+        DEFERRED a lower bound of its length (see `made`)."""
         kind: cython.int = self.kind[self._own(term)]
         at: cython.int = self.arg_at[term]
         if kind == term_kinds.CHARS:
@@ -1055,18 +1055,18 @@ class Terms:
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
 
     def made(self, term: cython.int) -> int:
-        """Return what a deferred term stands for."""
+        """Return the term that a DEFERRED term is built as."""
         made: int = self.builders[term](self)
         return made
 
     def known(self, term: cython.int) -> int:
-        """Return what is known of a term without looking for it: see `termkinds`. REGULAR: also without multiples."""
+        """Return the traits of a term that are known (see `term_kinds`). REGULAR here excludes multiples."""
         return self.traits[self._own(term)] & ~(term_kinds.REGULAR if self.has_multiple else 0)
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
     def is_empty(self, term: cython.int) -> bool:
-        """Return whether no string is in the language. Exact, also under intersection and complement."""
+        """Return True if no string is in the language. Exact, also under intersection and complement."""
         known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
         self.depth = 0
         return known == term_kinds.DEAD if known else self._search_dead(term)
@@ -1074,7 +1074,7 @@ class Terms:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _search_dead(self, term: cython.int) -> cython.bint:
-        """Breadth-first search for a nullable derivative; marks what it learns on the way."""
+        """Search breadth-first for a nullable derivative; mark the terms on the way as LIVE or DEAD."""
         parent: dict = {term: -1}
         queue: list = [term]
         number: cython.int = 0
@@ -1103,16 +1103,15 @@ class Terms:
             self.traits[step] |= term_kinds.DEAD
         return True
 
-    # -- queries that a term's shape answers ------------------------------------------------------------------
+    # -- queries answered by the shape of a term ------------------------------------------------------------------
 
     def length_bounds(self, term: int) -> tuple[int, int | None] | None:
-        """``(least, most)`` when the language is "every string of so many characters", else None."""
+        """Return ``(least, most)`` if the language is every string of a length between these bounds; else None."""
         bounds = self.run_bounds(term)
         return bounds[1:] if bounds is not None and bounds[0] == term_kinds.ANY else None
 
     def is_cofinite(self, term: int) -> bool:
-        """Return whether all but finitely many strings are in the language, seen from the term's shape (False: not
-        known).
+        """Return True if the term's shape shows that all but finitely many strings are in the language.
 
         Every string is then the beginning of one in the language.
         """
@@ -1131,11 +1130,11 @@ class Terms:
         return known
 
     def open_class(self, term: int) -> int | None:
-        """Return a class of characters such that every string of them is the beginning of one in the language, seen
-        from the term's shape; None: none known.
+        """Return a class of characters such that every string of them is a prefix of one in the language; None if the
+        term's shape shows none.
 
-        So it is for patterns that may match anywhere (any characters), for ``.+:[0-9]`` (any but ends of lines), and
-        for languages that lack finitely many strings. Derivatives by characters of the class have it too.
+        Examples: patterns that may match anywhere (all characters), ``.+:[0-9]`` (all but line ends), and languages
+        that lack finitely many strings. Derivatives by characters of the class keep it.
         """
         kind, args = self.shape(term)
         if kind == term_kinds.SEQ:
@@ -1145,7 +1144,7 @@ class Terms:
         if kind == term_kinds.ALT:
             found = [each for each in map(self.open_class, args) if each is not None]
             return max(found, key=self._width, default=None)
-        if kind == term_kinds.AND:  # what has endlessly many ways to go on can lose finitely many
+        if kind == term_kinds.AND:  # with infinitely many continuations, finitely many may be missing
             rest = [part for part in args if not self.is_cofinite(part)]
             return term_kinds.ANY if not rest else self.open_class(rest[0]) if len(rest) == 1 else None
         return term_kinds.ANY if self.is_cofinite(term) else None

@@ -160,7 +160,7 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
-        """Return whether a mask takes notably longer to write than one copy does."""
+        """Return True if a mask takes notably longer to write than one copy does."""
         i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count
@@ -265,7 +265,7 @@ class Masks:
         return node
 
     def is_settled(self, state: cython.int) -> bool:
-        """Return whether the mask of a state is known, and depends on nothing else."""
+        """Return True if the mask of a state is known, and depends on nothing else."""
         found = self.memo[state] if 0 <= state < len(self.memo) else None
         return found is not None and cython.cast(Mask, found).is_settled
 

@@ -29,8 +29,10 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
+    from cython.cimports.toolgrammar.core.automaton import encoding
     from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
 else:
+    from ..automaton import encoding
     from ..compiled.int_map import IntMap
 
 if TYPE_CHECKING:
@@ -47,12 +49,6 @@ FORCED_LIMIT = 4096
 #: True if this module and `masks` are compiled: only then are known steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
-#: The state of a text that an end-of-text token has ended.
-FINISHED = cython.declare(cython.longlong, -2)
-#: Returned for a token that does not go on, as the automaton does.
-REFUSED = cython.declare(cython.longlong, -1)
-#: Returned for a step that was not taken before.
-UNKNOWN = cython.declare(cython.longlong, -3)
 #: Maximum number of remembered steps of one engine; then it begins anew.
 MAX_STEPS = cython.declare(cython.int, 1 << 15)
 
@@ -130,14 +126,14 @@ class MaskEngine:
 
         Compiled, nothing can interrupt it: it needs no lock.
         """
-        return self._steps.get((state << 32 | token) + 1, UNKNOWN)
+        return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
 
     @cython.cfunc
     def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
         """Remember where a token leads; under the lock."""
         if self._steps.count >= MAX_STEPS:
             self._steps = IntMap()
-        if self._step(state, token) == UNKNOWN:
+        if self._step(state, token) == encoding.UNKNOWN:
             self._steps.add((state << 32 | token) + 1, then)
         return None
 
@@ -235,7 +231,7 @@ class Matcher:
             out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
         """
         engine: MaskEngine = self._engine
-        if self._state == FINISHED:
+        if self._state == encoding.FINISHED:
             out[:] = 0
             return
         if _IS_FREE and engine._fill_known(self._state, out):  # one call that nothing can interrupt
@@ -266,7 +262,7 @@ class Matcher:
                 below = masks.below(data, out)
                 if not below:
                     continue
-                if advance(self._state, data, written) == REFUSED:
+                if advance(self._state, data, written) == encoding.REFUSED:
                     doomed += below
                 else:
                     trial += below
@@ -280,7 +276,9 @@ class Matcher:
                     trial += by_name.get(name, ())
         if trial:
             doomed += [
-                token for token in dict.fromkeys(trial) if advance(self._state, tokens[token], written) == REFUSED
+                token
+                for token in dict.fromkeys(trial)
+                if advance(self._state, tokens[token], written) == encoding.REFUSED
             ]
         for token in doomed:
             out[token >> 5] &= ~np.uint32(1 << (token & 31))
@@ -303,7 +301,7 @@ class Matcher:
     def _advance(self, data: bytes) -> object:
         with self._engine._lock:
             state = self._automaton.advance(self._state, data)
-            if state < -1:
+            if state < encoding.REFUSED:
                 state = self._engine._program.advance(self._state, data, self._text_so_far())
             return state
 
@@ -318,14 +316,14 @@ class Matcher:
         """Advance by one token; False, and no change, if it is not allowed."""
         if type(token_id) is not int:
             token_id = index(token_id)
-        if self._state == FINISHED or not 0 <= token_id < len(self._tokens):
+        if self._state == encoding.FINISHED or not 0 <= token_id < len(self._tokens):
             return False
         token: cython.longlong = token_id
         data = self._tokens[token]
-        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else UNKNOWN
-        if state == UNKNOWN:
+        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else encoding.UNKNOWN
+        if state == encoding.UNKNOWN:
             state = self._take(token, data)
-            if state == REFUSED:
+            if state == encoding.REFUSED:
                 return False
         self._history.append(self._state)
         self._pieces.append(CONTROL if data is None else data)
@@ -343,20 +341,20 @@ class Matcher:
                 then = self._automaton.advance(self._state, data)
                 if then >= 0:
                     engine._keep_step(self._state, token, then)
-                elif then < REFUSED:
+                elif then < encoding.REFUSED:
                     then = engine._program.advance(self._state, data, self._text_so_far())
                 return then
             if token in engine._eos and self._automaton.accepts(self._state):
-                return FINISHED
+                return encoding.FINISHED
             number = engine.special_number(token)
-            return REFUSED if number is None else self._automaton.advance_special(self._state, number)
+            return encoding.REFUSED if number is None else self._automaton.advance_special(self._state, number)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
-        if self._state == FINISHED:
+        if self._state == encoding.FINISHED:
             return False
         state = self._advance(data)
-        if state == REFUSED:
+        if state == encoding.REFUSED:
             return False
         self._history.append(self._state)
         self._pieces.append(data)
@@ -388,7 +386,7 @@ class Matcher:
 
     def forced_bytes(self) -> bytes:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
-        if self._state == FINISHED:
+        if self._state == encoding.FINISHED:
             return b""
         with self._engine._lock:
             data = self._automaton.forced(self._state, FORCED_LIMIT)
@@ -403,13 +401,13 @@ class Matcher:
 
     @property
     def is_accepting(self) -> bool:
-        """Whether the text may end here."""
-        return self._state == FINISHED or self._automaton.accepts(self._state)
+        """True if the text may end here."""
+        return self._state == encoding.FINISHED or self._automaton.accepts(self._state)
 
     @property
     def is_finished(self) -> bool:
-        """Whether the text is over: an end-of-text token was accepted, or nothing can follow."""
-        return self._state == FINISHED or self._automaton.thread_count(self._state) == 0
+        """True if the text is over: an end-of-text token was accepted, or nothing can follow."""
+        return self._state == encoding.FINISHED or self._automaton.thread_count(self._state) == 0
 
     def shortest_completion(self) -> bytes:
         """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""
@@ -418,14 +416,14 @@ class Matcher:
     def shortest_parts(self) -> list[bytes | str]:
         """Return the shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
         control tokens between them."""
-        if self._state == FINISHED:
+        if self._state == encoding.FINISHED:
             return []
         with self._engine._lock:
             return self._engine._program.shortest_completion(self._state, self._text_so_far())
 
     def shortest_length(self) -> int:
         """Return how many bytes and control tokens the shortest completion has."""
-        if self._state == FINISHED:
+        if self._state == encoding.FINISHED:
             return 0
         with self._engine._lock:
             return self._engine._program.completion_length(self._state, self._text_so_far())
