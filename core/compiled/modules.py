@@ -12,7 +12,7 @@ COMPILED = (
     "language.lookback",
     "language.nodes",
     "language.terms",
-    "schema.check.fast",
+    "schema.check.problems",
     "schema.read.located",
     "automaton.byte_rows",
     "automaton.positions",

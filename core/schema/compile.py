@@ -16,9 +16,8 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from ..language.nodes import Nodes
-from .check.exact import DynamicReferences, problems
 from .check.explore import explore
-from .check.fast import is_surely_sound
+from .check.problems import DynamicReferences, problems
 from .lower.lowering import Lowering
 from .normal.inhabited import is_surely_satisfiable
 from .normal.normalise import Normaliser
@@ -151,11 +150,11 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
-    document, problems = _read(schema, options)
+    document, found = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
     narrowed: list[UnsupportedSchemaError] = []
     left_out: list[tuple[Located, UnsupportedSchemaError]] = []
-    for located, problem in problems:
+    for located, problem in found:
         if not isinstance(problem, UnsupportedSchemaError):
             refused.append(problem)
         elif _may_be_narrowed(problem, options):
@@ -165,7 +164,10 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         else:
             refused.append(problem)
     if refused:
-        del problems  # an error that a frame of its own traceback held would only be freed by the garbage collector
+        del (
+            found,
+            problem,
+        )  # an error that a frame of its own traceback held would only be freed by the garbage collector
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
     return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out), tuple(narrowed))
@@ -188,10 +190,8 @@ def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Loc
             place=Place(pointer=""),
         )
     document = Document(schema, options.registry)
-    if is_surely_sound(document, options):
-        return document, []
     try:
-        return document, list(problems(document, options))
+        return document, problems(document, options)
     except DynamicReferences:
         document = Document(schema, options.registry, dynamic=True)
-        return document, list(problems(document, options))
+        return document, problems(document, options)

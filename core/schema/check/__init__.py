@@ -1,6 +1,6 @@
 """Checks of a schema before a text is written: well formed, enforceable, satisfiable, and small enough to finish.
 
-A fast compiled pass clears most documents; the exact one names what is wrong, and where.
+One compiled pass names what is wrong, and where; what may fail only when it is lowered is looked into after that.
 """
 
 from __future__ import annotations

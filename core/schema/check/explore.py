@@ -34,7 +34,7 @@ def explore(lowering: Lowering) -> None:
     """
     normaliser = lowering.normaliser
     document = normaliser.document
-    if not document.demanding and not _may_fail(document.root.schema):
+    if not document.demanding and not document.may_fail:  # most need no graph of risks
         return
     risks = _Risks(document.root.schema, document.demanding)
     steps = normaliser.steps
@@ -59,28 +59,6 @@ def explore(lowering: Lowering) -> None:
                 raise type(error)(error.message, hint=error.hint, place=Place(pointer=pointer)) from None
     finally:
         normaliser.steps = steps  # a text that gets there takes none again
-
-
-def _may_fail(schema: Any) -> bool:
-    """Return whether a document has a keyword of `_HAZARDS`, or a reference that is no pointer into it.
-
-    Most documents have neither, and are spared the graph of `_Risks`.
-    """
-    stack = [schema]
-    seen: set[int] = set()  # schemas may hold themselves
-    while stack:
-        part = stack.pop()
-        if not isinstance(part, (dict, list, tuple)) or id(part) in seen:
-            continue
-        seen.add(id(part))
-        if not isinstance(part, dict):
-            stack.extend(part)
-            continue
-        reference = part.get("$ref")
-        if not _HAZARDS.isdisjoint(part) or (isinstance(reference, str) and reference[:2] not in ("#", "#/")):
-            return True
-        stack.extend(part.values())
-    return False
 
 
 class _Risks:

@@ -98,6 +98,7 @@ class Document:
 
     Attributes:
         entries: number of keywords, names and listed values, about: those that the check has met.
+        may_fail: lowering may fail: the check met a risky keyword, or a reference that is no pointer.
         demanding: identities of schemas of which many must fail at once: lowering them may fail (see `explore`).
 
     Args:
@@ -113,6 +114,7 @@ class Document:
         self.registry = registry
         self.dynamic = dynamic
         self.entries = 0
+        self.may_fail = True
         self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
         self._words: dict[str, bool] = {}

@@ -1,4 +1,4 @@
-"""What is said at first sight to have no problem has none, in both forms of the module."""
+"""The check of a document, in both forms of the module: what is sound, what is refused, and which expansions are tried."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core.schema.check import exact as scan
-from toolgrammar.core.schema.check import fast as sound
+from toolgrammar.core.schema.check import problems as compiled
 from toolgrammar.core.schema.read.keywords import CONSTRAINING
 from toolgrammar.core.schema.read.options import SchemaOptions
 from toolgrammar.core.schema.read.resolve import DIALECTS, Document
 
-SURE: list[Any] = [
+SOUND: list[Any] = [
     True,
     {"type": ["string", "null"], "minLength": 2, "pattern": "^a", "format": "date", "title": 3},
     {"properties": {"a": {"items": {"enum": [1, None, [2.5], {"b": "c"}]}}}, "required": ["a"]},
@@ -33,6 +32,9 @@ SURE: list[Any] = [
     {"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://a/b", "exclusiveMinimum": True},
     {"$schema": "http://json-schema.org/draft-04/schema#", "if": {"format": "regex"}, "prefixItems": [{"$ref": "#/x"}]},
     {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "definitions": {"a": {}}},
+    {"properties": {"a": {"$id": "http://a/b", "$ref": "#/c", "c": {}}}},
+    {"$ref": "#a", "$defs": {"a": {"$anchor": "a"}}},
+    {"minLength": 2.0},
 ]
 REFUSED: list[Any] = [
     {"type": "text"},
@@ -63,23 +65,12 @@ REFUSED: list[Any] = [
     {"allOf": [{"anyOf": [{"minimum": 10 * each + one} for one in range(4)]} for each in range(8)]},
     {"anyOf": [{"properties": {str(each): {}}} for each in range(12)], "unevaluatedProperties": False},
 ]
-UNSURE: list[Any] = [
-    {"$dynamicRef": "#a", "$dynamicAnchor": "a", "properties": {"a": {}}},
-    {"properties": {"a": {"$id": "http://a/b", "$ref": "#/c", "c": {}}}},
-    {"$ref": "#a", "$defs": {"a": {"$anchor": "a"}}},
-    {"minLength": 2.0},
-]
 
 
-@pytest.fixture(params=["compiled", "interpreted"], scope="module")
-def form(request: pytest.FixtureRequest) -> ModuleType:
-    """The module, compiled and as plain Python."""
-    if request.param == "compiled":
-        if not sound.COMPILED:
-            pytest.skip("the module is not compiled here")
-        return sound
-    source = Path(scan.__file__).with_name("fast.py")
-    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.schema.check.fast_interpreted", str(source))
+def interpreted() -> ModuleType:
+    """Return the module as plain Python."""
+    source = Path(compiled.__file__).parent / "problems.py"
+    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.schema.check.problems_interpreted", str(source))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -88,53 +79,62 @@ def form(request: pytest.FixtureRequest) -> ModuleType:
     return module
 
 
-def problems(schema: Any, options: SchemaOptions) -> list[Any]:
-    """What the scan finds, whatever it is."""
+INTERPRETED = interpreted()
+
+
+@pytest.fixture(params=[compiled, INTERPRETED], ids=["as installed", "interpreted"])
+def form(request: pytest.FixtureRequest) -> Any:
+    """The module, as it is installed and as plain Python."""
+    return request.param
+
+
+def problems(form: Any, schema: Any, options: SchemaOptions | None = None) -> list[tuple[str, str]]:
+    """Return the types and texts of all problems of a document."""
     try:
-        return list(scan.problems(Document(schema), options))
-    except scan.DynamicReferences as found:
-        return [found]
+        found = form.problems(Document(schema), options or SchemaOptions())
+    except form.DynamicReferences:
+        return [("DynamicReferences", "")]
+    return [(type(error).__name__, str(error)) for _, error in found]
 
 
-@pytest.mark.parametrize("schema", SURE, ids=json.dumps)
-def test_sure(form: ModuleType, schema: Any) -> None:
-    """These are known to have no problem, and have none."""
-    assert form.is_surely_sound(Document(schema), SchemaOptions())
-    assert problems(schema, SchemaOptions()) == []
+@pytest.mark.parametrize("schema", SOUND, ids=json.dumps)
+def test_sound(form: Any, schema: Any) -> None:
+    """These have no problem."""
+    assert problems(form, schema) == []
 
 
 @pytest.mark.parametrize("schema", REFUSED, ids=repr)
-def test_refused(form: ModuleType, schema: Any) -> None:
+def test_refused(form: Any, schema: Any) -> None:
     """These have a problem."""
-    assert not form.is_surely_sound(Document(schema), SchemaOptions())
-    assert problems(schema, SchemaOptions()) != []
+    assert problems(form, schema) != []
 
 
-@pytest.mark.parametrize("schema", UNSURE, ids=json.dumps)
-def test_unsure(form: ModuleType, schema: Any) -> None:
-    """These take a closer look."""
-    assert not form.is_surely_sound(Document(schema), SchemaOptions())
+def test_dynamic_references_are_met(form: Any) -> None:
+    """They raise unless the document was made to follow them; an unknown keyword of that name does not."""
+    schema = {"$dynamicRef": "#a", "$dynamicAnchor": "a", "properties": {"a": {}}}
+    with pytest.raises(form.DynamicReferences):
+        form.problems(Document(schema), SchemaOptions())
+    assert form.problems(Document(schema, dynamic=True), SchemaOptions()) == []
+    assert problems(form, {"$schema": list(DIALECTS)[2], **schema}) == []
 
 
-def test_options_count(form: ModuleType) -> None:
+def test_options_count(form: Any) -> None:
     """Formats that are annotations are no problem, and unknown ones only where they must be known."""
-    for name, options, expected in (
+    for name, options, is_sound in (
         ("hostname", SchemaOptions(formats=False), True),
         ("color", SchemaOptions(), True),
         ("color", SchemaOptions(strict_formats=True), False),
     ):
-        assert form.is_surely_sound(Document({"format": name}), options) == expected
-        assert (problems({"format": name}, options) == []) == expected
+        assert (problems(form, {"format": name}, options) == []) == is_sound
 
 
-def test_many_expansions_are_refused_together(form: ModuleType) -> None:
+def test_many_expansions_are_refused_together(form: Any) -> None:
     """Places that are each small enough can take more steps together than a document may."""
     inner = [{"anyOf": [{"minimum": 10 * each + one} for one in range(5)]} for each in range(4)]
     place = {"allOf": inner}
     many = {"properties": {str(each): json.loads(json.dumps(place)) for each in range(80)}}
-    assert form.is_surely_sound(Document(place), SchemaOptions())
-    assert not form.is_surely_sound(Document(many), SchemaOptions())
-    assert problems(many, SchemaOptions()) != []
+    assert problems(form, place) == []
+    assert "LimitError" in {name for name, _ in problems(form, many)}
 
 
 leaves = st.sampled_from(
@@ -159,12 +159,27 @@ def malformed_schemas() -> st.SearchStrategy[Any]:
     )
 
 
-@given(schema=malformed_schemas(), dialect=st.sampled_from([None, *DIALECTS]), formats=st.booleans())
-def test_what_is_sure_has_no_problem(schema: Any, dialect: str | None, formats: bool) -> None:
-    """The full check finds no problem where the quick one is sure that there is none, in every dialect."""
-    document = schema if isinstance(schema, dict) else {"properties": {"a": schema}}
-    if dialect is not None:
-        document = {"$schema": dialect, **document}
+documents = st.builds(
+    lambda schema, dialect: {
+        **({} if dialect is None else {"$schema": dialect}),
+        **(schema if isinstance(schema, dict) else {"properties": {"a": schema}}),
+    },
+    malformed_schemas(),
+    st.sampled_from([None, *DIALECTS]),
+)
+
+
+@given(document=documents, formats=st.booleans())
+def test_forms_agree(document: Any, formats: bool) -> None:
+    """Both forms find the same problems."""
     options = SchemaOptions(formats=formats)
-    assume(sound.is_surely_sound(Document(document), options))
-    assert problems(document, options) == []
+    assert problems(compiled, document, options) == problems(INTERPRETED, document, options)
+
+
+@given(document=documents)
+def test_estimates_are_upper_bounds(document: Any) -> None:
+    """A place whose expansion is not tried has no problem: trying all of them finds the same problems."""
+    estimated = problems(compiled, document)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "MAX_STEPS", -1)
+        assert problems(compiled, document) == estimated

@@ -1,0 +1,702 @@
+# cython: language_level=3
+"""The check of a schema document in one pass: is each reachable subschema well-formed, and can it be enforced exactly?
+
+A subschema may be required to hold, or not to hold, or both: it is visited once for each. The expansion of alternatives
+is only tried where an upper bound of its size is not far from every limit.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import inf
+
+from ...errors import (
+    InvalidSchemaError,
+    LimitError,
+    PatternError,
+    Place,
+    SchemaError,
+    ToolGrammarError,
+    UnsupportedPatternError,
+    UnsupportedSchemaError,
+)
+from ...language.terms import Terms
+from ...regex.compile import regex_term
+from ..normal.assertions import CHECK_LATER, unsupported
+from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
+from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
+from ..read.located import Located, SignedSchema
+from ..read.options import SchemaOptions
+from ..read.resolve import Document
+from ..scalars.bounded_formats import BOUNDED
+from ..scalars.formats import ENFORCED, REFUSED
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
+
+#: Maximum values of the lower bounds on characters, items and members: each item has states of its own, and each member
+#: needs another name.
+MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
+
+#: Maximum number of arrays and objects in an ``enum``, where they may be written in several ways.
+MAX_LOOSE = 1_000
+
+#: Maximum nesting of a value in ``const`` or ``enum``.
+MAX_DEPTH = 64
+
+#: Integers from here on are refused: Python reads and writes at most 4,300 digits, or fewer where it is told so.
+MAX_INTEGER = 10**600
+
+_LEAST = {
+    "minLength": MAX_LEAST_LENGTH,
+    "minItems": MAX_LEAST_ITEMS,
+    "minContains": MAX_LEAST_ITEMS,
+    "minProperties": MAX_LEAST_PROPERTIES,
+}
+
+# Shapes of values, as numbers of C.
+SCHEMA = cython.declare(cython.int, int(Shape.SCHEMA))
+SCHEMAS = cython.declare(cython.int, int(Shape.SCHEMAS))
+ALTERNATIVES = cython.declare(cython.int, int(Shape.ALTERNATIVES))
+ITEMS = cython.declare(cython.int, int(Shape.ITEMS))
+BY_NAME = cython.declare(cython.int, int(Shape.BY_NAME))
+BY_PATTERN = cython.declare(cython.int, int(Shape.BY_PATTERN))
+DEPENDENCIES = cython.declare(cython.int, int(Shape.DEPENDENCIES))
+REQUIREMENTS = cython.declare(cython.int, int(Shape.REQUIREMENTS))
+TYPE = cython.declare(cython.int, int(Shape.TYPE))
+NAMES = cython.declare(cython.int, int(Shape.NAMES))
+VALUES = cython.declare(cython.int, int(Shape.VALUES))
+VALUE = cython.declare(cython.int, int(Shape.VALUE))
+UPPER_COUNT = cython.declare(cython.int, int(Shape.UPPER_COUNT))
+LOWER_COUNT = cython.declare(cython.int, int(Shape.LOWER_COUNT))
+BOUND = cython.declare(cython.int, int(Shape.BOUND))
+STEP = cython.declare(cython.int, int(Shape.STEP))
+PATTERN = cython.declare(cython.int, int(Shape.PATTERN))
+FORMAT = cython.declare(cython.int, int(Shape.FORMAT))
+FLAG = cython.declare(cython.int, int(Shape.FLAG))
+SHAPE = cython.declare(cython.int, 31)
+# The rest of what matters of a keyword here.
+UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: its value must be well-formed, and means nothing
+FORKS = cython.declare(cython.int, 64)
+NOT_NEGATABLE = cython.declare(cython.int, 128)
+REFERS = cython.declare(cython.int, 256)
+RISKY = cython.declare(cython.int, 512)
+
+
+def _table(draft: Draft) -> dict[str, int]:
+    """Return what this module needs to know of the keywords of a draft."""
+    return {
+        row.name: row.shape
+        | (0 if row.is_in(draft) else UNKNOWN)
+        | (FORKS if row.forks else 0)
+        | (0 if row.negatable else NOT_NEGATABLE)
+        | (REFERS if row.name in REFERENCES else 0)
+        | (RISKY if row.risky else 0)
+        for row in KEYWORDS.values()
+        if row.name in CONSTRAINING
+    }
+
+
+_TABLES = [_table(draft) for draft in Draft]
+_TYPES = frozenset((*TYPES, "integer", "any"))
+
+#: Keywords that apply several schemas to the same value, and one.
+_IN_PLACE, _BRANCH = keywords(shapes=(Shape.ALTERNATIVES,)), ("not", "if", "then", "else")
+
+#: Keywords that make alternatives in ways that are not counted here.
+_UNCOUNTED = APPLICATORS.difference(REFERENCES, _IN_PLACE) | set(REFERENCES) - {"$ref"}
+
+#: Recursion limit of the estimate of alternatives.
+_MAX_COUNTED_DEPTH = 64
+
+#: Formats that have a name of ours, as an error names them.
+_FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
+
+
+class DynamicReferences(Exception):
+    """The document uses ``$dynamicRef`` or ``$recursiveRef``: what a subschema means depends on the way to it."""
+
+
+def problems(document: Document, options: SchemaOptions) -> list:
+    """Return every problem of the reachable subschemas with its place, in the order in which they are met.
+
+    Raises:
+        DynamicReferences: the document uses dynamic references, and was not made to follow them.
+    """
+    return _Pass(document, options).run()
+
+
+@cython.cclass
+class _Pass:
+    """One pass over a document."""
+
+    document: object
+    options: object
+    normaliser: object
+    # pairs of a place and an error
+    found: list
+    # codes of keywords in this dialect
+    table: dict
+    # the keyword that gives a schema an address
+    address: str
+    # whether keywords beside $ref are ignored
+    hides: cython.bint
+    # pairs of a place and a sign that are still to be visited; keys of those that were visited, by sign
+    todo: list
+    holding: set
+    failing: set
+    # keys of the malformed ones
+    malformed: set
+    # subschemas that make alternatives, and the keys of those that are applied to the same value by others
+    forks: list
+    inside: set
+    # by key of a subschema with oneOf: the options that may hold beside each
+    overlaps: dict
+    # the size of a subschema's expansion, by the identity of the schema: see `_counted`
+    counts: dict
+    # total of these sizes
+    steps: cython.longlong
+    # see `Document.entries` and `Document.may_fail`
+    entries: cython.longlong
+    risky: cython.bint
+
+    def __init__(self, document: Document, options: SchemaOptions) -> None:
+        self.document = document
+        self.options = options
+        self.normaliser = None
+        self.found = []
+        self.table = _TABLES[document.age]
+        self.address = "$id" if document.age else "id"
+        self.hides = document.ref_hides_siblings
+        self.todo = [(document.root, True)]
+        self.holding = set()
+        self.failing = set()
+        self.malformed = set()
+        self.forks = []
+        self.inside = set()
+        self.overlaps = {}
+        self.counts = {}
+        self.steps = 0
+        self.entries = 0
+        self.risky = False
+
+    def run(self) -> list:
+        """Return all problems, and set the document's ``entries`` and ``may_fail``."""
+        clean: cython.bint = True
+        while self.todo:
+            located, positive = self.todo.pop()
+            if type(located.schema) is not bool and not self._visit(located, positive):
+                clean = False
+        self.document.entries = self.entries
+        self.document.may_fail = self.risky
+        if clean:
+            self._expand()
+        return self.found
+
+    @cython.cfunc
+    def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
+        """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
+        schema = located.schema
+        if not isinstance(schema, (dict, Mapping)):
+            self._invalid(located, None, f"a schema must be an object or a boolean, not {type(schema).__name__}")
+            return False
+        if self.address in schema:
+            located = self.document.enter(located)
+        seen: set = self.holding if positive else self.failing
+        if located.key in seen:
+            return True
+        seen.add(located.key)
+        if located.key in self.malformed:
+            return False
+        if located.key not in (self.failing if positive else self.holding):
+            before: cython.Py_ssize_t = len(self.found)
+            self.entries += len(schema)
+            refused: list = self._check(located, schema)
+            if len(self.found) > before:
+                self.malformed.add(located.key)
+                return False
+            self.found += refused
+        return self._descend(located, schema, positive)
+
+    # -- is it well-formed -------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _invalid(self, located: Located, keyword: object, message: str) -> object:
+        hint = "see https://json-schema.org/draft/2020-12/json-schema-core section 4.3" if keyword is None else None
+        place = Place(pointer=located.pointer) if keyword is None else Place(pointer=located.pointer, keyword=keyword)
+        self.found.append((located, InvalidSchemaError(message, hint=hint, place=place)))
+
+    @cython.cfunc
+    def _beyond(self, located: Located, keyword: str, message: str, hint: str) -> object:
+        place = Place(pointer=located.pointer, keyword=keyword)
+        self.found.append((located, LimitError(message, hint=hint, place=place)))
+
+    @cython.cfunc
+    def _check(self, located: Located, schema: object) -> list:
+        """Note what is malformed in a subschema; return what cannot be enforced."""
+        refused: list = []
+        code: cython.int
+        shape: cython.int
+        for keyword, value in schema.items():
+            row = self.table.get(keyword)
+            if row is None:
+                continue
+            code = row
+            shape = code & SHAPE
+            if code & RISKY:
+                self.risky = True
+            if shape == TYPE:
+                names = (value,) if type(value) is str else value
+                if not isinstance(names, (list, tuple)):
+                    self._misfit(located, keyword, value)
+                    continue
+                for name in names:
+                    if type(name) is not str or name not in _TYPES:
+                        self._invalid(located, "type", f"{name!r} is not a JSON type")
+            elif shape == BY_NAME or shape == BY_PATTERN:
+                if not isinstance(value, (dict, Mapping)):
+                    self._misfit(located, keyword, value)
+                elif not _are_names(value):
+                    self._invalid(located, keyword, "property names must be strings")
+                elif shape == BY_PATTERN:
+                    for pattern in value:
+                        self._match(located, keyword, pattern, refused)
+            elif shape == SCHEMA:
+                if type(value) is not bool and not isinstance(value, (dict, Mapping)):
+                    self._misfit(located, keyword, value)
+            elif shape == ITEMS:
+                if type(value) is not bool and not isinstance(value, (dict, list, tuple, Mapping)):
+                    self._misfit(located, keyword, value)
+            elif shape == SCHEMAS or shape == ALTERNATIVES:
+                if not isinstance(value, (list, tuple)):
+                    self._misfit(located, keyword, value)
+                elif shape == ALTERNATIVES and not value:
+                    self._invalid(located, keyword, f"{keyword} must not be empty")
+            elif shape == NAMES:
+                if not isinstance(value, (list, tuple)):
+                    self._misfit(located, keyword, value)
+                elif not _are_names(value):
+                    self._invalid(located, keyword, f"{keyword} must list property names")
+                else:
+                    self.entries += len(value)
+            elif shape == VALUES or shape == VALUE:
+                self._list(located, keyword, value, shape, refused)
+            elif shape == UPPER_COUNT or shape == LOWER_COUNT or shape == BOUND or shape == STEP:
+                self._number(located, keyword, value, shape)
+            elif shape == PATTERN:
+                if type(value) is not str:
+                    self._misfit(located, keyword, value)
+                else:
+                    self._match(located, keyword, value, refused)
+            elif shape == FORMAT:
+                if type(value) is not str:
+                    self._misfit(located, keyword, value)
+                elif self.options.formats:
+                    self._format(located, value, refused)
+            elif shape == FLAG:
+                if type(value) is not bool:
+                    self._misfit(located, keyword, value)
+            elif shape == DEPENDENCIES or shape == REQUIREMENTS:
+                if not isinstance(value, (dict, Mapping)):
+                    self._misfit(located, keyword, value)
+                    continue
+                for needed in value.values():
+                    if isinstance(needed, (list, tuple)):
+                        fits = _are_names(needed)
+                    else:
+                        fits = shape == DEPENDENCIES and isinstance(needed, (dict, Mapping, bool, str))
+                    if not fits:
+                        self._invalid(located, keyword, f"{keyword} must list property names")
+        return refused
+
+    @cython.cfunc
+    def _misfit(self, located: Located, keyword: str, value: object) -> object:
+        self._invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}")
+
+    @cython.cfunc
+    def _number(self, located: Located, keyword: str, value: object, shape: cython.int) -> object:
+        """Check a count, a bound of numbers, or a step."""
+        if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
+            self._beyond(located, keyword, f"{keyword} has more than 600 digits", "use a smaller number")
+        elif shape == UPPER_COUNT or shape == LOWER_COUNT:
+            if type(value) is bool or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
+                self._invalid(located, keyword, f"{keyword} must be a whole number that is not negative")
+            elif shape == LOWER_COUNT and value > _LEAST[keyword]:
+                message = f"{keyword} is {value:,}, and no model writes more than {_LEAST[keyword]:,}"
+                self._beyond(located, keyword, message, f"lower {keyword}")
+        elif not isinstance(value, (int, float)):
+            self._misfit(located, keyword, value)
+        elif shape == STEP:
+            if type(value) is bool or not 0 < value < inf:
+                self._invalid(located, keyword, f"{keyword} must be a finite number above zero")
+        elif not -inf < value < inf:
+            self._invalid(located, keyword, f"{keyword} must be a finite number")
+
+    @cython.cfunc
+    def _list(self, located: Located, keyword: str, value: object, shape: cython.int, refused: list) -> object:
+        """Check the values of ``enum`` and ``const``."""
+        compounds: cython.Py_ssize_t = 0
+        if shape == VALUE:
+            value = (value,)
+        elif not isinstance(value, (list, tuple)):
+            self._misfit(located, keyword, value)
+            return
+        else:
+            self.entries += len(value)
+        for item in value:
+            if type(item) is str or item is None or type(item) is bool:
+                continue
+            compounds += isinstance(item, (dict, list, tuple))
+            if not is_json(item):
+                self._invalid(located, keyword, f"{keyword} holds something that is not a JSON value")
+                return
+            if not is_small(item):
+                message = f"{keyword} holds a value more than {MAX_DEPTH} deep, or an integer of more than 600 digits"
+                self._beyond(
+                    located, keyword, message, "describe it with properties and items, or use a smaller number"
+                )
+                return
+        options = self.options
+        if compounds > MAX_LOOSE and (options.property_order == "any" or options.whitespace == "flexible"):
+            message = f"{keyword} lists {compounds:,} arrays and objects, at most {MAX_LOOSE:,} can be written in any"
+            hint = 'list fewer, or write them as they are listed: property_order="schema", whitespace="single"'
+            place = Place(pointer=located.pointer, keyword=keyword)
+            refused.append((located, LimitError(f"{message} order or spacing", hint=hint, place=place)))
+
+    @cython.cfunc
+    def _match(self, located: Located, keyword: str, pattern: str, refused: list) -> object:
+        """Note a pattern that cannot be enforced."""
+        problem = pattern_problem(pattern)
+        if problem is not None:
+            place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
+            refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place)))
+
+    @cython.cfunc
+    def _format(self, located: Located, name: str, refused: list) -> object:
+        """Note a format that cannot be enforced, or must be known and is not."""
+        left_out = None
+        if name in REFUSED:
+            message = f"the format {_FORMAT_NAMES.get(name, repr(name))} cannot be enforced exactly"
+            hint = f"remove it, say it by a pattern, or {CHECK_LATER}"
+        elif name in BOUNDED:
+            left_out = BOUNDED[name].left_out
+            message = f"the format {name!r} cannot be enforced exactly, only without {left_out}"
+            hint = 'remove it, say it by a pattern, or allow that with on_unsupported="narrow"'
+        elif name not in ENFORCED and self.options.strict_formats:
+            message = f"the format {name!r} is not one of the specification"
+            hint = "leave strict_formats off to take it for an annotation"
+        else:
+            return
+        place = Place(pointer=located.pointer, keyword="format")
+        error = UnsupportedSchemaError(message, hint=hint, place=place, left_out=left_out)
+        refused.append((located, error))
+
+    # -- its subschemas ----------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _descend(self, located: Located, schema: object, positive: cython.bint) -> cython.bint:
+        """Note the subschemas to visit, with the sign of each; False if a reference beside a fork leads nowhere."""
+        children: list = []
+        broken: cython.bint = False
+        forks: cython.bint = False
+        code: cython.int
+        shape: cython.int
+        for keyword, value in schema.items():
+            row = self.table.get(keyword)
+            if row is None:
+                continue
+            code = row
+            if code & UNKNOWN:
+                forks = forks or bool(code & FORKS)
+                continue
+            forks = forks or bool(code & FORKS)
+            shape = code & SHAPE
+            if code & REFERS:
+                if type(value) is str and value != "#" and not value.startswith("#/"):
+                    self.risky = True
+                try:
+                    target = self._target(located, keyword)
+                except SchemaError as error:
+                    self.found.append((located, error))
+                    broken = True
+                    continue
+                if target is not None:
+                    if keyword == "$ref" and self.hides:
+                        self.todo.append((target, positive))
+                        return True
+                    children.append((target, positive))
+            elif shape > DEPENDENCIES:
+                if code & NOT_NEGATABLE and not positive and value is not False:
+                    self.found.append((located, unsupported(located, keyword, "under a negation")))
+            elif shape == BY_NAME or shape == BY_PATTERN:
+                for name, inner in value.items():
+                    if type(inner) is not bool:
+                        children.append((Located(inner, "", located, (keyword, name), located.scope), positive))
+            elif shape == DEPENDENCIES:
+                children += [
+                    (inner, positive)
+                    for _, inner in located.members(keyword)
+                    if not isinstance(inner.schema, (list, tuple, str))
+                ]
+            elif keyword == "oneOf":
+                self._union(located, positive, children)
+            elif shape == ALTERNATIVES or shape == SCHEMAS or (shape == ITEMS and isinstance(value, (list, tuple))):
+                children += [(inner, positive) for inner in located.items(keyword)]
+            else:
+                self._one(located, schema, keyword, positive, children)
+        if forks:
+            if positive and located.key not in self.inside:
+                self.forks.append(located)
+            self._note_inside(located, schema)
+        children.reverse()
+        self.todo += children
+        return not (broken and forks)
+
+    @cython.cfunc
+    def _target(self, located: Located, keyword: str) -> object:
+        """Return the subschema that a reference leads to; None: the dialect has no such reference."""
+        if not self.document.knows(keyword):
+            return None
+        if keyword != "$ref" and not self.document.dynamic:
+            raise DynamicReferences
+        return self.document.resolve(located, keyword)
+
+    @cython.cfunc
+    def _one(self, located: Located, schema: object, keyword: str, positive: cython.bint, children: list) -> object:
+        """Note the schema under a keyword that has one."""
+        inner = located.child(keyword)
+        if keyword == "not":
+            children.append((inner, not positive))
+        elif keyword == "if":
+            children.append((inner, True))
+            if "then" in schema or "else" in schema:
+                children.append((inner, False))
+        elif keyword == "then" or keyword == "else":
+            if "if" in schema and self.document.knows("if"):
+                children.append((inner, positive))
+        elif keyword == "contains":
+            children.append((inner, True))
+            if not positive or "maxContains" in schema:
+                children.append((inner, False))
+        elif keyword == "propertyNames":
+            children.append((inner, True))
+        elif keyword == "unevaluatedProperties" or keyword == "unevaluatedItems":
+            children.append((inner, True))
+            if not positive:  # it may be all that does not hold
+                children.append((inner, False))
+                children.append((located, True))
+        else:
+            children.append((inner, positive))
+
+    @cython.cfunc
+    def _union(self, located: Located, positive: cython.bint, children: list) -> object:
+        """Note the options of ``oneOf``: those that may hold at once must also fail."""
+        options: list = located.items("oneOf")
+        overlaps: list = self.overlaps.get(located.key)
+        if overlaps is None:
+            try:
+                overlaps = [] if _are_of_different_types(options) else self._normaliser().overlaps(located)
+            except ToolGrammarError:
+                overlaps = []  # the problem inside an option is reported at its own place
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                overlaps = []  # an option is malformed, which is reported too
+            self.overlaps[located.key] = overlaps
+        index: cython.Py_ssize_t
+        for index in range(len(options)):
+            children.append((options[index], True))
+            if not positive or (overlaps and len(overlaps[index]) > 0):
+                children.append((options[index], False))
+
+    @cython.cfunc
+    def _note_inside(self, located: Located, schema: object) -> object:
+        """Note the subschemas that are applied to the same value."""
+        for keyword in _IN_PLACE:
+            if keyword in schema:
+                self.inside.update([inner.key for inner in located.items(keyword)])
+        for keyword in _BRANCH:
+            if keyword in schema:
+                self.inside.add(located.child(keyword).key)
+
+    def _normaliser(self) -> Normaliser:
+        """Return the normaliser that expands what cannot be counted."""
+        if self.normaliser is None:
+            options = self.options
+            self.normaliser = Normaliser(
+                self.document, formats=options.formats, open_objects=options.additional_properties
+            )
+        return self.normaliser
+
+    # -- alternatives ------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _expand(self) -> object:
+        """Note the places where the expansion of alternatives comes to a limit."""
+        large: list = []
+        for located in self.forks:
+            count = self._counted(located.schema, 0) if located.scope is None else None
+            if count is None or count[1] > MAX_BRANCHES or count[0] + count[1] > MAX_STEPS:
+                large.append(located)
+            else:
+                self.steps += count[0] + count[1]
+        failed = self._expanded(large)
+        taken: cython.longlong = 0 if self.normaliser is None else self.normaliser.steps
+        if self.steps + taken > MAX_TOTAL:  # the estimates are too large together: try all
+            failed = self._expanded(self.forks)
+        self.found += failed
+
+    @cython.cfunc
+    def _expanded(self, forks: list) -> list:
+        failed: list = []
+        for located in forks:
+            try:
+                self._normaliser().branches((SignedSchema(located),))
+            except (SchemaError, LimitError) as error:
+                failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
+        return failed
+
+    @cython.cfunc
+    def _counted(self, schema: object, depth: cython.int) -> tuple:
+        """Return upper bounds of the steps that the expansion of a subschema takes, and of its alternatives; None: not
+        known.
+
+        Expanding alternatives means going on from each with what else must hold.
+        """
+        if type(schema) is bool:
+            return 1, 1
+        if id(schema) in self.counts:
+            return self.counts[id(schema)]
+        if depth > _MAX_COUNTED_DEPTH or not _UNCOUNTED.isdisjoint(schema):
+            return None
+        if self.address in schema and schema is not self.document.schema:
+            return None
+        overlaps = self.overlaps.get(id(schema), ()) if "oneOf" in schema else ()
+        if any(overlaps):
+            return None
+        self.counts[id(schema)] = None  # while it is in progress: it refers to itself
+        steps: cython.longlong = 1
+        alternatives: cython.longlong = 1
+        parts: list = []
+        if "$ref" in schema:
+            target = self.document.resolve(Located(schema), "$ref")
+            if target.scope is not None:
+                return None
+            parts.append(self._counted(target.schema, depth + 1))
+        if "$ref" not in schema or not self.hides:
+            parts += [self._counted(inner, depth + 1) for inner in schema.get("allOf", ())]
+            for keyword in ("oneOf", "anyOf"):
+                if keyword in schema:
+                    parts.append(self._either([self._counted(inner, depth + 1) for inner in schema[keyword]]))
+        for part in parts:
+            if part is None:
+                return None
+            steps += alternatives * part[0]
+            alternatives *= part[1]
+            if steps > MAX_TOTAL or alternatives > MAX_TOTAL:
+                return None
+        count = self.counts[id(schema)] = (steps, alternatives)
+        if overlaps:  # its options were expanded once, to see that they are disjoint
+            self.steps += steps + alternatives
+        return count
+
+    @cython.cfunc
+    def _either(self, options: list) -> tuple:
+        """Return the same for the union of some."""
+        steps: cython.longlong = 1
+        alternatives: cython.longlong = 0
+        for option in options:
+            if option is None:
+                return None
+            steps += option[0] + 1  # one more where an option of oneOf is a formula of its own
+            alternatives += option[1]
+        return steps, alternatives
+
+
+@cython.cfunc
+def _are_names(values: object) -> cython.bint:
+    """Return True if all values are strings."""
+    for value in values:
+        if not isinstance(value, str):
+            return False
+    return True
+
+
+@cython.cfunc
+def _are_of_different_types(options: list) -> cython.bint:
+    """Return True if each of some schemas names its types by itself, and no two of them the same."""
+    seen: set = set()
+    for option in options:
+        schema = option.schema
+        if type(schema) is not dict or "type" not in schema or "$ref" in schema or schema.get("nullable") is True:
+            return False
+        kinds = schema["type"]
+        types: set = {kinds} if type(kinds) is str else set(kinds) if isinstance(kinds, (list, tuple)) else {"any"}
+        if "integer" in types:
+            types.add("number")
+        if "any" in types or not seen.isdisjoint(types):
+            return False
+        seen |= types
+    return True
+
+
+def is_small(value: object) -> bool:
+    """Return True if a JSON value is nested at most `MAX_DEPTH` deep, and no integer in it is too long to be read."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list = []
+        for item in level:
+            if type(item) is int:
+                if not -MAX_INTEGER < item < MAX_INTEGER:
+                    return False
+            elif isinstance(item, Mapping):
+                inner.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                inner.extend(item)
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def is_json(value: object) -> bool:
+    """Return True if a value has a JSON text."""
+    stack = [value]
+    seen: set = set()
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (Mapping, list, tuple)):
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, Mapping):
+                if not _are_names(item):
+                    return False
+                stack.extend(item.values())
+            else:
+                stack.extend(item)
+        elif isinstance(item, float):
+            if not -inf < item < inf:
+                return False
+        elif item is not None and not isinstance(item, (str, bool, int)):
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
+def pattern_problem(pattern: str) -> SchemaError | None:
+    """Return the error for a pattern that cannot be enforced; its place is in the pattern."""
+    try:
+        regex_term(Terms(), pattern, whole=False)
+    except PatternError as error:
+        kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
+        return kind(error.message, hint=error.hint, place=error.place)
+    except ToolGrammarError as error:
+        return UnsupportedSchemaError(error.message, hint=error.hint, place=error.place)
+    return None
