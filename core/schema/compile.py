@@ -49,7 +49,7 @@ class CompiledSchema:
     narrowed: tuple[UnsupportedSchemaError, ...] = ()
 
     def build(self, nodes: Nodes) -> int:
-        """The root node in a store; everything below is lowered when it is met."""
+        """Return the root node in a store; everything below is lowered when it is met."""
         # Where many grammars meet, equal schemas are found by what they say. Elsewhere a schema meets no equal one, and
         # putting it in words would take longer than the rest.
         handle = self.key if nodes.is_shared else _Same(self)
@@ -87,7 +87,7 @@ class CompiledSchema:
 
     @cached_property
     def is_surely_satisfiable(self) -> bool:
-        """Whether some text is valid, as far as that shows at once (False: perhaps not)."""
+        """True if some text is valid, as far as that shows at once (False: perhaps not)."""
         plain = self.options.spelling is None and self.options.arguments is None
         return plain and is_surely_satisfiable(self.document.schema)
 
@@ -132,7 +132,7 @@ class _Same:
 
 
 def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
-    """Every place of a schema that is malformed or cannot be enforced exactly; empty when all is well."""
+    """Return an error for every place of a schema that is malformed or cannot be enforced exactly."""
     options = options or SchemaOptions()
     found: dict[Place, SchemaError | LimitError] = {}
     for _, problem in _read(schema, options)[1]:

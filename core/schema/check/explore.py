@@ -104,7 +104,7 @@ class _Risks:
                 risky.extend(users[part_id])
 
     def reach(self, goal: Goal) -> bool:
-        """Return whether lowering a goal, or what is inside of it, may fail."""
+        """Return True if lowering a goal, or what is inside of it, may fail."""
         if len(goal) != 1 or not isinstance(goal[0], SignedSchema) or not goal[0].positive:
             return True
         part = id(goal[0].located.schema)

@@ -70,7 +70,7 @@ class Assertions:
         return Terms()
 
     def asserts(self, located: Located, keyword: str) -> bool:
-        """Whether a subschema has a keyword that its dialect knows and that is not left out."""
+        """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
         return (
             keyword in located.schema
             and self.document.knows(keyword)
@@ -78,7 +78,7 @@ class Assertions:
         )
 
     def assertions(self, located: Located) -> Conjunction | None:
-        """What a schema itself asserts; None when nothing can satisfy it. Made once."""
+        """Return what a schema itself asserts; None when nothing can satisfy it. Computed once."""
         found = self._own.get(located, _UNREAD)
         if found is _UNREAD:
             found = self._own[located] = self._read(located)
@@ -111,11 +111,11 @@ class Assertions:
         return int(located.schema[keyword]) if self.asserts(located, keyword) else None
 
     def asserts_format(self, located: Located) -> bool:
-        """Whether a subschema's ``format`` is more than an annotation."""
+        """Return True if a subschema's ``format`` is more than an annotation."""
         return self.formats and self.asserts(located, "format") and located.schema["format"] in ENFORCED
 
     def values(self, located: Located) -> tuple[Any, ...] | None:
-        """The values that a schema lists; None: it lists none."""
+        """Return the values that a schema lists; None: it lists none."""
         schema = located.schema
         nullable = schema.get("nullable") is True
         values: tuple[Any, ...] | None = None
@@ -155,7 +155,7 @@ class Assertions:
         )
 
     def contains(self, located: Located) -> list[Contains]:
-        """What some items must be, and how many."""
+        """Return the schemas that some items must satisfy, and for how many."""
         if not self.asserts(located, "contains"):
             return []
         least = self._count(located, "minContains")
@@ -176,11 +176,11 @@ class Assertions:
         return numbers
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether a pattern matches some part of a name."""
+        """Return True if a pattern matches some part of a name."""
         return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
 
     def object_part(self, located: Located) -> ObjectPart:
-        """What a schema says of members by their names; made once."""
+        """Return what a schema requires of members by their names; computed once."""
         found = self._objects.get(located)
         if found is None:
             schema = located.schema
@@ -195,7 +195,7 @@ class Assertions:
         return found
 
     def array_part(self, located: Located) -> ArrayPart:
-        """What a schema says of items by their positions; made once."""
+        """Return what a schema requires of items by their positions; computed once."""
         found = self._arrays.get(located)
         if found is None:
             schema = located.schema
@@ -214,7 +214,7 @@ class Assertions:
         return found
 
     def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
-        """Names, and what is asked of an object that has them."""
+        """Yield names, and the formula for an object that has a member of the name."""
         schema = located.schema
         for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
             if not self.asserts(located, keyword):
@@ -228,7 +228,7 @@ class Assertions:
                     yield name, SignedSchema(located.child(keyword, name))
 
     def constant(self, value: Any) -> Formula:
-        """The formula of one value."""
+        """Return the formula of one value."""
         found = self._constants.get(id(value))
         if found is None:  # the value is kept, so that its id stays its own
             found = self._constants[id(value)] = (value, SignedSchema(Located({"const": value}, "")))
@@ -236,7 +236,7 @@ class Assertions:
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
-    """The types that ``type`` allows, and whether numbers must be integers."""
+    """Return the types that ``type`` allows, and True if numbers must be integers."""
     names = schema["type"] if isinstance(schema["type"], (list, tuple)) else [schema["type"]]
     wanted = {"number" if name == "integer" else name for name in names}
     if "any" in wanted:
@@ -252,13 +252,13 @@ def asserted(schema: Mapping[str, Any]) -> Set[str]:
 
 
 def lists_strings(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema lists strings, all of which are of the type that it asks for."""
+    """Return True if a schema lists strings, all of which are of the type that it asks for."""
     values = schema.get("enum")
     return values is not None and schema.get("type", "string") == "string" and all(type(each) is str for each in values)
 
 
 def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
-    """The bounds of numbers: whether it is a lower one, its value, and whether that is excluded."""
+    """Yield the bounds of numbers: True for a lower one, its value, and True if that value is excluded."""
     for plain, exclusive, lower in (("minimum", "exclusiveMinimum", True), ("maximum", "exclusiveMaximum", False)):
         flag = schema.get(exclusive)
         if plain in schema:
@@ -268,7 +268,7 @@ def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
 
 
 def unsupported(located: Located, keyword: str, how: str = "") -> UnsupportedSchemaError:
-    """The error for a keyword that cannot be enforced exactly."""
+    """Return the error for a keyword that cannot be enforced exactly."""
     return UnsupportedSchemaError(
         f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}",
         hint=f"remove it, say it otherwise, or {CHECK_LATER}",

@@ -264,7 +264,7 @@ EVERY = Conjunction()
 
 
 def negated(formula: Formula) -> Formula:
-    """The formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
+    """Return the formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
     if isinstance(formula, SignedSchema):
         return SignedSchema(formula.located, not formula.positive)
     if isinstance(formula, AnyOf):
@@ -275,7 +275,7 @@ def negated(formula: Formula) -> Formula:
 
 
 def is_deniable(formula: Formula) -> bool:
-    """Return whether `negated` takes a formula."""
+    """Return True if `negated` takes a formula."""
     if isinstance(formula, (AnyOf, AllOf)):
         return all(map(is_deniable, formula.parts))
     return isinstance(formula, SignedSchema)
@@ -288,7 +288,7 @@ def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
 
 
 def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
-    """What satisfies both; None when their types or values exclude each other."""
+    """Return the conjunction of two; None when their types or values exclude each other."""
     types = left.types & right.types
     values = left.values
     if right.values is not None:
@@ -311,7 +311,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
 
 
 def _empty(both: Conjunction) -> list[str]:
-    """The types of which no value can be left, at first sight."""
+    """Return the types of which no value can be left, at first sight."""
     types, objects, numbers = both.types, both.objects, both.numbers
     found = []
     if (
@@ -398,7 +398,7 @@ def _lower(left: int | None, right: int | None) -> int | None:
 
 
 def type_of(value: Any) -> str:
-    """The JSON type of a decoded value."""
+    """Return the JSON type of a decoded value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -411,7 +411,7 @@ def type_of(value: Any) -> str:
 
 
 def in_both(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of one list that are in the other as well."""
+    """Return the values of one list that are in the other as well."""
     scalars, compounds = set(), []
     for value in right:
         kind = type_of(value)

@@ -34,10 +34,10 @@ class NormalForms(Protocol):
         """Return the store of the terms that patterns and names are compared in."""
 
     def asserts(self, located: Located, keyword: str) -> bool:
-        """Return whether a subschema has a keyword that its dialect knows and that is not left out."""
+        """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
 
     def asserts_format(self, located: Located) -> bool:
-        """Return whether a subschema's ``format`` is more than an annotation."""
+        """Return True if a subschema's ``format`` is more than an annotation."""
 
     def values(self, located: Located) -> tuple[Any, ...] | None:
         """Return the values that a schema lists; None: it lists none."""
@@ -58,7 +58,7 @@ class NormalForms(Protocol):
         """Return the formula of one value."""
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Return whether a pattern matches some part of a name."""
+        """Return True if a pattern matches some part of a name."""
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal."""

@@ -17,9 +17,9 @@ _DEPTH = 3
 
 
 def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
-    """The types of values that may satisfy an alternative of each, seen from types, listed values, bounds, lengths,
-    names that one requires and the other forbids, and the values of a required property. Of a type that is left out,
-    no value does."""
+    """Return the types of values that may satisfy an alternative of each, seen from types, listed values, bounds,
+    lengths, names that one requires and the other forbids, and the values of a required property. Of a type that is
+    left out, no value does."""
     found: set[str] = set()
     for left in lefts:
         for right in rights:
@@ -28,8 +28,8 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
 
 
 def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tuple[int, int]]:
-    """The pairs of some options that no constant tells apart, in order: those that share a value of the one required
-    member which most of them list the values of, and those that do not list them.
+    """Return the pairs of some options that no constant tells apart, in order: those that share a value of the one
+    required member which most of them list the values of, and those that do not list them.
 
     Args:
         labels: of each option, its required members that list their values (see `Contradictions.labels`).
@@ -57,7 +57,7 @@ def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tupl
 def _common(
     normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
 ) -> set[str]:
-    """The same for two alternatives; not of types that are known already."""
+    """Return the same for two alternatives, but for types that are known already."""
     types = left.types & right.types
     values = right.values if left.values is None else left.values
     if values is not None:
@@ -72,7 +72,7 @@ def _common(
 
 
 def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
-    """Whether a value that a branch lists, if it lists any, may satisfy it (True: or not known)."""
+    """Return True if a value, listed by an alternative or not, may satisfy the alternative."""
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:
-    """Whether no value satisfies what is asked of one member here and there; found out once."""
+    """Return True if no value satisfies what is asked of one member here and there; found out once."""
     if not lefts and not rights:
         return False
     key = lefts, rights, depth
@@ -136,8 +136,8 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
 
 
 def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -> bool:
-    """Whether no value satisfies what is asked of one member, of which another alternative says nothing; found out
-    once, as it is the same beside every such alternative."""
+    """Return True if no value satisfies what is asked of one member, of which another alternative says nothing;
+    found out once, as it is the same beside every such alternative."""
     known = objects.findings.excluded
     found = known.get((name, depth))
     if found is None:
@@ -146,7 +146,7 @@ def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -
 
 
 def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
-    """What is known to be asked of a member."""
+    """Return the formulas that are known to be required of a member."""
     found: list[Formula] = []
     for part in objects.parts:
         named = [part.properties[name]] if name in part.properties else []
@@ -158,7 +158,7 @@ def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
 
 
 def _names(normaliser: NormalForms, objects: Objects) -> int:
-    """Names that members may have, as a term of the normaliser's store: none outside of this."""
+    """Return a term of the normaliser's store that contains all names which members may have."""
     terms = normaliser.terms
     found = [terms.ALL]
     for part in objects.parts:

@@ -23,7 +23,7 @@ _SMALL = 10**15
 
 
 def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
-    """Whether some JSON value satisfies a schema, as far as that shows at once (False: perhaps not).
+    """Return True if some JSON value obviously satisfies a schema (False: perhaps not).
 
     Args:
         schema: a well-formed schema.
@@ -58,7 +58,7 @@ def _has_members(schema: dict[str, Any], depth: int) -> bool:
 
 
 def _is_of(value: Any, kinds: set[str]) -> bool:
-    """Whether a value is surely of one of some types."""
+    """Return True if a value is surely of one of some types."""
     if isinstance(value, bool):
         return "boolean" in kinds
     if isinstance(value, str):

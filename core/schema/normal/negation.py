@@ -45,7 +45,7 @@ MAX_DIFFERENT = 500
 
 
 def negation(norm: NormalForms, located: Located) -> Formula:
-    """The negation of a schema: one of its keywords does not hold."""
+    """Return the negation of a schema: one of its keywords does not hold."""
     options: list[Formula] = []
     if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
         return TRUE  # what is left out might not hold
@@ -254,7 +254,7 @@ def _not_evaluated(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def either(options: Sequence[Formula]) -> Formula:
-    """One of the formulas, with as few alternatives as are easily had.
+    """Return the union of some formulas, with as few alternatives as are easily had.
 
     "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
     """
@@ -290,8 +290,8 @@ def either(options: Sequence[Formula]) -> Formula:
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
-    """The same as one of some alternatives, with as few of objects as possible: what each asks of one member is one of
-    the options of a single demand."""
+    """Return the union of some alternatives, with as few of objects as possible: what each requires of one member is
+    one of the options of a single demand."""
     members: dict[Exists, None] = {}
     absent: set[str] = set()
     options: list[Formula] = []
@@ -315,7 +315,8 @@ def together(failures: Iterable[Conjunction]) -> Formula:
 
 
 def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | None:
-    """What an alternative asks of objects, if that is a member with some value, or none of this name, or either."""
+    """Return the demand and the absent name of an alternative that requires no more than a member with some value,
+    or none of this name, or either; None: it is another."""
     objects = failure.objects
     if "object" not in failure.types or failure.values is not None:
         return None
@@ -332,7 +333,7 @@ def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | N
 
 
 def _only_absent(option: Formula) -> str | None:
-    """The name, if a fact is: an object without this member."""
+    """Return the name if a fact is that an object lacks this member; None: it is another."""
     if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
         (name,) = option.objects.absent
         return name if option.objects == Objects(absent=option.objects.absent) else None
@@ -340,7 +341,8 @@ def _only_absent(option: Formula) -> str | None:
 
 
 def _only_exists(option: Formula) -> Exists | None:
-    """What a fact asks, if it is: an object with a member of this name that satisfies this."""
+    """Return the demand if a fact is that an object has a member of this name that satisfies a formula; None: it is
+    another."""
     if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
         (exists,) = option.objects.exists
         if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
@@ -349,7 +351,7 @@ def _only_exists(option: Formula) -> Exists | None:
 
 
 def _joined(left: Formula, right: Formula) -> Conjunction | None:
-    """Two facts about different types as one."""
+    """Return two facts about different types as one; None: they are not that."""
     if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
         return None
     if left.values is not None or right.values is not None or left.not_values or right.not_values:
@@ -368,7 +370,7 @@ def _joined(left: Formula, right: Formula) -> Conjunction | None:
 
 
 def has(name: str) -> Formula:
-    """Objects that have a member of this name."""
+    """Return the fact that an object has a member of this name."""
     return fact("object", objects=Objects(required=(name,)))
 
 

@@ -116,7 +116,7 @@ class Normaliser(Assertions):
     # -- the expansion -----------------------------------------------------------------------------------------
 
     def branches(self, goal: Goal) -> list[Conjunction]:
-        """The alternatives of a goal; empty when it can never hold.
+        """Return the alternatives of a goal; empty when it can never hold.
 
         Raises:
             InvalidSchemaError: a schema refers to itself without describing anything.
@@ -206,7 +206,7 @@ class Normaliser(Assertions):
         return [] if own is None else [own]
 
     def _entered(self, way: _Way, step: _Step) -> _Way | None:
-        """How it goes on where a subschema must hold, or must not; None if that contradicts what is known."""
+        """Return the way after a subschema that must hold, or must not; None if that contradicts what is known."""
         conjunction, rest, seen = way
         formula, above, scopes = step
         if isinstance(formula, OnlyKeywordFails):
@@ -239,8 +239,8 @@ class Normaliser(Assertions):
         return self._held(conjunction, rest, seen, located, above, scopes)
 
     def _lacks(self, known: Conjunction, located: Located) -> bool:
-        """Whether no value of an alternative satisfies a schema, since that requires a member which objects that take
-        only declared members do not have."""
+        """Return True if no value of an alternative satisfies a schema, since that requires a member which objects
+        that take only declared members do not have."""
         parts = known.objects.parts
         closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
         if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
@@ -250,7 +250,7 @@ class Normaliser(Assertions):
         return any(all(name not in part.properties for part in parts) for name in names)
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
-        """What satisfies both; None when they are seen to exclude each other."""
+        """Return the conjunction of two; None when they are seen to exclude each other."""
         if left is EVERY:
             return meet(left, right)
         types = left.types & right.types
@@ -264,7 +264,7 @@ class Normaliser(Assertions):
         return both
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
-        """Whether a condition holds of all values of an alternative, or of none; None: that is not seen.
+        """Return True if a condition holds of all values of an alternative, False if of none; None: neither is seen.
 
         What is decided need not be asked once more.
         """
@@ -291,7 +291,7 @@ class Normaliser(Assertions):
         above: frozenset[object],
         scopes: tuple[Scope, ...],
     ) -> _Way | None:
-        """How it goes on when a schema holds; None if that contradicts what is known."""
+        """Return the way after a schema that holds; None if that contradicts what is known."""
         own = self.assertions(located)
         merged = None if own is None else self._meet(conjunction, own)
         if merged is None:
@@ -302,7 +302,7 @@ class Normaliser(Assertions):
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
     def _negation(self, located: Located) -> Formula:
-        """The negation of a schema; made once."""
+        """Return the negation of a schema; made once."""
         key = located, self.rough > 0
         found = self._negations.get(key)
         if found is None:
@@ -321,7 +321,8 @@ class Normaliser(Assertions):
     # -- a schema that must hold -------------------------------------------------------------------------------
 
     def _applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
-        """What a schema asks of the same value by way of other schemas; made once, where no scope asks."""
+        """Return what a schema requires of the same value by way of other schemas; computed once where there is no
+        scope."""
         if scopes:
             return self._read_applied(located, scopes)
         key = located, self.rough > 0
@@ -356,12 +357,12 @@ class Normaliser(Assertions):
         return found
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
-        """For each option of a ``oneOf``, the others that are not provably disjoint from it."""
+        """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""
         return [frozenset(others) for others in self._overlapping(located)]
 
     def _overlapping(self, located: Located) -> list[dict[int, frozenset[str]]]:
-        """For each option of a ``oneOf``, the others of which it is not known that none of its values satisfies them,
-        and the types of those that may: among values of the types that the schema itself asks for."""
+        """Return, for each option of a ``oneOf``, the others that some of its values may satisfy, and the types of
+        such values, among the types that the schema itself allows."""
         found = self._overlaps.get(located)
         if found is None:
             options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
@@ -405,7 +406,7 @@ class Normaliser(Assertions):
         return AnyOf(tuple(parts))
 
     def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
-        """That none of some schemas holds: formulas that must all hold.
+        """Return formulas that must all hold for none of some schemas to hold.
 
         Each schema may fail in several ways. Where these would multiply, they are joined to demands.
         """
@@ -415,11 +416,12 @@ class Normaliser(Assertions):
         return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
     def _is_decided_late(self, located: Located) -> bool:
-        """Whether it is asked at the end of a way only whether a schema fails anyway (see `_lacks`)."""
+        """Return True if it is only decided at the end of a way that a schema fails anyway (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
     def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """For each of some schemas that must all fail: its failure with few alternatives, if these would multiply."""
+        """Return, for each of some schemas that must all fail, its failure with few alternatives if these would
+        multiply."""
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
@@ -430,7 +432,7 @@ class Normaliser(Assertions):
         return [None if each is None else together(each) for each in ways]
 
     def _ways_to_fail(self, located: Located) -> list[Conjunction] | None:
-        """The alternatives of a schema's negation, found out once; None where that leans on itself."""
+        """Return the alternatives of a schema's negation, found out once; None where that leans on itself."""
         key = located, self.rough > 0
         if key not in self._failures:
             self._failures[key] = None
@@ -438,8 +440,8 @@ class Normaliser(Assertions):
         return self._failures[key]
 
     def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:
-        """For each option, that none of the others holds, as one fact (None: there is no such value); None: not all of
-        the negations are facts.
+        """Return, for each option, that none of the others holds, as one fact (None: there is no such value); None:
+        not all of the negations are facts.
 
         Each is put together of the facts before it and those after it, so that there are as many steps as options.
         """
@@ -457,7 +459,7 @@ class Normaliser(Assertions):
         return found
 
     def _denied(self, located: Located) -> Conjunction | None:
-        """The negation of a schema, if it is a fact."""
+        """Return the negation of a schema if it is a fact; None: it is not."""
         for _ in range(_MAX_LINKS):
             located = self.document.enter(located)
             if isinstance(located.schema, bool):
@@ -470,7 +472,7 @@ class Normaliser(Assertions):
 
 
 def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
-    """Which other options may hold as well, by the types of values: most exclude each other in all but a few."""
+    """Yield the options that may hold as well, by the types of values: most exclude each other in all but a few."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for kind in TYPES:
         groups.setdefault(tuple(other for other in sorted(overlaps) if kind in overlaps[other]), []).append(kind)
@@ -479,12 +481,12 @@ def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str
 
 
 def _of_types(types: Collection[str]) -> Conjunction:
-    """All values of these types."""
+    """Return the conjunction of all values of these types."""
     return EVERY if len(types) == len(TYPES) else Conjunction(frozenset(types))
 
 
 def _not(condition: Formula) -> Formula:
-    """Where the condition of a choice does not hold."""
+    """Return the negation of the condition of a choice."""
     if isinstance(condition, Conjunction):  # that an object has members, as `has` says
         return Conjunction(objects=Objects(absent=frozenset(condition.objects.required)))
     return negated(condition)

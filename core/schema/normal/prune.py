@@ -43,7 +43,7 @@ class Said(NamedTuple):
     excluded: frozenset[object] = frozenset()
 
     def meet(self, other: Said) -> Said:
-        """What is known when both are."""
+        """Return what is known when both are."""
         if other is _NOTHING or self is other:
             return self
         if self is _NOTHING:
@@ -58,7 +58,7 @@ class Said(NamedTuple):
 
     @property
     def is_false(self) -> bool:
-        """Whether no value is left: what holds is denied, or all that is listed."""
+        """True if no value is left: what holds is denied, or all that is listed."""
         return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
 
 
@@ -83,12 +83,13 @@ class Contradictions:
         self.meets = 0
 
     def exclude(self, left: Conjunction, right: Conjunction) -> bool:
-        """Whether no value satisfies both, seen from types and from what is said of members (False: perhaps not)."""
+        """Return True if no value satisfies both, seen from types and from what is said of members (False: perhaps
+        not)."""
         types = left.types & right.types
         return not types or (types == _OBJECT and self.between(left.objects, right.objects))
 
     def between(self, left: Objects, right: Objects) -> bool:
-        """Whether no object satisfies both, seen from what is said of a required member (False: perhaps not)."""
+        """Return True if no object satisfies both, seen from what is said of a required member (False: perhaps not)."""
         if left is EVERY.objects or right is EVERY.objects:
             return False
         ours, theirs = left.needed, right.needed
@@ -103,15 +104,15 @@ class Contradictions:
         return False
 
     def _is_void(self, objects: Objects) -> bool:
-        """Whether a required member has no value, seen from what these objects say alone; found out once."""
+        """Return True if a required member has no value, seen from what these objects say alone; found out once."""
         findings = objects.findings
         if findings.is_void is None:
             findings.is_void = any(self._of(objects, name).is_false for name in objects.needed)
         return findings.is_void
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
-        """The members that must be there in every alternative of some objects, and list their values: all of these
-        values. Nothing, if other types are among the alternatives."""
+        """Return the members that must be there in every alternative of some objects, and list their values: all of
+        these values. Nothing, if other types are among the alternatives."""
         found: dict[str, frozenset[object]] | None = None
         for branch in branches:
             if branch.types != _OBJECT:
@@ -122,7 +123,7 @@ class Contradictions:
         return found or {}
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
-        """What is known of members so far is known where more must hold."""
+        """Carry over to a conjunction what is known of the members of its left part, met with the right part."""
         known: dict[str, Said] = left.findings.said
         if known and both is not left and both is not right:
             known = both.findings.said = dict(known)
@@ -131,7 +132,7 @@ class Contradictions:
                     known[name] = known[name].meet(self._of(right, name))
 
     def holds(self, known: Conjunction, formula: Formula) -> bool:
-        """Whether every value of an alternative satisfies a formula, seen from facts that both state (False:
+        """Return True if every value of an alternative satisfies a formula, seen from facts that both state (False:
         perhaps), where objects take members that nothing declares."""
         if not isinstance(formula, Conjunction):
             return isinstance(formula, AllOf) and all(self.holds(known, part) for part in formula.parts)
@@ -166,7 +167,7 @@ class Contradictions:
         return all(self._implied(objects, name, formula) for name, formula in part.properties.items())
 
     def _implied(self, objects: Objects, name: str, formula: Formula) -> bool:
-        """Whether a member's value satisfies a formula, if it is there."""
+        """Return True if a member's value satisfies a formula, if it is there."""
         if isinstance(formula, AllOf):
             return all(self._implied(objects, name, part) for part in formula.parts)
         if not isinstance(formula, SignedSchema):
@@ -186,7 +187,7 @@ class Contradictions:
         return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
 
     def _of(self, objects: Objects, name: str) -> Said:
-        """What is known of a member's value; found out once."""
+        """Return what is known of a member's value; computed once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
         known: dict[str, Said] = objects.findings.said
@@ -200,7 +201,7 @@ class Contradictions:
         return found
 
     def _fact(self, formula: Formula) -> Said:
-        """What a formula says of the value for which it holds."""
+        """Return what a formula says of the value for which it holds."""
         found = self._facts.get(formula)
         if found is None:
             found = self._facts[formula] = self._read_fact(formula)
@@ -220,13 +221,13 @@ class Contradictions:
         return Said(denied=meaning, excluded=listed or frozenset())
 
     def meaning(self, formula: Formula) -> object:
-        """The same for formulas that are known to mean the same."""
+        """Return a key that is equal for formulas which are known to mean the same."""
         if isinstance(formula, SignedSchema):
             return formula.positive, self._meaning(formula.located)
         return formula
 
     def _meaning(self, located: Located) -> object:
-        """The same for subschemas that are known to mean the same."""
+        """Return a key that is equal for subschemas which are known to mean the same."""
         found = self._meanings.get(located)
         if found is None:
             found = self._meanings[located] = self._read_meaning(located)
@@ -245,7 +246,7 @@ class Contradictions:
         return located
 
     def _listed(self, located: Located, positive: bool) -> frozenset[object] | None:
-        """The scalars that a subschema lists, by type, if it lists nothing else; where it is negated, only if
+        """Return the scalars that a subschema lists, by type, if it lists nothing else; where it is negated, only if
         it asks for nothing else either."""
         known = self._known[positive]
         found = known.get(located, _NEVER)
@@ -270,7 +271,7 @@ class Contradictions:
 
 
 def _formulas(objects: Objects, name: str) -> list[Formula]:
-    """What is asked of a member's value, as far as it is said by name."""
+    """Return the formulas that a member's value must satisfy, as far as they are given by name."""
     found = [part.properties[name] for part in objects.parts if name in part.properties]
     found += [exists.formula for exists in objects.exists if exists.name == name]
     return found

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
 
 def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:
-    """What a schema that holds tells the scopes around it."""
+    """Return what is reported to scopes, with the members and items of which a schema that holds speaks."""
     schema = located.schema
     objects, arrays, contains = seen.objects, seen.arrays, seen.contains
     every_object, every_array = seen.all_objects, seen.all_arrays
@@ -78,8 +78,8 @@ def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope
 
 
 def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjunction | None:
-    """A finished conjunction, with what its scopes ask of everything that was not evaluated; None when a scope asks for
-    something unevaluated where everything is."""
+    """Return a finished conjunction with what its scopes require of everything that was not evaluated; None when a
+    scope requires something unevaluated where everything is evaluated."""
     objects, arrays, types = conjunction.objects, conjunction.arrays, conjunction.types
     for number, located, broken in seen.opened:
         if norm.asserts(located, "unevaluatedProperties"):
@@ -109,7 +109,7 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
 
 
 def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Formula:
-    """``anyOf`` where it matters which of the options hold: an alternative for every subset of them.
+    """Return ``anyOf`` where it matters which of the options hold: an alternative for every subset of them.
 
     It need not be said that the others do not hold, since what more of them evaluate only allows more; unless something
     must have been left unevaluated (``exactly``).

@@ -19,7 +19,7 @@ _ANNOTATED: Mapping[Shape, Callable[[Any], bool]] = {
 
 
 def canonical(schema: Any) -> str:
-    """A schema document as text that is equal for documents which say the same in the same order.
+    """Return a schema document as text that is equal for documents which say the same in the same order.
 
     Titles, descriptions, defaults and other annotations do not count, nor does the order of keywords. The order of
     ``properties`` does (members are written in it), as does that of everything else.
@@ -48,7 +48,7 @@ class _Reader:
         self.is_referred_to = False
 
     def read(self, schema: Any) -> Any:
-        """The schema without annotations, its keywords in order."""
+        """Return a schema without annotations, its keywords in order."""
         if not isinstance(schema, dict):
             return schema
         result: dict[str, Any] = {}

@@ -1,8 +1,11 @@
-"""The JSON Schema keywords: one row for each, which every reader of schemas consults.
+"""The JSON Schema keywords: one row for each, with its shape, role, JSON type and drafts.
 
-To add a keyword, add its row to `KEYWORDS`, read it in `normal/assertions` (or, if it applies other schemas to the same
-value, in `normal/normalise`), and give its negation in `normal/negation`. Checks, comparison of schemas, conversion of
-dialects and everything that walks schemas follow the row.
+Readers that follow the rows without knowing the keyword: `check/problems` (is the value well-formed, does the dialect
+have the keyword, does it fork, may lowering fail), `check/explore`, `schema_key` (annotations), `resolve`
+(`Document.knows`), `normal/inhabited`, and whatever walks subschemas by `map_subschemas`. Readers that also need to
+know what a keyword means, and so are changed by hand: `normal/assertions` reads what a schema asserts by itself,
+`normal/normalise` what it applies to the same value, `normal/negation` the opposite of both, and `check/problems` the
+sign of subschemas that may be required to fail.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class Role(Enum):
 
     IDENTIFIER = "names a schema, a dialect or a place"
     DEFINITIONS = "holds schemas for others to refer to"
-    REFERENCE = "applies a schema that stands elsewhere to the same value"
+    REFERENCE = "applies a schema from another place to the same value"
     SAME_VALUE = "applies schemas, or requires members, depending on other schemas that hold of the same value"
     REMAINDER = "applies a schema to the parts of a value that other keywords did not evaluate"
     PARTS = "applies schemas to the members or items of a value"
@@ -97,7 +100,7 @@ class Keyword:
     risky: bool = False
 
     def is_in(self, draft: int) -> bool:
-        """Return whether a draft has this keyword."""
+        """Return True if a draft has this keyword."""
         return self.since <= draft and (self.until is None or draft < self.until)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from toolgrammar.core import Grammar, LimitError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal import negation
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Role
 
 from ...schemas import random_schema
 from .universe import UNIVERSE, accepted, valid
@@ -81,9 +82,12 @@ def test_not(schema: Any) -> None:
 
 
 def test_every_keyword_has_a_case() -> None:
-    """The table above has every keyword that has a negation, but for those that stand beside others or are refused."""
-    beside = {"minContains", "maxContains", "then", "else", "additionalItems", "dependencies", "uniqueItems"}
-    assert set(negation._NEGATIONS) <= set(CASES) | beside
+    """The table above has every keyword that constrains and has a negation of its own in the current dialect."""
+    roles = {Role.ASSERTION, Role.PARTS, Role.SAME_VALUE, Role.REMAINDER, Role.FORMAT}
+    beside = {"minContains", "maxContains", "then", "else", "additionalItems", "nullable"}  # negated with another
+    negated = {name for name, row in KEYWORDS.items() if row.role in roles} - beside
+    assert set(negation._NEGATIONS) == negated
+    assert set(CASES) == negated - {"dependencies", "uniqueItems"} | {"$ref"}
 
 
 def test_unique_items_cannot_be_negated() -> None:
