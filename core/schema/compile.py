@@ -21,10 +21,10 @@ from .check.problems import DynamicReferences, problems
 from .lower.lowering import Lowering
 from .normal.inhabited import is_surely_satisfiable
 from .normal.normalise import Normaliser
-from .read.canonical import canonical
 from .read.located import Located
 from .read.options import SchemaOptions
 from .read.resolve import Document
+from .read.schema_key import schema_key
 
 #: What a document takes in a store (measured): who lowers it, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
@@ -99,10 +99,10 @@ class CompiledSchema:
 
     @cached_property
     def key(self) -> Hashable:
-        """Equal for schemas that say the same (see `canonical`) under equal options (schemas too deep or cyclic for
+        """Equal for schemas that say the same (see `schema_key`) under equal options (schemas too deep or cyclic for
         JSON are only equal to themselves)."""
         try:
-            return canonical(self.document.schema), self.options
+            return schema_key(self.document.schema), self.options
         except (RecursionError, ValueError, TypeError):
             return _Same(self.document.schema), self.options
 

@@ -1,4 +1,4 @@
-"""When two schema documents are one: what of a document decides which values are valid, as text."""
+"""Keys of schema documents: text that is equal for documents which say the same of values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANNOTATED: Mapping[Shape, Callable[[Any], bool]] = {
 }
 
 
-def canonical(schema: Any) -> str:
+def schema_key(schema: Any) -> str:
     """Return a schema document as text that is equal for documents which say the same in the same order.
 
     Titles, descriptions, defaults and other annotations do not count, nor does the order of keywords. The order of
