@@ -25,7 +25,7 @@ from ...errors import (
 )
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ..normal.assertions import CHECK_LATER, unsupported
+from ..normal.assertions import CHECK_LATER, NARROW, unsupported
 from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.located import Located, SignedSchema
@@ -61,6 +61,9 @@ _LEAST = {
     "minContains": MAX_LEAST_ITEMS,
     "minProperties": MAX_LEAST_PROPERTIES,
 }
+
+#: What is not written where ``uniqueItems`` must not hold.
+NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
 
 # Shapes of values, as numbers of C.
 SCHEMA = cython.declare(cython.int, int(Shape.SCHEMA))
@@ -389,7 +392,7 @@ class _Pass:
         elif name in BOUNDED:
             left_out = BOUNDED[name].left_out
             message = f"the format {name!r} cannot be enforced exactly, only without {left_out}"
-            hint = 'remove it, say it by a pattern, or allow that with on_unsupported="narrow"'
+            hint = f"remove it, say it by a pattern, or {NARROW}"
         elif name not in ENFORCED and self.options.strict_formats:
             message = f"the format {name!r} is not one of the specification"
             hint = "leave strict_formats off to take it for an annotation"
@@ -435,7 +438,7 @@ class _Pass:
                     children.append((target, positive))
             elif shape > DEPENDENCIES:
                 if code & NOT_NEGATABLE and not positive and value is not False:
-                    self.found.append((located, unsupported(located, keyword, "under a negation")))
+                    self.found.append((located, unsupported(located, keyword, "under a negation", NOT_UNIQUE)))
             elif shape == BY_NAME or shape == BY_PATTERN:
                 for name, inner in value.items():
                     if type(inner) is not bool:

@@ -36,8 +36,9 @@ _OF_OBJECTS, _OF_ARRAYS, _OF_STRINGS, _OF_NUMBERS = (
     for kind in ("object", "array", "string", "number")
 )
 
-#: The way out for a keyword that cannot be enforced, where a grammar is made of a schema; others name their own.
+#: The ways out for a keyword that cannot be enforced, where a grammar is made of a schema; others name their own.
 CHECK_LATER = "have it checked after generation with on_unsupported='validate'"
+NARROW = "allow that with on_unsupported='narrow'"
 
 #: What was not asked yet.
 _UNREAD = Conjunction()
@@ -267,10 +268,12 @@ def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
             yield lower, exact(flag), True
 
 
-def unsupported(located: Located, keyword: str, how: str = "") -> UnsupportedSchemaError:
-    """Return the error for a keyword that cannot be enforced exactly."""
+def unsupported(located: Located, keyword: str, how: str = "", left_out: str | None = None) -> UnsupportedSchemaError:
+    """Return the error for a keyword that cannot be enforced exactly; ``left_out``: what is not written instead."""
     return UnsupportedSchemaError(
-        f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}",
-        hint=f"remove it, say it otherwise, or {CHECK_LATER}",
+        f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}"
+        + (f", only without {left_out}" if left_out else ""),
+        hint=f"remove it, say it otherwise, or {NARROW if left_out else CHECK_LATER}",
         place=Place(pointer=located.pointer, keyword=keyword),
+        left_out=left_out,
     )

@@ -6,8 +6,9 @@ other. What negation there is of other schemas stands before them alone, as a si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from ...errors import LimitError, Place
 from ..read.keywords import REFERENCES, TYPES
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange, exact
-from .assertions import bounds_of, types_of, unsupported
+from .assertions import bounds_of, types_of
 from .conjunction import (
     TRUE,
     AllOf,
@@ -32,6 +33,7 @@ from .conjunction import (
     Strings,
     fact,
     negated,
+    same_value,
     type_of,
 )
 from .context import NormalForms
@@ -42,6 +44,10 @@ MAX_PRODUCT = 64
 
 #: How many arrays and objects of one ``enum`` a value may have to differ from.
 MAX_DIFFERENT = 500
+
+
+#: Values of which an array repeats one where ``uniqueItems`` must not hold, beside `MAX_LISTED` that ``items`` lists.
+REPEATED, MAX_LISTED = (None, True, False, 0, 1, "", "a", [], {}), 32
 
 
 def negation(norm: NormalForms, located: Located) -> Formula:
@@ -242,9 +248,19 @@ def _not_if(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def _not_unique(norm: NormalForms, located: Located) -> Iterator[Formula]:
-    if located.schema["uniqueItems"] is True:
-        raise unsupported(located, "uniqueItems", "under a negation")
-    yield from ()
+    """Yield arrays that repeat one of a few values: which other values repeat cannot be followed."""
+    if located.schema["uniqueItems"] is not True:
+        return
+    listed = list(islice(_listed_items(norm, located), MAX_LISTED))
+    for value in (*listed, *(value for value in REPEATED if not any(same_value(value, item) for item in listed))):
+        yield fact("array", arrays=Arrays(contains=(Contains(norm.constant(value), least=2),)))
+
+
+def _listed_items(norm: NormalForms, located: Located) -> Iterator[Any]:
+    """Yield the values that the items of a schema list."""
+    schema = located.schema.get("items")
+    if isinstance(schema, Mapping):
+        yield from norm.values(norm.document.enter(located.child("items"))) or ()
 
 
 def _not_evaluated(norm: NormalForms, located: Located) -> Iterator[Formula]:

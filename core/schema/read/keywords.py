@@ -82,7 +82,7 @@ class Keyword:
         until: the first draft that has it no more; None: all later ones have it.
         forks: it makes alternatives, or refers to what may.
         negates: judging it may take the negation of a subschema.
-        negatable: its own negation can be enforced.
+        negatable: its own negation can be enforced exactly; else it is narrowed.
         trivial: it holds of the empty value of each type (``""``, ``0``, ``[]``, ``{}``, and true, false, null).
         risky: a well-formed schema may still turn out to be beyond a limit, or impossible to enforce, beside it.
     """

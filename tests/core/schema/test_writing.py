@@ -75,10 +75,6 @@ LATE: dict[str, tuple[dict[str, Any], str]] = {
     "step": ({"multipleOf": LONG}, "multipleOf"),
     "loop": ({"items": {"$dynamicAnchor": "x", "$dynamicRef": "#x"}}, "$ref"),
     "pattern": ({"items": {"$dynamicRef": "#p"}, "$defs": {"p": {"$dynamicAnchor": "p", "pattern": "("}}}, "pattern"),
-    "unique": (
-        {"items": {"oneOf": [{"uniqueItems": True}, {"minItems": 2, "items": {"type": "string"}}]}},
-        "uniqueItems",
-    ),
 }
 
 
