@@ -47,7 +47,8 @@ MAX_DIFFERENT = 500
 
 
 #: Values of which an array repeats one where ``uniqueItems`` must not hold, beside `MAX_LISTED` that ``items`` lists.
-REPEATED, MAX_LISTED = (None, True, False, 0, 1, "", "a", [], {}), 32
+REPEATED: tuple[Any, ...] = (None, True, False, 0, 1, "", "a", [], {})
+MAX_LISTED = 32
 
 
 def negation(norm: NormalForms, located: Located) -> Formula:

@@ -47,7 +47,11 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "contains": ({"contains": {"type": "string"}}, "contains", ""),
     "minContains": ({"contains": {"type": "string"}, "minContains": 2}, "minContains", ""),
     "maxContains": ({"contains": {"type": "string"}, "maxContains": 2}, "maxContains", ""),
-    "uniqueItems": ({"uniqueItems": True}, "uniqueItems", "narrowed where it is negated: arrays that repeat a simple value"),
+    "uniqueItems": (
+        {"uniqueItems": True},
+        "uniqueItems",
+        "narrowed where it is negated: arrays that repeat a simple value",
+    ),
     "unevaluatedItems": ({"unevaluatedItems": False}, "unevaluatedItems", "below an `anyOf` of at most 10"),
     "minLength": ({"minLength": 2}, "minLength", "counts characters, not bytes; at most 100,000"),
     "maxLength": ({"maxLength": 2}, "maxLength", ""),
