@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .term_kinds import END, SURROGATES
+from .term_kinds import END, SURROGATES, SURROGATES_END
 from .terms import Terms
 
 #: Maximum number of states that `is_roomy` inspects.
@@ -50,7 +50,7 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
                 if end - starts[index] > most - len(following) + 1:
                     return None
                 for code in range(starts[index], end):
-                    if not SURROGATES[0] <= code <= SURROGATES[1]:
+                    if not SURROGATES <= code < SURROGATES_END:
                         following.append((text + chr(code), target))
         level = following
         if len(found) + len(level) > most:  # each prefix belongs to one string at least

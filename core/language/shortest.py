@@ -6,7 +6,21 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ..errors import LimitError
-from .term_kinds import ALT, CHARS, DEAD, DEFERRED, END, EPSILON, NULLABLE, REGULAR, REPEAT, SEQ, WORDS
+from .term_kinds import (
+    ALT,
+    CHARS,
+    DEAD,
+    DEFERRED,
+    END,
+    EPSILON,
+    NULLABLE,
+    REGULAR,
+    REPEAT,
+    SEQ,
+    SURROGATES,
+    SURROGATES_END,
+    WORDS,
+)
 from .terms import Terms
 
 #: Maximum number of states that the search for a shortest string visits.
@@ -64,7 +78,10 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> byt
         for index, target in enumerate(targets):
             if target in done or terms.known(target) & DEAD:
                 continue
-            char = spell(starts[index], (starts[index + 1] if index + 1 < len(starts) else END) - 1)
+            start, stop = starts[index], starts[index + 1] if index + 1 < len(starts) else END
+            if SURROGATES <= start and stop <= SURROGATES_END:
+                continue  # complements have surrogates, strings have none
+            char = spell(start, stop - 1)
             if target not in best or preference(char) < preference(best[target]):
                 best[target] = char
         for target, char in best.items():

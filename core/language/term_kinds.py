@@ -35,9 +35,10 @@ NO_DIGITS, NO_POINT = -1, -2
 #: Maximum bound of a repetition; a larger one is none, as no text is that long.
 MANY = 2**31 - 1
 
-#: One more than the last code point; the first and last surrogate.
+#: One more than the last code point.
 END = 0x110000
-SURROGATES = (0xD800, 0xDFFF)
+#: The first surrogate, and one more than the last: code points that are no characters.
+SURROGATES, SURROGATES_END = 0xD800, 0xE000
 
 #: Maximum number of distinct terms in one store: some hundred MB, and seconds of work.
 MAX_TERMS = 200_000

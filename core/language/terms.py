@@ -733,7 +733,8 @@ class Terms:
         low: cython.int
         high: cython.int
         self.bound_count = 0
-        self._meet_class(term_kinds.ANY, 1)
+        self._bound(0)
+        self._bound(term_kinds.END)
         for i in range(n):
             part = self.flat[i]
             if not self._is_run(part):
@@ -1069,7 +1070,33 @@ class Terms:
         """Return True if no string is in the language. Exact, also under intersection and complement."""
         known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
         self.depth = 0
-        return known == term_kinds.DEAD if known else self._search_dead(term)
+        return known == term_kinds.DEAD if known else self._is_dead(term)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_dead(self, term: cython.int) -> cython.bint:
+        """`is_empty`, of concatenations and unions from their parts; marks what it learns on the way."""
+        if self.traits[term] & (term_kinds.LIVE | term_kinds.DEAD):
+            return (self.traits[term] & term_kinds.DEAD) != 0
+        i: cython.int
+        part: cython.int = term
+        kind: cython.int = self.kind[term]
+        dead: cython.bint = kind == term_kinds.ALT
+        if kind == term_kinds.SEQ:
+            while self.kind[part] == term_kinds.SEQ and not dead and not self.traits[part] & term_kinds.LIVE:
+                dead = self._is_dead(self._arg(part, 0))
+                part = self._arg(part, 1)
+            if not dead:
+                dead = self._is_dead(part)
+        elif kind == term_kinds.ALT:
+            for i in range(self.arg_at[term], self.arg_at[term] + self.arg_count[term]):
+                if not self._is_dead(self.args[i]):
+                    dead = False
+                    break
+        else:
+            return self._search_dead(term)
+        self.traits[term] |= term_kinds.DEAD if dead else term_kinds.LIVE
+        return dead
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -1081,15 +1108,20 @@ class Terms:
         state: cython.int
         target: cython.int
         i: cython.int
+        stop: cython.int
         step: cython.int
         while number < len(queue):
             state = queue[number]
             number += 1
             self._row(state)
-            for i in range(self.row_at[state], self.row_at[state] + self.row_count[state]):
+            stop = self.row_at[state] + self.row_count[state]
+            for i in range(self.row_at[state], stop):
                 target = self.targets[i]
                 if self.traits[target] & term_kinds.DEAD:
                     continue
+                if self.starts[i] >= term_kinds.SURROGATES and i + 1 < stop:
+                    if self.starts[i + 1] <= term_kinds.SURROGATES_END:
+                        continue  # complements have surrogates, strings have none
                 if self.traits[target] & term_kinds.LIVE:
                     step = state
                     while step != -1:
