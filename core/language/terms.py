@@ -1068,9 +1068,8 @@ class Terms:
 
     def is_empty(self, term: cython.int) -> bool:
         """Return True if no string is in the language. Exact, also under intersection and complement."""
-        known: cython.int = self.traits[self._own(term)] & (term_kinds.LIVE | term_kinds.DEAD)
         self.depth = 0
-        return known == term_kinds.DEAD if known else self._is_dead(term)
+        return self._is_dead(self._own(term))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -1086,8 +1085,7 @@ class Terms:
             while self.kind[part] == term_kinds.SEQ and not dead and not self.traits[part] & term_kinds.LIVE:
                 dead = self._is_dead(self._arg(part, 0))
                 part = self._arg(part, 1)
-            if not dead:
-                dead = self._is_dead(part)
+            dead = dead or self._is_dead(part)
         elif kind == term_kinds.ALT:
             for i in range(self.arg_at[term], self.arg_at[term] + self.arg_count[term]):
                 if not self._is_dead(self.args[i]):

@@ -1,31 +1,41 @@
-r"""From "the pattern matches somewhere in the text" to "the text is one of these strings".
+r"""Patterns with assertions as languages of whole texts.
 
-JSON Schema's ``pattern`` is searched for, and its assertions (``^``, ``$``, ``\b``, look-arounds) speak about the
-text around the match. Here they become intersections and complements of plain languages of *whole* texts.
+JSON Schema's ``pattern`` is searched for, and its assertions (``^``, ``$``, ``\b``, look-arounds) speak about the text
+around the match. Here a pattern becomes the set of the texts in which it matches, made of terms.
 
-How: the searched pattern is ``Anything pattern Anything``, matched from end to end. Alternatives that hold assertions
-are multiplied out, so that what remains is a sequence of plain pieces with assertions in the gaps between them.
-A look-ahead in a gap narrows all that follows, a look-behind all that precedes:
+*Ahead.* A tree is read from right to left: from the language of what may follow it, its continuation, comes the
+language of its own strings, each followed by the continuation. An assertion that looks ahead is an intersection with
+the continuation: ``(?=r)`` before ``K`` is ``(r Anything) & K``, ``(?!r)`` is ``~(r Anything) & K``, ``$`` is the empty
+string in ``K``.
 
-    p0 (?<=k) p1 (?=m) p2   =   (p0 & Anything k) p1 (p2 & m Anything)
+*Behind.* What looks behind is a question about the text so far, which the derivative of ``Anything r`` by that text
+answers: the look-behind holds if the derivative has the empty string. A continuation is therefore a function of these
+derivatives, its *past*; there are finitely many. Where something inside a look-behind looks ahead, beyond the place
+from which was looked, that place is marked by a code point that no text has (a surrogate), and the language of
+``Anything r mark Anything`` is used, in which look-aheads pass over the mark. Its derivative by the text and the mark
+is the set of what may follow.
 
-which is exact as long as no look-behind stands to the right of a look-ahead. Where one does, the narrower of the two
-is absorbed into the piece beside it first, if its width allows. Whatever resists (mostly assertions inside
-unbounded repetition) is refused.
+*Repetition.* ``r*`` before ``K`` is the least solution of ``X = K | r' X``, where ``r'`` is what ``r`` matches without
+the empty string (an iteration without width adds nothing, see RepeatMatcher, ECMA-262 section 22.2.2.3.1). Where ``r``
+holds assertions, this is an alternating automaton (Brzozowski and Leiss 1980, "On equations for regular languages,
+finite automata, and sequential networks"): its derivatives are Boolean combinations of finitely many terms. Written as
+unions of intersections they repeat, and become the states of a deterministic automaton.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, product
+from typing import Final, NamedTuple
 
-from ..errors import Place, UnsupportedPatternError
+from ..errors import LimitError, Place, UnsupportedPatternError
+from ..language import term_kinds
+from ..language.terms import Terms
 from ..unicode.charset import CharSet
+from .equations import Equations, automaton
 from .parser import WORD
 from .syntax import (
-    ANY_CHARACTER,
     ANYTHING,
-    EMPTY,
-    NOTHING,
     Alt,
     Chars,
     Empty,
@@ -36,391 +46,562 @@ from .syntax import (
     Seq,
     Start,
     WordBoundary,
-    alt,
-    both,
     boundary,
     fold,
-    negate,
-    repeat,
-    seq,
 )
 
-#: Maximum count of a repetition with assertions inside that is written out.
-_MAX_COPIES = 3
-#: Maximum number of branches when alternatives with assertions are multiplied out.
-_MAX_BRANCHES = 4096
+#: Maximum number of parts of a pattern that are read, each as often as it is repeated.
+_MAX_PARTS: Final = 20_000
+#: Repetitions with assertions are written out up to this count, without an automaton.
+_FEW_COPIES: Final = 3
+#: Maximum number of pasts that are compared one by one, and of look-behinds whose answers are.
+MAX_PASTS: Final = 500
+_MAX_ANSWERED: Final = 6
+#: Of so many items of a sequence, one is asked for what may follow it before the others are.
+_FEW_ITEMS: Final = 50
+#: The derivatives of the look-behinds that are asked about, by their numbers.
+Past = tuple[tuple[int, int], ...]
 
 
-class _Resists(Exception):
-    """The assertions are too entangled to be rewritten piece by piece."""
-
-
-def search_language(node: Regex) -> Regex:
+def search_language(terms: Terms, node: Regex) -> int:
     r"""Return the language of all texts in which a pattern matches somewhere.
 
     Args:
+        terms: where the term is made.
         node: the tree of a pattern, as ``parse`` makes it.
 
-    Returns:
-        An anchored tree for whole texts: ``Empty``, ``Chars``, ``Seq``, ``Alt``, ``Repeat``, ``And`` and ``Not`` only
-        (``NOTHING`` and ``ANYTHING`` are among these).
-
     Raises:
-        UnsupportedPatternError: the assertions of the pattern are too entangled to be rewritten.
+        UnsupportedPatternError: too many states for the repetitions that hold assertions.
 
-    Law: a text is in the language of the result if and only if the pattern matches in it, in the sense of ECMA-262's
+    Law: a text is in the language if and only if the pattern matches in it, in the sense of ECMA-262's
     ``RegExp.prototype.test`` with the ``u`` flag.
     """
     items = node.items if isinstance(node, Seq) else (node,)
     first, last = isinstance(items[0], Start), isinstance(items[-1], End)
-    middle = items[first : len(items) - last]
-    if all(item.is_pure for item in middle):  # most patterns have assertions at their ends only
-        before, after = () if first else (ANYTHING,), () if last else (ANYTHING,)
-        return _normalise(Seq((*before, *middle, *after)))
-    return _whole(Seq((ANYTHING, node, ANYTHING)))
-
-
-def _whole(node: Regex) -> Regex:
-    """Return the language of the texts that a tree with assertions matches from end to end."""
-    node = _normalise(node)
+    before = () if first else (ANYTHING,)
+    after = () if last else (ANYTHING,)
+    tree = Seq((*before, *items[first : len(items) - last], *after))
     try:
-        return alt(*[_branch_language(branch) for branch in _branches(node)])
-    except _Resists:
+        return _Reader(terms, tree, ()).language(terms.EPSILON)
+    except (LimitError, RecursionError) as error:
+        if tree.is_pure:
+            raise
+        reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
-            "the assertions of this pattern are too entangled: they look across each other, or repeat without end",
-            hint="move ^, $, \\b and look-arounds out of repetitions, or use several patterns in an allOf",
+            f"the assertions of this pattern are too entangled: {reason}",
+            hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
             place=Place(offset=0),
         ) from None
 
 
-# -- normal form -------------------------------------------------------------------------------------------------------
+class _Behind(NamedTuple):
+    """A look-behind: the derivative at the beginning of the text, and the mark in it if its truth is a language."""
+
+    start: int
+    mark: int | None
 
 
-def _normalise(node: Regex) -> Regex:
-    r"""Rewrite ``\b`` as look-arounds, write short repetitions of assertions out, and absorb narrow look-arounds."""
+class _Rest:
+    """What may follow at some place of a pattern, as a function of the past.
 
-    def combine(node: Regex, parts: Sequence[Regex]) -> Regex:
-        if isinstance(node, WordBoundary):
-            return boundary(WORD, negated=node.negated)
-        if isinstance(node, Look):
-            return _look(node.ahead, node.negated, parts[0])
+    Attributes:
+        behinds: the look-behinds on which it depends.
+        later: those of them that it asks about after one more character.
+    """
+
+    __slots__ = ("_known", "_language", "behinds", "later")
+
+    def __init__(
+        self, language: Callable[[Past], int], behinds: frozenset[int], later: frozenset[int] = frozenset()
+    ) -> None:
+        self.behinds = behinds
+        self.later = later
+        self._language = language
+        self._known: dict[Past, int] = {}
+
+    def at(self, past: Past) -> int:
+        """Return the language of what may follow."""
+        past = tuple([state for state in past if state[0] in self.behinds])
+        term = self._known.get(past)
+        if term is None:
+            term = self._known[past] = self._language(past)
+        return term
+
+
+class _Loop(NamedTuple):
+    """A repetition and what follows it: all its strings, and those to which it contributes at least a character."""
+
+    whole: _Rest
+    positive: _Rest
+
+
+class _Reader:
+    """The reader of one tree; look-behinds have readers of their own.
+
+    Args:
+        terms: where terms are made.
+        tree: what is read.
+        marks: the marks over which it passes.
+    """
+
+    def __init__(self, terms: Terms, tree: Regex, marks: tuple[int, ...]) -> None:
+        self.terms = terms
+        self.tree = tree
+        self.marks = marks
+        flips = sorted(flip for mark in marks for flip in (mark, mark + 1))
+        self.marked = terms.repeat(terms.chars_of(flips), 0, None)
+        self.anything = terms.repeat(terms.alt([terms.ANY, terms.chars_of(flips)]), 0, None)
+        self.behinds: list[_Behind] = []
+        self.looks: dict[int, tuple[_Rest, Regex]] = {}  # by the identities of nodes, which are kept for that
+        self.guards: dict[int, tuple[_Rest, Regex]] = {}
+        self.plain: dict[int, tuple[int, Regex]] = {}
+        self.rows: dict[Past, list[tuple[int, Past]]] = {}
+        self.loops: dict[tuple[int, int], tuple[_Loop, Regex, _Rest]] = {}
+        self.depth = 0  # of loops around what is read
+        self.parts = 0
+        self.numbers = count()
+        self.equations = Equations(terms, self.anything, len(marks))
+        self.asked(tree)
+
+    def language(self, follows: int) -> int:
+        """Return the strings of the tree, each followed by those of a language."""
+        rest = self.enter(self.tree, self.closed(follows))
+        return rest.at(tuple([(i, behind.start) for i, behind in enumerate(self.behinds)]))
+
+    # -- what is asked of the past -----------------------------------------------------------------------------
+
+    def asked(self, node: Regex) -> frozenset[int]:
+        """Return the look-behinds on whose answers it depends what a tree matches."""
+        found: set[int] = set()
+        waiting = [node]
+        while waiting:
+            top = waiting.pop()
+            if top.is_pure:
+                continue
+            if isinstance(top, (Start, WordBoundary)) or (isinstance(top, Look) and not top.ahead):
+                found |= self.behind(top).behinds
+            else:
+                waiting += top.items
+        return frozenset(found)
+
+    def behind(self, node: Regex) -> _Rest:
+        r"""Return what may follow where a look-behind holds: ``^``, that of ``\b``, ``(?<=...)``, or the one that
+        ``(?<!...)`` negates."""
+        if id(node) not in self.looks:
+            if isinstance(node, Start):
+                found = self._number(_Behind(self.marked, None))
+            else:
+                found = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
+            self.looks[id(node)] = found, node
+        return self.looks[id(node)][0]
+
+    def _behind(self, body: Regex) -> _Rest:
+        if _is_everywhere(body):
+            return self.closed(self.anything)
+        if body.longest == 0:
+            return self.guard(body)
+        if isinstance(body, Alt) and not body.is_pure:
+            return self.joined(self.either, [self._behind(item) for item in body.items])
+        if isinstance(body, Seq) and body.items[-1].longest == 0:
+            return self.joined(self.both, [self._behind(Seq(body.items[:-1])), self.guard(body.items[-1])])
+        tree = Seq((ANYTHING, body))
+        if not _looks_ahead(body):
+            return self._number(_Behind(_Reader(self.terms, tree, self.marks).language(self.marked), None))
+        mark = term_kinds.SURROGATES + len(self.marks)
+        reader = _Reader(self.terms, tree, (*self.marks, mark))
+        start = reader.language(self.terms.seq(self.terms.chars_of((mark, mark + 1)), reader.anything))
+        return self._number(_Behind(reader.equations.solve(start, whole=True), mark))
+
+    def _number(self, behind: _Behind) -> _Rest:
+        if behind not in self.behinds:
+            self.behinds.append(behind)
+        return _Rest(lambda past: self._truth(past[0]), frozenset((self.behinds.index(behind),)))
+
+    def _truth(self, state: tuple[int, int]) -> int:
+        """Return what may follow where a look-behind holds."""
+        mark = self.behinds[state[0]].mark
+        if mark is None:
+            return self.anything if self.terms.nullable(state[1]) else term_kinds.EMPTY
+        return self.equations.solve(self.terms.derivative(state[1], mark), whole=True, without=mark)
+
+    def _row(self, past: Past) -> list[tuple[int, Past]]:
+        """Return where pieces of the code points begin, and to which past the characters of each lead."""
+        row = self.rows.get(past)
+        if row is None:
+            segments = [self.terms.segments(state) for _, state in past]
+            cursors = [0] * len(past)
+            row = self.rows[past] = []
+            bounds = sorted({0, *(start for starts, _ in segments for start in starts)})
+            for bound, stop in zip(bounds, (*bounds[1:], term_kinds.END), strict=True):
+                target: list[tuple[int, int]] = []
+                for i, (starts, targets) in enumerate(segments):
+                    if cursors[i] + 1 < len(starts) and starts[cursors[i] + 1] == bound:
+                        cursors[i] += 1
+                    target.append((past[i][0], targets[cursors[i]]))
+                if not self.equations.is_beyond(bound, stop):
+                    row.append((bound, tuple(target)))
+        return row
+
+    def _reachable(self, past: Past) -> list[Past] | None:
+        """Return all pasts to which characters lead; None: they are too many."""
+        queue = [past]
+        found = {past}
+        for state in queue:
+            for _, target in self._row(state):
+                if target not in found:
+                    found.add(target)
+                    queue.append(target)
+            if len(queue) > MAX_PASTS:
+                return None
+        return queue
+
+    def _texts_between(self, pasts: Sequence[Past], ends: Iterable[Past]) -> int:
+        """Return the texts that lead from the first of some pasts to others of them; all that can be reached are
+        given."""
+        numbers = {past: -1 - i for i, past in enumerate(pasts)}  # negative: no terms
+        rows = {numbers[past]: [(start, numbers[to]) for start, to in self._row(past)] for past in pasts}
+        return automaton(self.terms, rows, {numbers[past] for past in ends}, -1)
+
+    # -- languages of pure trees -------------------------------------------------------------------------------
+
+    def term(self, node: Regex) -> int:
+        """Return the language of a tree without assertions."""
+        terms = self.terms
+
+        def combine(node: Regex, parts: Sequence[int]) -> int:
+            if isinstance(node, Chars):
+                term = self.chars(node.charset)
+            elif isinstance(node, Seq):
+                term = terms.sequence(parts)
+            elif isinstance(node, Alt):
+                term = terms.alt(parts)
+            elif isinstance(node, Repeat):
+                term = terms.repeat(parts[0], node.min, node.max)
+            elif isinstance(node, Empty):
+                term = terms.EPSILON
+            else:
+                raise TypeError(f"no part of a pattern without assertions: {node}")
+            return term
+
+        known = self.plain.get(id(node))
+        if known is None:
+            known = self.plain[id(node)] = fold(node, combine), node
+        return known[0]
+
+    def positive(self, node: Regex) -> int:
+        """Return the language of a tree without assertions, but for the empty string."""
+        terms = self.terms
+        if not node.is_nullable:
+            return self.term(node)
+        if isinstance(node, Repeat) and not node.item.is_nullable:
+            return terms.repeat(self.term(node.item), 1, node.max)
+        return terms.and_([self.term(node), terms.not_(terms.EPSILON)])
+
+    def chars(self, charset: CharSet) -> int:
+        return self.terms.seq(self.marked, self.terms.chars(charset))
+
+    def complement(self, term: int) -> int:
+        """Return the complement, of the simplest languages in simple words."""
+        terms = self.terms
+        kind, args = terms.shape(term)
+        if not self.marks and term == terms.EPSILON:
+            return terms.repeat(terms.ANY, 1, None)
+        parts = set(args) if kind == term_kinds.ALT else {term}
+        nullable = terms.EPSILON in parts
+        parts.discard(terms.EPSILON)
+        if not self.marks and len(parts) == 1:
+            kind, args = terms.shape(parts.pop())
+            if kind == term_kinds.SEQ and args[0] == terms.ALL and terms.shape(args[1])[0] == term_kinds.CHARS:
+                others = terms.seq(terms.ALL, terms.chars(~CharSet(terms.ranges(args[1]))))
+                return others if nullable else terms.alt([terms.EPSILON, others])
+        return terms.not_(term)
+
+    # -- continuations -----------------------------------------------------------------------------------------
+
+    def closed(self, term: int) -> _Rest:
+        """Return a continuation that does not depend on the past."""
+        return _Rest(lambda past: term, frozenset())
+
+    def both(self, parts: Iterable[int]) -> int:
+        """Return the intersection."""
+        return self.terms.and_([part for part in parts if part != self.anything] or [self.anything])
+
+    def either(self, parts: Sequence[int]) -> int:
+        """Return the union."""
+        return self.anything if self.anything in parts else self.terms.alt(parts)
+
+    def negated(self, rest: _Rest) -> _Rest:
+        """Return the complement of a continuation."""
+        terms = self.terms
+        opposite = {terms.EMPTY: self.anything, self.anything: terms.EMPTY}
+
+        def language(past: Past) -> int:
+            term = rest.at(past)
+            return opposite[term] if term in opposite else terms.not_(term)
+
+        return _Rest(language, rest.behinds, rest.later)
+
+    def joined(self, join: Callable[[list[int]], int], parts: Sequence[_Rest]) -> _Rest:
+        """Return a combination of continuations."""
+        if len(parts) == 1:
+            return parts[0]
+        behinds: frozenset[int] = frozenset().union(*[part.behinds for part in parts])
+        later: frozenset[int] = frozenset().union(*[part.later for part in parts])
+        return _Rest(lambda past: join([part.at(past) for part in parts]), behinds, later)
+
+    def enter(self, node: Regex, rest: _Rest) -> _Rest:
+        """Return what a tree matches, followed by the rest."""
+        self._count()
         if isinstance(node, Seq):
-            return seq(*_absorb(seq(*parts)))
+            return self._rests(node.items, rest)[-1]
+        if node.is_pure and not rest.behinds:
+            return self.closed(self.terms.seq(self.term(node), rest.at(())))
         if isinstance(node, Alt):
-            return alt(*parts)
+            return self.joined(self.either, [self.enter(item, rest) for item in node.items])
         if isinstance(node, Repeat):
-            return _repeat(parts[0], node.min, node.max)
-        return node
+            return self.run(self.term(node), rest) if node.is_pure else self.loop(node, rest).whole
+        if isinstance(node, (Start, End, WordBoundary, Look)):
+            return self.joined(self.both, [self.guard(node), rest])
+        return rest if isinstance(node, Empty) else self.consume(node, rest)
+
+    def _count(self) -> None:
+        self.parts += 1
+        if self.parts > _MAX_PARTS:
+            raise LimitError(
+                f"more than {_MAX_PARTS:,} parts, each counted as often as it is repeated", hint="simplify it"
+            )
+
+    def _rests(self, items: Sequence[Regex], rest: _Rest) -> list[_Rest]:
+        """Return the rest behind a sequence, that behind its last item but one, and so on to the whole sequence."""
+        rests = [rest]
+        for item in reversed(items):
+            rests.append(self.enter(item, rests[-1]))
+            if len(rests) % _FEW_ITEMS == 0:  # asked now, so that no question must be handed on through all of them
+                start = tuple([(i, behind.start) for i, behind in enumerate(self.behinds) if i in rests[-1].behinds])
+                for past in self._reachable(start) or ():
+                    rests[-1].at(past)
+        return rests
+
+    def consume(self, node: Regex, rest: _Rest) -> _Rest:
+        """Return what a tree matches with at least one character, followed by the rest."""
+        self._count()
+        terms = self.terms
+        if node.is_pure and not rest.behinds:
+            return self.closed(terms.seq(self.positive(node), rest.at(())))
+        if isinstance(node, Chars):
+            return self.step(node.charset, rest)
+        if isinstance(node, Alt):
+            return self.joined(self.either, [self.consume(item, rest) for item in node.items])
+        if isinstance(node, Repeat):
+            return self.run(self.positive(node), rest) if node.is_pure else self.loop(node, rest).positive
+        if not isinstance(node, Seq):
+            return self.closed(terms.EMPTY)
+        rests = self._rests(node.items[1:], rest)
+        parts: list[_Rest] = []
+        guards: list[_Rest] = []
+        for item in node.items:
+            parts.append(self.joined(self.both, [*guards, self.consume(item, rests.pop())]))
+            if item.is_pure:
+                if not item.is_nullable:
+                    break
+            else:
+                guards.append(self.guard(item))
+        return self.joined(self.either, parts)
+
+    def guard(self, node: Regex) -> _Rest:
+        """Return what may follow where a tree matches the empty string."""
+        if id(node) not in self.guards:
+            self.guards[id(node)] = self._guard(node), node
+        return self.guards[id(node)][0]
+
+    def _guard(self, node: Regex) -> _Rest:
+        terms = self.terms
+        if node.is_pure:
+            return self.closed(self.anything if node.is_nullable else terms.EMPTY)
+        if isinstance(node, Seq):
+            return self.joined(self.both, [self.guard(item) for item in node.items])
+        if isinstance(node, Alt):
+            return self.joined(self.either, [self.guard(item) for item in node.items])
+        if isinstance(node, Repeat):
+            return self.guard(node.item) if node.min else self.closed(self.anything)
+        if isinstance(node, End):
+            return self.closed(self.marked)
+        if isinstance(node, WordBoundary):
+            return self.guard(boundary(WORD, negated=node.negated))
+        if isinstance(node, Start):
+            return self.behind(node)
+        if not isinstance(node, Look):
+            raise TypeError(f"no part of a pattern: {node}")
+        if not node.ahead:
+            found = self.behind(node)
+        elif _is_everywhere(node.item):
+            found = self.closed(self.anything)
+        else:
+            depth, self.depth = self.depth, 0
+            found = self.enter(node.item, self.closed(self.anything))
+            self.depth = depth
+        return self.negated(found) if node.negated else found
+
+    def step(self, charset: CharSet, rest: _Rest) -> _Rest:
+        """Return the characters of a set, each followed by the rest behind it."""
+
+        def language(past: Past) -> int:
+            row = self._row(past)
+            ranges: dict[int, list[tuple[int, int]]] = {}
+            for (start, target), (stop, _) in zip(row, (*row[1:], (term_kinds.END, ())), strict=True):
+                ranges.setdefault(rest.at(target), []).append((start, stop - 1))
+            parts = [terms.seq(self.chars(charset & CharSet(of)), follows) for follows, of in ranges.items()]
+            return terms.alt(parts)
+
+        terms = self.terms
+        return _Rest(language, rest.behinds, rest.behinds)
+
+    def run(self, term: int, rest: _Rest) -> _Rest:
+        """Return the strings of a term, each followed by the rest behind it."""
+
+        def language(past: Past) -> int:
+            return terms.alt([terms.seq(terms.and_([term, of]), follows) for of, follows in self._cases(past, rest)])
+
+        terms = self.terms
+        return _Rest(language, rest.behinds, rest.behinds)
+
+    def _cases(self, past: Past, rest: _Rest) -> list[tuple[int, int]]:
+        """Return what may follow any text, as pairs of texts and what may follow these.
+
+        Raises:
+            LimitError: the look-behinds tell too many pasts apart.
+        """
+        terms = self.terms
+        past = tuple([state for state in past if state[0] in rest.behinds])
+        pasts = self._reachable(past)
+        is_plain = all(self.behinds[i].mark is None for i in rest.behinds)
+        if pasts is None:  # only their answers are compared, as far as these are all that counts
+            if rest.later or not is_plain or len(past) > _MAX_ANSWERED:
+                raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
+            answers = product((terms.EPSILON, terms.EMPTY), repeat=len(past))
+            pasts = [tuple([(i, state) for (i, _), state in zip(past, each, strict=True)]) for each in answers]
+        by_past = {target: rest.at(target) for target in pasts}
+        if len(set(by_past.values())) == 1:
+            return [(terms.ALL, by_past[pasts[0]])]
+        by_answers: dict[tuple[bool, ...], int] = {}
+        for target, follows in by_past.items():
+            holds = tuple([terms.nullable(state) for _, state in target])
+            is_plain = is_plain and by_answers.setdefault(holds, follows) == follows
+        cases: list[tuple[int, int]] = []
+        if is_plain:
+            for holds, follows in by_answers.items():
+                pairs = zip(past, holds, strict=True)
+                texts = terms.and_([state if held else self.complement(state) for (_, state), held in pairs])
+                cases.append((texts, follows))
+        else:
+            for follows in dict.fromkeys(by_past.values()):
+                ends = [target for target in pasts if by_past[target] == follows]
+                cases.append((self._texts_between(pasts, ends), follows))
+        return [(texts, follows) for texts, follows in cases if follows != terms.EMPTY]
+
+    # -- repetitions -------------------------------------------------------------------------------------------
+
+    def loop(self, node: Repeat, rest: _Rest) -> _Loop:
+        """Return a repetition, of which each further round has at least one character, and then the rest."""
+        key = id(node), id(rest)
+        if key not in self.loops:
+            self.loops[key] = self._loop(node, rest), node, rest
+        return self.loops[key][0]
+
+    def _loop(self, node: Repeat, rest: _Rest) -> _Loop:
+        terms, item, least = self.terms, node.item, node.min
+        if item.longest == 0:  # all rounds are at one place, and say the same
+            return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))
+        follows = None if rest.behinds else rest.at(())
+        is_endless = node.max is None and follows != self.anything
+        optional = 0 if node.max is None else node.max - least
+        if follows == self.anything:  # one more round is as good as many
+            optional = int(node.max != least)
+        top = optional + least
+        if (
+            top > _FEW_COPIES and follows == terms.EPSILON and item.shortest == item.longest
+        ):  # the length says the count
+            loop = self.loop(Repeat(item, 0, None), rest)
+            one = terms.repeat(terms.ANY, item.shortest, item.longest)
+            length = self.closed(terms.repeat(one, least, node.max))
+            return _Loop(self.joined(self.both, [loop.whole, length]), self.joined(self.both, [loop.positive, length]))
+        number = next(self.numbers)
+        depth = self.depth
+        is_long = is_endless or top > _FEW_COPIES
+        behinds = rest.behinds | self.asked(item)
+        guard = self.guard(item)
+        rounds: dict[int, _Rest] = {}
+        levels: list[_Rest] = []  # what may follow when so many rounds are left; of an endless repetition, the least
+
+        def one_more(left: int, past: Past) -> int:
+            """Return one round with a character, and what may follow when ``left`` rounds were left before it."""
+
+            def body() -> int:
+                if left not in rounds:
+                    self.depth, before = depth + is_long, self.depth
+                    rounds[left] = self.consume(item, levels[max(left - 1, 0)])
+                    self.depth = before
+                return rounds[left].at(past)
+
+            past = tuple([state for state in past if state[0] in behinds])
+            return self.equations.variable((number, left, past), body) if is_long else body()
+
+        def no_more(past: Past) -> int:
+            return rest.at(past)
+
+        def some_more(left: int) -> Callable[[Past], int]:
+            return lambda past: self.either([rest.at(past), one_more(left, past)])
+
+        def all_more(left: int, past: Past, end: int) -> int:
+            empty = guard.at(past)
+            ends = [one_more(left, past)]
+            if empty != terms.EMPTY:
+                others = [one_more(i, past) for i in range(optional + 1, left)]
+                ends.append(self.both([empty, self.either([*others, end])]))
+            return self.either(ends)
+
+        def must_go(left: int) -> Callable[[Past], int]:
+            return lambda past: all_more(left, past, levels[optional].at(past))
+
+        levels.append(_Rest(some_more(0) if is_endless else no_more, behinds, behinds))
+        levels += [_Rest(some_more(left), behinds, behinds) for left in range(1, optional + 1)]
+        levels += [_Rest(must_go(left), behinds, behinds) for left in range(optional + 1, top + 1)]
+
+        def positive(past: Past) -> int:
+            end = one_more(optional, past) if optional or is_endless else terms.EMPTY
+            return all_more(top, past, end) if least else end
+
+        loop = _Loop(levels[-1], _Rest(positive, behinds, behinds))
+        if is_long and not depth:
+            whole, more = loop
+            loop = _Loop(
+                _Rest(lambda past: self.equations.solve(whole.at(past)), behinds, behinds),
+                _Rest(lambda past: self.equations.solve(more.at(past)), behinds, behinds),
+            )
+        return loop
+
+
+def _is_everywhere(node: Regex) -> bool:
+    """Return True if it is plain that a tree matches the empty string, whatever is around it."""
+
+    def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        if isinstance(node, Seq):
+            return all(parts)
+        if isinstance(node, Alt):
+            return any(parts)
+        if isinstance(node, Repeat):
+            return node.min == 0 or parts[0]
+        if isinstance(node, Look):
+            return parts[0] and not node.negated
+        return isinstance(node, Empty)
 
     return fold(node, combine)
 
 
-def _look(ahead: bool, negated: bool, item: Regex) -> Regex:
-    if item.is_pure:
-        if item.is_nullable:  # Found everywhere.
-            return NOTHING if negated else EMPTY
-        if item == NOTHING:
-            return EMPTY if negated else NOTHING
-    if not negated and isinstance(item, End if ahead else Start):
-        return item
-    return Look(ahead, negated, item)
-
-
-def _repeat(item: Regex, least: int, most: int | None) -> Regex:
-    if item.is_pure:
-        return repeat(item, least, most)
-    if item.longest == 0:
-        # Without width, a second time is as true as the first.
-        return item if least else EMPTY
-    if most is None or most > _MAX_COPIES:
-        return repeat(item, least, most)
-    optional: Regex = EMPTY
-    for _ in range(most - least):
-        optional = alt(EMPTY, seq(item, optional))
-    return seq(*[item] * least, optional)
-
-
-def _absorb(node: Regex) -> list[Regex]:
-    """Absorb each look-around whose width is that of the plain items beside it, or less, into those items.
-
-    If every string of ``p`` is at least as long as every string of ``k``, then whether ``k Anything`` holds where a
-    string of ``p`` begins depends on that string alone: ``(?=k) p = p & k Anything``.
-    """
-    items: list[Regex] = list(node.items) if isinstance(node, Seq) else [node]
-    if not any(isinstance(item, Look) for item in items):
-        return items
-    # Assertions in one gap commute: look-behinds first, so that each stands beside what it speaks of.
-    start = 0
-    for index in range(len(items) + 1):
-        if index == len(items) or not isinstance(items[index], (Look, Start, End)):
-            items[start:index] = sorted(items[start:index], key=_gap_order)
-            start = index + 1
-    index = len(items) - 1
-    while index >= 0:
-        item = items[index]
-        if isinstance(item, Look) and item.ahead and (size := _room(item, items[index + 1 :])):
-            items[index : index + 1 + size] = [_restrict(items[index + 1 : index + 1 + size], item)]
-        index -= 1
-    index = 0
-    while index < len(items):
-        item = items[index]
-        if isinstance(item, Look) and not item.ahead and (size := _room(item, items[:index][::-1])):
-            items[index - size : index + 1] = [_restrict(items[index - size : index], item)]
-            index -= size
-        index += 1
-    return items
-
-
-def _gap_order(item: Regex) -> int:
-    return 1 if not isinstance(item, Look) else 2 if item.ahead else 0
-
-
-def _room(look: Look, items: Sequence[Regex]) -> int:
-    """Return how many of the plain items, nearest first, it takes to be as wide as a look-around; 0 if there are too
-    few."""
-    needed = look.item.longest
-    if needed is None or not look.item.is_pure:
-        return 0
-    for count, item in enumerate(items, 1):
-        if not item.is_pure:
-            return 0
-        needed -= item.shortest
-        if needed <= 0:
-            return count
-    return 0
-
-
-def _restrict(items: Sequence[Regex], look: Look) -> Regex:
-    """Return the plain items in a row, as far as a look-around that they have room for allows."""
-    if isinstance(look.item, Chars):
-        charset = ~look.item.charset if look.negated else look.item.charset
-        return _restrict_end(seq(*items), charset, first=look.ahead)
-    found = seq(look.item, ANYTHING) if look.ahead else seq(ANYTHING, look.item)
-    return both(seq(*items), negate(found) if look.negated else found)
-
-
-def _restrict_end(node: Regex, charset: CharSet, *, first: bool) -> Regex:
-    """Return the strings of a plain language, not the empty one, whose first (or last) character is in a set."""
-    if isinstance(node, Empty):
-        return NOTHING
-    if isinstance(node, Chars):
-        return Chars(node.charset & charset)
-    if isinstance(node, Alt):
-        parts: list[Regex] = []
-        for item in node.items:
-            parts.append(_restrict_end(item, charset, first=first))
-        return alt(*parts)
-    if isinstance(node, Seq):
-        end, rest = (node.items[0], seq(*node.items[1:])) if first else (node.items[-1], seq(*node.items[:-1]))
-        if not end.is_nullable:
-            end = _restrict_end(end, charset, first=first)
-            return seq(end, rest) if first else seq(rest, end)
-    if isinstance(node, Repeat) and not node.item.is_nullable:
-        end = _restrict_end(node.item, charset, first=first)
-        rest = repeat(node.item, max(node.min - 1, 0), None if node.max is None else node.max - 1)
-        return seq(end, rest) if first else seq(rest, end)
-    return both(node, seq(Chars(charset), ANYTHING) if first else seq(ANYTHING, Chars(charset)))
-
-
-# -- branches ----------------------------------------------------------------------------------------------------------
-
-
-def _branches(node: Regex) -> list[list[Regex]]:
-    """Multiply out the alternatives that hold assertions: the result is the union of these sequences."""
-
-    def combine(node: Regex, parts: Sequence[list[list[Regex]] | None]) -> list[list[Regex]] | None:
-        if isinstance(node, (Start, End, Look)):
-            return [[node]]
-        if all(part is None for part in parts):
-            return None  # Plain: one item, whatever is inside.
-        if isinstance(node, Alt):
-            plain = [item for item, part in zip(node.items, parts, strict=True) if part is None]
-            branches = [branch for part in parts if part is not None for branch in part]
-            if plain:
-                branches.append([alt(*plain)])
-        elif isinstance(node, Seq):
-            branches = [[]]
-            for item, part in zip(node.items, parts, strict=True):
-                if len(branches) * len(part or ()) > _MAX_BRANCHES:
-                    raise _Resists
-                choices = [[item]] if part is None else part
-                branches = [[*branch, *choice] for branch in branches for choice in choices]
-        else:
-            branches = [[node]]
-        return branches
-
-    branches = fold(node, combine)
-    return [[node]] if branches is None else branches
-
-
-def _branch_language(items: list[Regex]) -> Regex:
-    """Return the language of the texts that a sequence without alternatives of assertions matches whole.
-
-    Raises:
-        _Resists: it cannot be rewritten.
-    """
-    trimmed = _trim_repeats(items)
-    if trimmed is not None:
-        return _whole(seq(*trimmed))
-    anchored = _anchor(items)
-    if anchored is None:
-        return NOTHING
-    pieces: list[Regex] = []
-    gaps: list[list[Look]] = [[]]
-    for item in _absorb(seq(*anchored)):
-        if isinstance(item, Look):
-            gaps[-1].append(item)
-        elif pieces and not gaps[-1] and item.is_pure and pieces[-1].is_pure:
-            pieces[-1] = seq(pieces[-1], item)
-        elif item != EMPTY:
-            pieces.append(item)
-            gaps.append([])
-    if not pieces:
-        return both(EMPTY, *[_beside(look) for look in gaps[0]])
-    # At the ends of the text, one side of the gap is the whole text and the other side is empty.
-    ends = [_beside(look) if look.ahead else _truth(look) for look in gaps[0]]
-    ends += [_truth(look) if look.ahead else _beside(look) for look in gaps[-1]]
-    return both(*ends, _between(pieces, gaps[1:-1]))
-
-
-def _trim_repeats(items: list[Regex]) -> list[Regex] | None:
-    """Return the items with repetitions of assertions cut down to their fewest rounds, where any text may precede or
-    follow them: more rounds match no more. None: there are no such repetitions."""
-    for index, item in enumerate(items):
-        if isinstance(item, Repeat) and ANYTHING in items[max(index - 1, 0) : index + 2] and not item.is_pure:
-            least = [item.item] * item.min if item.min <= _MAX_COPIES else [repeat(item.item, item.min, item.min)]
-            if least != [item]:
-                return [*items[:index], *least, *items[index + 1 :]]
-    return None
-
-
-def _anchor(items: Sequence[Regex]) -> list[Regex] | None:
-    """Drop ``^`` and ``$`` and the items that they force to be empty; None when these cannot be."""
-    starts = [index for index, item in enumerate(items) if isinstance(item, Start)]
-    if starts:
-        before = _only_assertions(items[: starts[-1]])
-        if before is None:
-            return None
-        items = [*before, *items[starts[-1] + 1 :]]
-    ends = [index for index, item in enumerate(items) if isinstance(item, End)]
-    if ends:
-        after = _only_assertions(items[ends[0] + 1 :])
-        if after is None:
-            return None
-        items = [*items[: ends[0]], *[item for item in after if not isinstance(item, End)]]  # true at the end
-    return list(items)
-
-
-def _only_assertions(items: Sequence[Regex]) -> list[Regex] | None:
-    """Return what is left of a sequence when it matches the empty string, or None when it cannot."""
-    left: list[Regex] = []
-    for item in items:
-        if isinstance(item, Look) or (isinstance(item, End) and End() not in left):
-            left.append(item)
-        elif not isinstance(item, (Start, End)):
-            if not item.is_pure:
-                raise _Resists
-            if not item.is_nullable:
-                return None
-    return left
-
-
-def _beside(look: Look) -> Regex:
-    """Return the texts in which a look-around holds, when all of the text is on the side to which it looks."""
-    found = _whole(seq(look.item, ANYTHING) if look.ahead else seq(ANYTHING, look.item))
-    return negate(found) if look.negated else found
-
-
-def _truth(look: Look) -> Regex:
-    """Return a look-around on whose side there is no text: ANYTHING when it holds, NOTHING when not."""
-    return ANYTHING if _one_sided(look).is_nullable else NOTHING
-
-
-def _one_sided(look: Look) -> Regex:
-    """As :func:`_beside`, for a look-around with text on its other side too, at which it must not look."""
-    forbidden = _looks_back if look.ahead else _looks_ahead
-    if fold(look.item, lambda node, parts: forbidden(node) or any(parts)):
-        raise _Resists
-    return _beside(look)
-
-
-def _looks_back(node: Regex) -> bool:
-    return isinstance(node, (Start, WordBoundary)) or (isinstance(node, Look) and not node.ahead)
-
-
 def _looks_ahead(node: Regex) -> bool:
-    return isinstance(node, (End, WordBoundary)) or (isinstance(node, Look) and node.ahead)
+    """Return True if a tree has an assertion about what follows."""
 
+    def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        return any(parts) or isinstance(node, (End, WordBoundary)) or (isinstance(node, Look) and node.ahead)
 
-def _between(pieces: list[Regex], gaps: list[list[Look]]) -> Regex:
-    """Return the language of pieces in a row, with the look-arounds of ``gaps[i]`` between ``pieces[i]`` and the next
-    one."""
-    last_behind = max((index for index, gap in enumerate(gaps) for look in gap if not look.ahead), default=-1)
-    first_ahead = min((index for index, gap in enumerate(gaps) for look in gap if look.ahead), default=len(gaps))
-    if last_behind > first_ahead:
-        return _uncross(pieces, gaps, first_ahead, last_behind)
-    left: Regex = EMPTY
-    right: Regex = _closing_language(pieces[-1])
-    for index in range(len(gaps) - 1, last_behind, -1):
-        right = both(right, *[_one_sided(look) for look in gaps[index] if look.ahead])
-        right = seq(_plain(pieces[index]), right)
-    if last_behind >= 0:
-        right = both(right, *[_one_sided(look) for look in gaps[last_behind] if look.ahead])
-    for index in range(last_behind + 1):
-        left = seq(left, _plain(pieces[index]))
-        left = both(left, *[_one_sided(look) for look in gaps[index] if not look.ahead])
-    return seq(left, right)
-
-
-def _plain(piece: Regex) -> Regex:
-    if not piece.is_pure:
-        raise _Resists
-    return piece
-
-
-def _closing_language(piece: Regex) -> Regex:
-    """Return the language of the last piece, when it is plain or a repetition of one character behind look-aheads.
-
-    In ``((?!k)c){m,n}`` at the end of the text, every position before the end is the start of one round. So these are
-    the strings of ``c{m,n}`` without a position (but the end) from which ``k Anything`` matches.
-    """
-    if piece.is_pure:
-        return piece
-    body = piece.item if isinstance(piece, Repeat) else piece
-    if not (isinstance(piece, Repeat) and isinstance(body, Seq) and isinstance(body.items[-1], Chars)):
-        raise _Resists
-    demands: list[Regex] = []
-    for look in body.items[:-1]:
-        if not (isinstance(look, Look) and look.ahead):
-            raise _Resists
-        violated = both(negate(_one_sided(look)), seq(ANY_CHARACTER, ANYTHING))
-        demands.append(negate(seq(ANYTHING, violated)))
-    return both(repeat(body.items[-1], piece.min, piece.max), *demands)
-
-
-def _uncross(pieces: list[Regex], gaps: list[list[Look]], first_ahead: int, last_behind: int) -> Regex:
-    """Take away one look-around that crosses another: one character wide, beside a piece that may be empty.
-
-    Either that piece is empty, and the look-around moves on to the next gap; or it is not, and absorbs it.
-    """
-    for index, gap in enumerate(gaps):
-        for look in gap:
-            crosses = index < last_behind if look.ahead else index > first_ahead
-            target = index + 1 if look.ahead else index
-            if not (crosses and isinstance(look.item, Chars) and pieces[target].is_pure):
-                continue
-            others = [*gaps[:index], [other for other in gap if other is not look], *gaps[index + 1 :]]
-            absorbed = [*pieces[:target], _restrict([pieces[target]], look), *pieces[target + 1 :]]
-            languages = [_branch_language(_interleave(absorbed, others))]
-            if pieces[target].is_nullable:
-                merged = [*gaps[: target - 1], gaps[target - 1] + gaps[target], *gaps[target + 1 :]]
-                languages.append(_branch_language(_interleave([*pieces[:target], *pieces[target + 1 :]], merged)))
-            return alt(*languages)
-    raise _Resists
-
-
-def _interleave(pieces: Sequence[Regex], gaps: Sequence[Sequence[Look]]) -> list[Regex]:
-    items: list[Regex] = [pieces[0]]
-    for piece, gap in zip(pieces[1:], gaps, strict=True):
-        items += [*gap, piece]
-    return items
+    return fold(node, combine)

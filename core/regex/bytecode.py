@@ -1,63 +1,96 @@
-"""Bytecode of anchored patterns: a syntax tree as one string of bytes, from which terms are made.
+"""Bytecode of patterns: a term, and all that it is made of, as one string of bytes.
 
 Patterns that people copy are met in schema after schema, so that what was read of them is worth keeping. As a tree it
 is hundreds of objects, at each of which Python's garbage collector looks whenever it collects everything; in a string
 of bytes there is nothing to look at. And terms are made of it sooner.
 
-A program is a row of instructions, each ``kind, n`` and ``n`` integers; what the i-th makes is called ``i`` by those
-after it, and the last one makes the language.
+A program is a row of instructions, each ``kind, n`` and ``n`` integers; the term that the i-th makes is called ``i`` by
+the others, and the last one makes the language. Deferred terms come first: each names the one that it stands for, which
+comes later.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from ..language import term_kinds
 from ..language.terms import Terms
-from . import syntax
 
-_EMPTY: Final = 0
-_CHARS: Final = 1
-_SEQ: Final = 2
-_ALT: Final = 3
-_AND: Final = 4
-_NOT: Final = 5
-_REPEAT: Final = 6
-
-_OF_ITEMS = {syntax.Seq: _SEQ, syntax.Alt: _ALT, syntax.And: _AND}
-_ENDLESS: Final = -1
+_OF_PARTS: Final = frozenset((term_kinds.SEQ, term_kinds.ALT, term_kinds.AND))
 
 
-def assemble(tree: syntax.Regex) -> bytes:
-    """Return the bytecode of an anchored syntax tree.
+def assemble(terms: Terms, term: int) -> bytes:
+    """Return the bytecode of a term that is made of characters, concatenation, Boolean operations, repetition, and
+    deferred terms.
 
-    Law: ``execute(terms, assemble(tree))`` is a term of the language of ``tree``.
+    Law: ``execute(other, assemble(terms, term))`` is a term of the same language in another store.
     """
+    deferred = _deferred(terms, term)
     written = array("i")
-    count = 0
-
-    def combine(node: syntax.Regex, parts: Sequence[int]) -> int:
-        nonlocal count
-        numbers: Sequence[int]
-        if isinstance(node, syntax.Chars):
-            kind, numbers = _CHARS, node.charset.flips
-        elif isinstance(node, (syntax.Seq, syntax.Alt, syntax.And)):
-            kind, numbers = _OF_ITEMS[type(node)], parts
-        elif isinstance(node, syntax.Repeat):
-            kind, numbers = _REPEAT, (parts[0], node.min, _ENDLESS if node.max is None else node.max)
-        elif isinstance(node, syntax.Not):
-            kind, numbers = _NOT, parts
-        elif isinstance(node, syntax.Empty):
-            kind, numbers = _EMPTY, ()
-        else:
-            raise TypeError(f"an assertion is left in an anchored language: {node}")
-        written.extend((kind, len(numbers), *numbers))
-        count += 1
-        return count - 1
-
-    syntax.fold(tree, combine)
+    for _ in deferred:
+        written.extend((term_kinds.DEFERRED, 1, 0))
+    numbers = {each: number for number, each in enumerate(deferred)}
+    for number, body in enumerate(deferred.values()):
+        _write(terms, body, numbers, written)
+        written[3 * number + 2] = numbers[body]
+    _write(terms, term, numbers, written)
+    if numbers[term] != len(numbers) - 1:
+        written.extend((term_kinds.ALT, 1, numbers[term]))
     return written.tobytes()
+
+
+def _deferred(terms: Terms, term: int) -> dict[int, int]:
+    """Return the deferred terms in a term, and what they stand for."""
+    found: dict[int, int] = {}
+    seen = {term}
+    waiting = [term]
+    while waiting:
+        top = waiting.pop()
+        kind, parts = _parts(terms, top)
+        if kind == term_kinds.DEFERRED:
+            found[top] = parts[0]
+        for part in parts:
+            if part not in seen:
+                seen.add(part)
+                waiting.append(part)
+    return found
+
+
+def _parts(terms: Terms, term: int) -> tuple[int, Sequence[int]]:
+    """Return the kind of a term and the terms of which it is made."""
+    kind, args = terms.shape(term)
+    if kind == term_kinds.DEFERRED:
+        return kind, (terms.made(term),)
+    if kind in _OF_PARTS or kind == term_kinds.NOT:
+        return kind, args
+    return kind, args[:1] if kind == term_kinds.REPEAT else ()
+
+
+def _write(terms: Terms, term: int, numbers: dict[int, int], written: array[int]) -> None:
+    """Write the instructions of a term whose deferred parts are numbered."""
+    waiting = [term]
+    while waiting:
+        top = waiting[-1]
+        if top in numbers:
+            waiting.pop()
+            continue
+        kind, parts = _parts(terms, top)
+        missing = [part for part in parts if part not in numbers]
+        if missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        operands: Sequence[int] = [numbers[part] for part in parts]
+        if kind == term_kinds.CHARS:
+            operands = [flip for low, high in terms.ranges(top) for flip in (low, high + 1)]
+        elif kind == term_kinds.REPEAT:
+            operands = (*operands, *terms.shape(top)[1][1:])
+        elif kind not in _OF_PARTS and kind not in (term_kinds.NOT, term_kinds.EPSILON_KIND, term_kinds.EMPTY_KIND):
+            raise TypeError(f"no part of a pattern: a term of kind {kind}")
+        numbers[top] = len(numbers)
+        written.extend((kind, len(operands), *operands))
 
 
 def execute(terms: Terms, code: bytes) -> int:
@@ -69,20 +102,26 @@ def execute(terms: Terms, code: bytes) -> int:
         kind = row[at]
         numbers = row[at + 2 : at + 2 + row[at + 1]]
         at += 2 + len(numbers)
-        if kind == _CHARS:
-            found = terms.chars_of(numbers)
-        elif kind == _SEQ:
-            found = terms.sequence([made[each] for each in numbers])
-        elif kind == _ALT:
-            found = terms.alt([made[each] for each in numbers])
-        elif kind == _REPEAT:
+        if kind == term_kinds.CHARS:
+            term = terms.chars_of(numbers)
+        elif kind == term_kinds.SEQ:
+            term = terms.seq(made[numbers[0]], made[numbers[1]])
+        elif kind == term_kinds.ALT:
+            term = terms.alt([made[each] for each in numbers])
+        elif kind == term_kinds.REPEAT:
             part, least, most = numbers
-            found = terms.repeat(made[part], least, None if most == _ENDLESS else most)
-        elif kind == _AND:
-            found = terms.and_([made[each] for each in numbers])
-        elif kind == _NOT:
-            found = terms.not_(made[numbers[0]])
+            term = terms.repeat(made[part], least, None if most == term_kinds.NONE else most)
+        elif kind == term_kinds.AND:
+            term = terms.and_([made[each] for each in numbers])
+        elif kind == term_kinds.NOT:
+            term = terms.not_(made[numbers[0]])
+        elif kind == term_kinds.DEFERRED:
+            term = terms.deferred((code, len(made)), _body(made, numbers[0]), loops=True)
         else:
-            found = terms.EPSILON
-        made.append(found)
+            term = terms.EPSILON if kind == term_kinds.EPSILON_KIND else terms.EMPTY
+        made.append(term)
     return made[-1]
+
+
+def _body(made: list[int], number: int) -> Callable[[Terms], int]:
+    return lambda terms: made[number]

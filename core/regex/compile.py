@@ -35,4 +35,5 @@ def _anchored(pattern: str, whole: bool) -> bytes:
     tree = parse(pattern)
     if whole:
         tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
-    return assemble(search_language(tree))
+    terms = Terms()
+    return assemble(terms, search_language(terms, tree))

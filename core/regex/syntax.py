@@ -1,12 +1,7 @@
 """The syntax tree of a regular expression over characters.
 
-Two families share the type :data:`Regex`. The nodes that a pattern is made of: :class:`Empty`, :class:`Chars`,
-:class:`Seq`, :class:`Alt`, :class:`Repeat`, and the assertions :class:`Start`, :class:`End`, :class:`WordBoundary`,
-:class:`Look`, whose truth depends on the text around the match. And the nodes of an *anchored* language, which is a
-plain set of strings: the first five, plus :class:`And`, :class:`Not`, :data:`NOTHING` and :data:`ANYTHING`.
-
-The functions :func:`seq`, :func:`alt`, :func:`both`, :func:`negate` and :func:`repeat` build nodes and simplify what
-is trivially simpler; the language is the same as that of the plain constructor.
+The nodes are :class:`Empty`, :class:`Chars`, :class:`Seq`, :class:`Alt`, :class:`Repeat`, and the assertions
+:class:`Start`, :class:`End`, :class:`WordBoundary`, :class:`Look`, whose truth depends on the text around the match.
 """
 
 from __future__ import annotations
@@ -161,46 +156,17 @@ class Look(_Branch):
         self.is_pure = False
 
 
-class And(_Branch):
-    """The strings that are in the language of every item."""
-
-    __slots__ = ()
-
-    def __init__(self, items: tuple[Regex, ...]) -> None:
-        bounds = [item.longest for item in items if item.longest is not None]
-        super().__init__(
-            (items,),
-            items,
-            all(item.is_nullable for item in items),
-            max([item.shortest for item in items]),
-            min(bounds, default=None),
-        )
-
-
-class Not(_Branch):
-    """The strings (of any length) that are not in the language of the item."""
-
-    __slots__ = ("item",)
-
-    def __init__(self, item: Regex) -> None:
-        self.item = item
-        super().__init__((item,), (item,), not item.is_nullable, 0, None)
-
-
 def _lengths(items: tuple[Regex, ...]) -> list[int] | None:
     """Return the longest match of each item; None if one has no longest match."""
     longest = [item.longest for item in items if item.longest is not None]
     return longest if len(longest) == len(items) else None
 
 
-Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look, And, Not]
+Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look]
 
 EMPTY: Final = Empty()
-NOTHING: Final = Chars(CharSet.empty())
-"""The language without any string."""
-ANY_CHARACTER: Final = Chars(CharSet.full())
-ANYTHING: Final = Repeat(ANY_CHARACTER, 0, None)
-"""The language of all strings."""
+ANYTHING: Final = Repeat(Chars(CharSet.full()), 0, None)
+"""All strings."""
 
 _T = TypeVar("_T")
 
@@ -245,71 +211,3 @@ def line_anchor(character: str, terminators: CharSet) -> Regex:
 def in_a_row(items: Sequence[Regex]) -> Regex:
     """Return items one after the other, not simplified."""
     return EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items))
-
-
-def seq(*items: Regex) -> Regex:
-    """Concatenation: flattens, drops the empty string, and is NOTHING when an item is."""
-    flat: list[Regex] = []
-    for item in items:
-        if item == NOTHING:
-            return NOTHING
-        parts = item.items if isinstance(item, Seq) else (item,)
-        for part in parts:
-            if part != EMPTY and not (flat and part is ANYTHING and flat[-1] is ANYTHING):
-                flat.append(part)
-    return EMPTY if not flat else flat[0] if len(flat) == 1 else Seq(tuple(flat))
-
-
-def alt(*items: Regex) -> Regex:
-    """Union: flattens, drops NOTHING and what is there already, joins adjacent single characters to one set."""
-    flat: dict[Regex, None] = {}
-    charset: CharSet | None = None
-    for item in items:
-        for part in item.items if isinstance(item, Alt) else (item,):
-            if isinstance(part, Chars):
-                charset = part.charset if charset is None else charset | part.charset
-            else:
-                flat[part] = None
-    if charset:
-        flat[Chars(charset)] = None
-    if ANYTHING in flat:
-        return ANYTHING
-    parts = tuple(flat)
-    return NOTHING if not parts else parts[0] if len(parts) == 1 else Alt(parts)
-
-
-def both(*items: Regex) -> Regex:
-    """Intersection of anchored languages: flattens, drops ANYTHING, and is NOTHING when an item is."""
-    flat: dict[Regex, None] = {}
-    for item in items:
-        for part in item.items if isinstance(item, And) else (item,):
-            if part == NOTHING:
-                return NOTHING
-            if part != ANYTHING:
-                flat[part] = None
-    if EMPTY in flat:
-        return EMPTY if all(part.is_nullable for part in flat) else NOTHING
-    parts = tuple(flat)
-    return ANYTHING if not parts else parts[0] if len(parts) == 1 else And(parts)
-
-
-def negate(item: Regex) -> Regex:
-    """Complement of an anchored language, relative to all strings."""
-    if isinstance(item, Not):
-        return item.item
-    if item == NOTHING:
-        return ANYTHING
-    return NOTHING if item == ANYTHING else Not(item)
-
-
-def repeat(item: Regex, min: int, max: int | None) -> Regex:
-    """Repetition: once is the item itself, never is the empty string."""
-    if max == 0 or item == EMPTY:
-        return EMPTY
-    if item == NOTHING:
-        return EMPTY if min == 0 else NOTHING
-    if (min, max) == (1, 1):
-        return item
-    if item == ANY_CHARACTER and (min, max) == (0, None):
-        return ANYTHING
-    return Repeat(item, min, max)

@@ -20,12 +20,8 @@ have is an annotation.
 
 from __future__ import annotations
 
-from functools import cache
-
 from ...language.terms import Terms
-from ...regex.bytecode import assemble, execute
 from ...regex.compile import regex_term
-from ...regex.parser import parse
 from ...unicode.charset import CharSet
 from . import dates, python_formats
 from .bounded_formats import BOUNDED
@@ -131,12 +127,6 @@ ENFORCED = SPECIFIED | python_formats.PATTERNS.keys() | dates.FORMATS.keys() | {
 REFUSED = frozenset({"python-json"})
 
 
-@cache  # there are fifteen
-def _bytecode(name: str) -> bytes:
-    """Return the bytecode of a format, whose pattern has no assertions: it describes the whole string."""
-    return assemble(parse(_PATTERNS[name]))
-
-
 def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
     """Return the strings of a format, as far as they are a regular language; past and future dates are those of today.
 
@@ -165,7 +155,7 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
         elif name == "zoneinfo":
             found = terms.words(list(python_formats.time_zones()))
         else:
-            found = execute(terms, _bytecode(name))
+            found = regex_term(terms, _PATTERNS[name], whole=True)
             if name == "time":
                 found = terms.alt([found, _leap_second(terms)])
         terms.memo[key] = found

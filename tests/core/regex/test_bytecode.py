@@ -1,4 +1,4 @@
-"""Recipes: a language as integers is the language of the tree."""
+"""Bytecode: what it makes is the term of which it was made."""
 
 from __future__ import annotations
 
@@ -6,46 +6,71 @@ import gc
 
 import pytest
 
+from toolgrammar.core.language.term_kinds import ALT, AND, NOT, REPEAT, SEQ
 from toolgrammar.core.language.terms import Terms
-from toolgrammar.core.regex import syntax
 from toolgrammar.core.regex.bytecode import assemble, execute
 from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.unicode.charset import CharSet
 
-A, B = (syntax.Chars(CharSet.range(*bounds)) for bounds in ("af", "az"))
-WIDE = syntax.Chars(~CharSet.of("xé€😀"))
 
-
-def test_every_kind_of_node() -> None:
-    """Each node makes the term that the store makes of the same parts."""
+def test_every_kind_of_term() -> None:
+    """Each term becomes one of the same shape in another store."""
     terms = Terms()
-    a, b, wide = (terms.chars(each.charset) for each in (A, B, WIDE))
-    pairs = [
-        (syntax.EMPTY, terms.EPSILON),
-        (syntax.NOTHING, terms.EMPTY),
-        (syntax.ANYTHING, terms.ALL),
-        (WIDE, wide),
-        (syntax.Seq((A, B, A)), terms.sequence([a, b, a])),
-        (syntax.Alt((A, syntax.Seq((B, B)))), terms.alt([a, terms.seq(b, b)])),
-        (syntax.Repeat(A, 2, 70_000), terms.repeat(a, 2, 70_000)),
-        (syntax.Repeat(WIDE, 1, None), terms.repeat(wide, 1, None)),
-        (syntax.And((syntax.Repeat(A, 0, 3), syntax.Not(B))), terms.and_([terms.repeat(a, 0, 3), terms.not_(b)])),
+    a, b = terms.chars(CharSet.range("a", "f")), terms.chars(~CharSet.of("xé€😀"))
+    made = [
+        terms.EPSILON,
+        terms.EMPTY,
+        terms.ALL,
+        b,
+        terms.sequence([a, b, a]),
+        terms.alt([a, terms.seq(b, b)]),
+        terms.repeat(a, 2, 70_000),
+        terms.repeat(b, 1, None),
+        terms.and_([terms.repeat(a, 0, 3), terms.not_(b)]),
     ]
-    assert [term for _, term in pairs] == [execute(terms, assemble(tree)) for tree, _ in pairs]
+    other = Terms()
+    for term in made:
+        again = execute(other, assemble(terms, term))
+        assert spelled(other, again) == spelled(terms, term)
+        assert execute(terms, assemble(terms, term)) == term
+
+
+def spelled(terms: Terms, term: int) -> object:
+    """Return a term as a tree."""
+    kind, args = terms.shape(term)
+    if kind in (SEQ, ALT, AND, NOT):
+        parts = [spelled(terms, part) for part in args]
+        return kind, parts if kind in (SEQ, NOT) else sorted(parts, key=repr)
+    return kind, (spelled(terms, args[0]), *args[1:]) if kind == REPEAT else args
+
+
+def test_terms_that_hold_themselves() -> None:
+    """A deferred term that holds itself is one again; also where it is the whole language."""
+    terms = Terms()
+    a, b = (terms.chars(CharSet.of(char)) for char in "ab")
+    loop = terms.deferred("loop", lambda terms: body, loops=True)
+    body = terms.alt([b, terms.seq(a, loop)])
+    for whole, begin in ((loop, ""), (terms.seq(b, loop), "b")):
+        other = Terms()
+        again = execute(other, assemble(terms, whole))
+        assert [text for text in ("b", "aab", "bab", "aa", "") if other.matches(again, begin + text)] == ["b", "aab"]
 
 
 def test_what_is_shared_is_written_once() -> None:
-    """A tree that stands in many places is one instruction: doubling it again and again stays small."""
-    tree: syntax.Regex = syntax.Seq((A, WIDE))
+    """A term that stands in many places is one instruction: doubling it again and again stays small."""
+    terms = Terms()
+    a = terms.chars(CharSet.of("a"))
+    term = terms.chars(CharSet.of("b"))
     for _ in range(60):
-        tree = syntax.Alt((syntax.Repeat(tree, 2, 2), A))
-    assert len(assemble(tree)) < 5_000
+        term = terms.alt([terms.seq(term, terms.seq(a, term)), a])
+    assert len(assemble(terms, term)) < 5_000
 
 
-def test_an_assertion_has_no_bytecode() -> None:
-    """Whose truth depends on the text around it is no language."""
-    with pytest.raises(TypeError, match="assertion"):
-        assemble(syntax.Seq((A, syntax.Start())))
+def test_other_kinds_have_no_bytecode() -> None:
+    """Words are no part of a pattern."""
+    terms = Terms()
+    with pytest.raises(TypeError, match="no part of a pattern"):
+        assemble(terms, terms.words(["a", "bc"]))
 
 
 def test_patterns_are_kept_where_the_collector_need_not_look() -> None:

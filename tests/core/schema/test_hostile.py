@@ -350,7 +350,7 @@ def test_members_that_need_members() -> None:
         matcher.shortest_completion()
 
 
-@pytest.mark.parametrize("pattern", ["^([^,]+(,|$)){3,}$", r"^(\/?((\.{2})|([a-z0-9\-]*))($|\/))*$", r"(a)\1"])
+@pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$", r"(a)\1"])
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "not"])
 def test_valid_patterns_that_cannot_be_enforced(pattern: str, keyword: str) -> None:
     """They are not supported, which is not invalid: what is left out is named, and checked afterwards."""

@@ -1,0 +1,294 @@
+"""Languages defined by equations, as deterministic automata.
+
+Where a language is defined by itself (``X = K | r X``), and intersections hold it, derivatives do not repeat by
+themselves: each adds a layer. This is an alternating automaton (Brzozowski and Leiss 1980, "On equations for regular
+languages, finite automata, and sequential networks"), whose derivatives are Boolean combinations of finitely many
+terms. Written as unions of intersections they repeat, and become the states of a deterministic automaton, of which
+equivalent ones are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
+
+from ..errors import LimitError
+from ..language import term_kinds
+from ..language.terms import Terms
+
+#: Maximum number of variables, and of states of one automaton.
+MAX_STATES: Final = 2_000
+#: Maximum number of intersections whose union is one state.
+_MAX_INTERSECTIONS: Final = 64
+
+_OF_PARTS: Final = frozenset((term_kinds.SEQ, term_kinds.ALT, term_kinds.AND))
+_OF_ONE_PART: Final = frozenset((term_kinds.NOT, term_kinds.REPEAT))
+
+#: A piecewise constant function from code points to terms: where each piece begins, and its term.
+Row = list[tuple[int, int]]
+
+
+class Equations:
+    """Variables, each a deferred term that stands for a language without the empty string, and their solution.
+
+    A variable may be in its own equation: as the end of a concatenation, in unions and in intersections, but not in a
+    complement.
+
+    Args:
+        terms: where terms are made.
+        alphabet: the term of all strings.
+        marks: how many of the first surrogates are characters too.
+    """
+
+    def __init__(self, terms: Terms, alphabet: int, marks: int) -> None:
+        self._terms = terms
+        self._all = alphabet
+        self._none = {terms.EMPTY, terms.not_(alphabet)}
+        self._surrogates = term_kinds.SURROGATES + marks
+        self._variables: dict[Hashable, int] = {}
+        self._equations: dict[int, Callable[[], int]] = {}
+        self._values: dict[int, int] = {}
+        self._open: dict[int, bool] = {}
+        self._unions: dict[tuple[int, bool], frozenset[frozenset[int]]] = {}
+
+    def variable(self, key: Hashable, equation: Callable[[], int]) -> int:
+        """Return the variable of a key; ``equation`` makes its language when it is looked at.
+
+        Raises:
+            LimitError: too many of them.
+        """
+        term = self._variables.get(key)
+        if term is None:
+            self._check(len(self._variables))
+            term = self._terms.deferred(object(), lambda terms: self._values[self._variables[key]], loops=True)
+            self._variables[key] = term
+            self._equations[term] = equation
+        return term
+
+    def solve(self, root: int, *, whole: bool = False, without: int | None = None) -> int:
+        """Return a language without variables: as states of a deterministic automaton, as far as it has any.
+
+        Args:
+            root: the language.
+            whole: all of it, also where it has no variables.
+            without: a surrogate that is in none of the strings.
+
+        Raises:
+            LimitError: the automaton has too many states.
+        """
+        terms = self._terms
+        root = self._canonical(root, whole)
+        rows: dict[int, Row] = {}
+        ends: list[int] = []  # where strings end, or the rest of them has no variables
+        waiting = [root]
+        while waiting:
+            state = waiting.pop()
+            if state in rows or state == terms.EMPTY:
+                continue
+            if not (whole or self._has_variables(state)):
+                if not terms.is_empty(state):
+                    ends.append(state)
+                continue
+            self._check(len(rows))
+            if terms.nullable(state):
+                ends.append(state)
+            row = rows[state] = []
+            starts, targets = terms.segments(state)
+            for start, stop, target in zip(starts, (*starts[1:], term_kinds.END), targets, strict=True):
+                is_cut = (start, stop - 1) == (without, without) or self.is_beyond(start, stop)
+                row.append((start, terms.EMPTY if is_cut else self._canonical(target, whole)))
+            waiting += {target for _, target in row}
+        return automaton(terms, rows, set(ends), root)
+
+    def is_beyond(self, start: int, stop: int) -> bool:
+        """Return True if no code point of a range is a character."""
+        return self._surrogates <= start and stop <= term_kinds.SURROGATES_END
+
+    def _check(self, states: int) -> None:
+        if states == MAX_STATES:
+            raise LimitError(f"more than {MAX_STATES:,} states for a repetition with assertions", hint="simplify it")
+
+    def _has_variables(self, term: int) -> bool:
+        """Return True if a term has variables; the values of these are then made."""
+        waiting = [term]
+        while waiting:
+            top = waiting[-1]
+            if top in self._open:
+                waiting.pop()
+            elif top in self._equations:
+                self._open[top] = True
+                value = self._values[top] = self._equations[top]()
+                waiting[-1] = value
+            else:
+                kind, args = self._terms.shape(top)
+                parts = args if kind in _OF_PARTS else args[:1] if kind in _OF_ONE_PART else ()
+                unknown = [part for part in parts if part not in self._open]
+                waiting += unknown
+                if not unknown:
+                    self._open[top] = any(self._open[part] for part in parts)
+        return self._open[term]
+
+    def _canonical(self, term: int, whole: bool) -> int:
+        """Return a term, if it has variables, as a union of intersections."""
+        if not (whole or self._has_variables(term)):
+            return term
+        terms = self._terms
+        union = self._union(term, whole)
+        if frozenset() in union:
+            return self._all
+        return terms.alt([terms.and_(parts) for parts in union])
+
+    def _largest(self, intersections: Iterable[frozenset[int]]) -> frozenset[frozenset[int]]:
+        """Return the intersections, of which none is part of another."""
+        union = set(intersections)
+        if len(union) > _MAX_INTERSECTIONS:
+            raise LimitError(
+                f"more than {_MAX_INTERSECTIONS:,} intersections in one state of a repetition with assertions",
+                hint="simplify it",
+            )
+        return frozenset(parts for parts in union if not any(other < parts for other in union))
+
+    def _union(self, term: int, whole: bool) -> frozenset[frozenset[int]]:
+        """Return intersections whose union is a term, each as a set of its parts; none is part of another."""
+        known = self._unions.get((term, whole))
+        if known is not None:
+            return known
+        terms = self._terms
+        kind, args = terms.shape(term)
+        if kind == term_kinds.NOT and whole:  # De Morgan's laws
+            inner, parts = terms.shape(args[0])
+            if inner in (term_kinds.ALT, term_kinds.AND):
+                kind = term_kinds.AND if inner == term_kinds.ALT else term_kinds.ALT
+                args = tuple([terms.not_(part) for part in parts])
+        union: frozenset[frozenset[int]]
+        if term in self._none:
+            union = frozenset()
+        elif term in (terms.ALL, self._all):
+            union = frozenset((frozenset(),))
+        elif kind == term_kinds.AND:
+            union = frozenset((frozenset(),))
+            for part in args:
+                union = self._largest(one | other for one in union for other in self._union(part, whole))
+        elif kind == term_kinds.ALT and (whole or self._has_variables(term)):
+            union = self._largest(parts for part in args for parts in self._union(part, whole))
+        else:
+            union = frozenset((frozenset((term,)),))
+        self._unions[term, whole] = union
+        return union
+
+
+def automaton(terms: Terms, rows: dict[int, Row], ends: set[int], start: int) -> int:
+    """Return the language of a deterministic automaton.
+
+    Args:
+        terms: where the term is made.
+        rows: the states; targets without a row are terms.
+        ends: the states at which strings end, and the targets without a row that are not empty.
+        start: the first state.
+    """
+    live = _leading_to(ends, rows)
+    if start not in live:
+        return terms.EMPTY
+    live_rows: dict[int, Row] = {}
+    for state in live & rows.keys():
+        live_rows[state] = [(at, target if target in live else terms.EMPTY) for at, target in rows[state]]
+    return _Automaton(terms, live_rows, ends).term(start)
+
+
+class _Automaton:
+    """The languages of the states of a deterministic automaton, each a deferred term.
+
+    Args:
+        terms: where terms are made.
+        rows: the states, from all of which the end of a string can be reached; targets without a row are terms.
+        ends: the states at which strings end.
+    """
+
+    def __init__(self, terms: Terms, rows: dict[int, Row], ends: set[int]) -> None:
+        self._terms = terms
+        self._rows = rows
+        self._ends = ends
+        self._same = _merged(rows, {state: state in ends for state in rows})
+        self._states: dict[int, int] = {}
+
+    def term(self, state: int) -> int:
+        """Return the language of a state."""
+        terms = self._terms
+        if state not in self._rows:
+            return state
+        state = self._same[state]
+        term = self._states.get(state)
+        if term is None:
+            term = terms.EMPTY
+            if any(target != terms.EMPTY for _, target in self._rows[state]):
+                term = terms.deferred(object(), lambda terms: self._more(state), loops=True)
+            self._states[state] = term
+        return terms.alt([terms.EPSILON, term]) if state in self._ends else term
+
+    def _more(self, state: int) -> int:
+        """Return the language of a state but for the empty string."""
+        flips: dict[int, list[int]] = {}
+        row = self._rows[state]
+        for (start, target), (stop, _) in zip(row, (*row[1:], (term_kinds.END, 0)), strict=True):
+            of = flips.setdefault(self.term(target), [])
+            if of and of[-1] == start:
+                of[-1] = stop
+            else:
+                of += (start, stop)
+        terms = self._terms
+        return terms.alt([terms.seq(terms.chars_of(of), target) for target, of in flips.items()])
+
+
+def _before(rows: dict[int, Row]) -> dict[int, set[int]]:
+    """Return the states that lead to each target."""
+    before: dict[int, set[int]] = {}
+    for state, row in rows.items():
+        for _, target in row:
+            before.setdefault(target, set()).add(state)
+    return before
+
+
+def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
+    """Return the states from which some of these can be reached, and these."""
+    before = _before(rows)
+    found = set(states)
+    waiting = [*found]
+    while waiting:
+        more = before.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
+
+
+def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
+    """Return for each state the one that stands for all with the same language (Moore's partition refinement)."""
+    before = _before(rows)
+    group = {state: -1 - end for state, end in is_end.items()}  # negative: no target is called so
+    members: dict[int, set[int]] = {-1: set(), -2: set()}
+    for state, number in group.items():
+        members[number].add(state)
+    known: dict[int, tuple[tuple[int, int], ...]] = {}
+    changed = set(rows)
+    while changed:
+        for state in changed:
+            row: Row = []
+            for start, target in rows[state]:
+                of = group.get(target, target)
+                if not row or row[-1][1] != of:
+                    row.append((start, of))
+            known[state] = tuple(row)
+        groups = {group[state] for state in changed}
+        changed = set()
+        for number in groups:
+            parts: dict[tuple[tuple[int, int], ...], set[int]] = {}
+            for state in members[number]:
+                parts.setdefault(known[state], set()).add(state)
+            for part in sorted(parts.values(), key=len)[:-1]:
+                members[number] -= part
+                name = -1 - len(members)
+                members[name] = part
+                for state in part:
+                    group[state] = name
+                    changed |= before.get(state, set())
+    first: dict[int, int] = {}
+    return {state: first.setdefault(group[state], state) for state in rows}
