@@ -196,6 +196,7 @@ class _Reader:
         return self.looks[id(node)][0]
 
     def _behind(self, body: Regex) -> _Rest:
+        """Return what may follow where a match of a tree ends."""
         if _is_everywhere(body):
             return self.closed(self.anything)
         if body.longest == 0:
@@ -213,6 +214,7 @@ class _Reader:
         return self._number(_Behind(reader.equations.solve(start, whole=True), mark))
 
     def _number(self, behind: _Behind) -> _Rest:
+        """Return what may follow where a look-behind holds, which is numbered if it is new."""
         if behind not in self.behinds:
             self.behinds.append(behind)
         return _Rest(lambda past: self._truth(past[0]), frozenset((self.behinds.index(behind),)))
@@ -298,6 +300,7 @@ class _Reader:
         return terms.and_([self.term(node), terms.not_(terms.EPSILON)])
 
     def chars(self, charset: CharSet) -> int:
+        """Return the strings of one character of a set, behind any marks."""
         return self.terms.seq(self.marked, self.terms.chars(charset))
 
     def complement(self, term: int) -> int:
@@ -365,6 +368,7 @@ class _Reader:
         return rest if isinstance(node, Empty) else self.consume(node, rest)
 
     def _count(self) -> None:
+        """Count one more part that is read; LimitError if they are too many."""
         self.parts += 1
         if self.parts > _MAX_PARTS:
             raise LimitError(
@@ -415,6 +419,7 @@ class _Reader:
         return self.guards[id(node)][0]
 
     def _guard(self, node: Regex) -> _Rest:
+        """`guard` of a node that is met for the first time."""
         terms = self.terms
         if node.is_pure:
             return self.closed(self.anything if node.is_nullable else terms.EMPTY)
@@ -509,6 +514,7 @@ class _Reader:
         return self.loops[key][0]
 
     def _loop(self, node: Repeat, rest: _Rest) -> _Loop:
+        """`loop` of a node and a rest that are met for the first time."""
         terms, item, least = self.terms, node.item, node.min
         if item.longest == 0:  # all rounds are at one place, and say the same
             return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))

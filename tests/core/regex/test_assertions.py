@@ -14,6 +14,8 @@ from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.regex.parser import WORD, parse
 from toolgrammar.core.regex.syntax import Alt, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, WordBoundary
 
+from .patterns import random_pattern
+
 ALPHABET = "ab-"
 #: Every text of up to five characters.
 TEXTS = ["".join(text) for size in range(6) for text in product(ALPHABET, repeat=size)]
@@ -116,22 +118,6 @@ def agrees(pattern: str, texts: list[str]) -> None:
 def test_known_patterns(pattern: str) -> None:
     """Each kind of assertion, at the ends and in the middle, in repetitions and in one another."""
     agrees(pattern, TEXTS)
-
-
-def random_pattern(rng: random.Random, depth: int) -> str:
-    """Return a pattern of all kinds of assertions, in one another and in repetitions."""
-    kind = rng.random() if depth else 1.0
-    if kind < 0.3:
-        return "".join(random_pattern(rng, depth - 1) for _ in range(rng.randint(2, 3)))
-    if kind < 0.45:
-        return f"(?:{random_pattern(rng, depth - 1)}|{random_pattern(rng, depth - 1)})"
-    if kind < 0.7:
-        times = rng.choice(("*", "+", "?", "{2}", "{1,2}", "{0,4}", "{2,}", "{3,5}", "*?"))
-        return f"(?:{random_pattern(rng, depth - 1)}){times}"
-    if kind < 0.95:
-        return rng.choice(("(?=", "(?!", "(?<=", "(?<!")) + random_pattern(rng, depth - 1) + ")"
-    plain = ("a", "b", "-", ".", "[ab]", "[^a]", r"\w", "ab", "a*", "b+", "(?:ab)?", ".*", "")
-    return rng.choice(plain if rng.random() < 0.7 else ("^", "$", r"\b", r"\B"))
 
 
 def test_any_pattern_is_exact() -> None:

@@ -176,8 +176,8 @@ def _pythonic(schema: Any) -> Any:
 
 
 def _pattern(pattern: str) -> str:
-    """Return a pattern of `schemas.PATTERNS` for Python: ``$`` is the very end, ``.`` no line terminator."""
-    return pattern.replace("$", r"\Z").replace(".", r"[^\n\r\u2028\u2029]")
+    r"""Return a pattern for Python: ``$`` is the very end, ``.`` no line terminator, ``\w`` and ``\b`` of ASCII."""
+    return "(?a:" + pattern.replace("$", r"\Z").replace(".", r"[^\n\r\u2028\u2029]") + ")"
 
 
 def _separators(options: dict[str, Any]) -> tuple[str, str]:
