@@ -14,7 +14,7 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
-from toolgrammar.core.schema.read.dated import names_a_day, of_today
+from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, SCHEMA_MAPS
 
 from .dialects import to_json_schema
@@ -66,24 +66,29 @@ class Tool:
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
     @cached_property
-    def identity(self) -> str | None:
-        """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
+    def _data(self) -> tuple[str | None, bool]:
+        """Hash of name and parameters; and whether they may name a format of dates, which is quick to see here."""
         try:
             # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
             data = marshal.dumps((self.name, self.parameters), 2)
         except ValueError:
-            return None
-        return hashlib.sha256(data).hexdigest()
+            return None, True
+        return hashlib.sha256(data).hexdigest(), text_names_a_day(data)
+
+    @property
+    def identity(self) -> str | None:
+        """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
+        return self._data[0]
 
     @property
     def is_bound(self) -> bool:
         """A call's arguments become values of Python's types: those of a function or a class."""
         return self.binder is not None or self.model is not None
 
-    @cached_property
+    @property
     def names_a_day(self) -> bool:
         """True if the parameters hold a date that must be past or still to come."""
-        return names_a_day(self.parameters)
+        return self._data[1] and names_a_day(self.parameters)
 
     def of_today(self) -> Tool:
         """Return the same tool with the bounds that such dates have today; itself, if there are none."""

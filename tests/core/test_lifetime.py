@@ -42,7 +42,7 @@ MANY = {"allOf": [{"anyOf": [{"minimum": 2 * n + m} for m in range(2)]} for n in
 REFUSED: dict[str, dict[str, Any]] = {
     "no value": {"type": "object", "required": ["a"], "properties": {"a": False}},
     "malformed": {"type": "object", "properties": {"a": {"type": "strnig"}, "b": {"minimum": "low"}}},
-    "unsupported": {"not": {"uniqueItems": True}},
+    "unsupported": {"format": "python-json"},
     "no regular pattern": {"properties": {"a": {"pattern": r"(a)\1"}}},
     "points at nothing": {"properties": {"a": {"$ref": "#/$defs/nothing"}}},
     "too many branches": MANY,
