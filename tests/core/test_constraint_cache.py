@@ -289,14 +289,16 @@ def test_shared_stores_are_counted_once_and_go_with_the_last() -> None:
 
 def test_entries_of_a_full_shared_store_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """When a shared store has given way to a new one, no entry keeps the old one alive."""
-    cache = ConstraintCache()
+    cache, workspace = ConstraintCache(), Workspace()
     known = Vocabulary(VOCABULARY.tokens, eos=VOCABULARY.eos)
-    stores = {id(cache.bind(part(0) | part(number), known).program.store) for number in range(1, 4)}
+    stores = {
+        id(cache.bind(part(0, workspace) | part(number, workspace), known).program.store) for number in range(1, 4)
+    }
     assert len(stores) == 1 and len(cache) == 3
-    old = weakref.ref(cache.bind(part(0) | part(1), known).program.store)
+    old = weakref.ref(cache.bind(part(0, workspace) | part(1, workspace), known).program.store)
     with monkeypatch.context() as patch:
         patch.setattr(program_module, "PROGRAM_MEMORY", 1)
-        new = cache.bind(part(0) | part(9), known)
+        new = cache.bind(part(0, workspace) | part(9, workspace), known)
     assert cache.statistics.entries == 1 and cache.statistics.evictions == 3
     gc.collect()
     assert old() is None and new.matcher().accept_bytes(b"9:{")

@@ -19,10 +19,8 @@ import pytest
 from toolgrammar.core import Constraint, Grammar, GrammarError, ToolGrammarError, Vocabulary
 from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.core.automaton.lazy_dfa import Program, Workspace
-from toolgrammar.core.grammar import DEFAULT_WORKSPACE
 from toolgrammar.core.schema import CompiledSchema
 from toolgrammar.tools import Tool, ToolSet, call_grammars
-from toolgrammar.tools.call_grammars import CALL_GRAMMARS
 from toolgrammar.tools.formats import TurnSpec
 
 WORDS = [b"<tool_call>\n", b'{"name": "', b'", "', b'"}}\n</tool_call>', b"}}", b'": ', b'": "', b"true", b"12", b"ab"]
@@ -98,20 +96,22 @@ def _specials(name: str) -> frozenset[str]:
 
 def test_known_tools_are_not_derived_again() -> None:
     """A new set of tools that were seen lowers no schema, derives no row, and adds few nodes to the store."""
-    known = vocabulary()
+    known, workspace = vocabulary(), Workspace()
+    grammars = call_grammars.CallGrammars(workspace)
     for start in range(0, 40, 5):
-        run_to_the_end(ToolSet(POOL[start : start + 5]).grammar(tool_choice="required").bind(known))
-    store = DEFAULT_WORKSPACE.store()
-    before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)
+        chosen = ToolSet(POOL[start : start + 5], grammars=grammars)
+        run_to_the_end(chosen.grammar(tool_choice="required").bind(known))
+    store = workspace.store()
+    before = len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(grammars)
     nodes = len(store.nodes)
-    chosen = random.Random(1).sample(POOL, 20)
-    constraint = ToolSet(chosen).grammar(tool_choice="required").bind(known)
+    chosen = ToolSet(random.Random(1).sample(POOL, 20), grammars=grammars)
+    constraint = chosen.grammar(tool_choice="required").bind(known)
     matcher = constraint.matcher()
     assert matcher.accept_bytes(matcher.forced_bytes()) and len(matcher.allowed_tokens()) > 0
     assert len(store.nodes) - nodes < 3 * len(chosen)
     run_to_the_end(constraint)
-    assert DEFAULT_WORKSPACE.store() is store
-    assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(CALL_GRAMMARS)) == before
+    assert workspace.store() is store
+    assert (len(store.nodes.builders), len(store.rows), len(store.nodes.terms), len(grammars)) == before
     assert len(store.nodes) - nodes < 14 * len(chosen)
 
 
@@ -129,20 +129,22 @@ def run_to_the_end(constraint: Constraint) -> None:
 
 def test_equal_tools_are_one_part() -> None:
     """Tools that differ in descriptions only, or that are made anew, share one grammar in the store."""
-    meet([tool(90)])
-    store = DEFAULT_WORKSPACE.store()
+    workspace = Workspace()
+    grammars = call_grammars.CallGrammars(workspace)
+    meet([tool(90)], grammars)
+    store = workspace.store()
     before = len(store.nodes.builders)
-    meet([tool(90, "now with a description"), tool(91)])
+    meet([tool(90, "now with a description"), tool(91)], grammars)
     assert len(store.nodes.builders) == before + 1
-    count = len(CALL_GRAMMARS)
-    meet([tool(90), tool(91)])
-    assert len(CALL_GRAMMARS) == count
+    count = len(grammars)
+    meet([tool(90), tool(91)], grammars)
+    assert len(grammars) == count
     assert len(store.nodes.builders) == before + 1
 
 
-def meet(tools: list[Tool]) -> None:
+def meet(tools: list[Tool], grammars: call_grammars.CallGrammars) -> None:
     """Write as much of a call of each tool as shows that its arguments are in the store."""
-    grammar = ToolSet(tools).grammar()
+    grammar = ToolSet(tools, grammars=grammars).grammar()
     for each in tools:
         assert not grammar.matches(f'<tool_call>\n{{"name": "{each.name}", "arguments": {{')
 
@@ -162,9 +164,9 @@ def test_the_same_name_with_other_arguments_is_another_part() -> None:
 def test_a_full_store_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the bound new texts begin in a fresh store, texts under way go on in theirs, and then it is freed."""
     # A workspace of its own: the default one may be in use by other tests.
-    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", call_grammars.CallGrammars(Workspace()))
+    grammars = call_grammars.CallGrammars(Workspace())
     known = vocabulary()
-    grammar = ToolSet(POOL[:4]).grammar(tool_choice="required")
+    grammar = ToolSet(POOL[:4], grammars=grammars).grammar(tool_choice="required")
     constraint = grammar.bind(known)
     old = constraint.matcher()
     assert old.accept_bytes(old.forced_bytes())
@@ -195,16 +197,16 @@ def test_control_tokens_are_asked_of_each_grammar() -> None:
         assert each.allowed_tokens() == [token] and each.accept(token) and each.is_accepting
 
 
-def test_a_tool_beyond_a_limit_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_beyond_a_limit_harms_no_other() -> None:
     """A tool that is too large for the store raises its own error; other sets go on as before."""
     known = vocabulary()
     wide = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){25}$"}}}
     workspace = Workspace()
-    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", call_grammars.CallGrammars(workspace))
-    good = ToolSet(POOL[:3]).grammar(tool_choice="required")
+    grammars = call_grammars.CallGrammars(workspace)
+    good = ToolSet(POOL[:3], grammars=grammars).grammar(tool_choice="required")
     expected = [ours for ours, _ in walk(alone(good, known), alone(good, known), 5)]
     store = workspace.store()
-    hostile = ToolSet([Tool("wide", "", wide)]).grammar(tool_choice="required").bind(known).matcher()
+    hostile = ToolSet([Tool("wide", "", wide)], grammars=grammars).grammar(tool_choice="required").bind(known).matcher()
     store.nodes.terms.room = len(store.nodes.terms) + 3_000
     with pytest.raises(ToolGrammarError, match="automaton states"):  # noqa: PT012
         assert hostile.accept_bytes(b'<tool_call>\n{"name": "wide", "arguments": {"x": "')

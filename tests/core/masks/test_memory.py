@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
+from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.core.automaton.lazy_dfa import Workspace
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.call_grammars import CallGrammars
@@ -56,28 +56,27 @@ def write(constraint: Constraint, draw: random.Random) -> None:
     assert matcher.accept_bytes(matcher.shortest_completion())
 
 
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the tools of the test a workspace of their own."""
-    monkeypatch.setattr("toolgrammar.tools.formats.base.CALL_GRAMMARS", CallGrammars(Workspace()))
+def union(count: int) -> Grammar:
+    """The grammar of a call of one of so many tools, in a workspace of their own."""
+    grammars = CallGrammars(Workspace())
+    return ToolSet([tool(each) for each in range(count)], grammars=grammars).grammar(tool_choice="required")
 
 
 @pytest.mark.parametrize(("count", "calls", "bound"), [(10, 1_000, 20 * MB), (100, 300, 100 * MB)])
-def test_unions_stay_small(monkeypatch: pytest.MonkeyPatch, count: int, calls: int, bound: int) -> None:
+def test_unions_stay_small(count: int, calls: int, bound: int) -> None:
     """A union of tools takes no more than its bound after many random calls, as counted, beside the vocabulary."""
-    fresh(monkeypatch)
     vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
-    constraint = ToolSet([tool(each) for each in range(count)]).grammar(tool_choice="required").bind(vocabulary)
+    constraint = union(count).bind(vocabulary)
     draw = random.Random(0)
     for _ in range(calls):
         write(constraint, draw)
     assert 0 < constraint.byte_count() <= bound
 
 
-def test_texts_that_are_alike_cost_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_alike_cost_nothing_more() -> None:
     """The same calls a second time derive nothing: no state, no row, no mask table, no byte."""
-    fresh(monkeypatch)
     vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
-    constraint = ToolSet([tool(each) for each in range(5)]).grammar(tool_choice="required").bind(vocabulary)
+    constraint = union(5).bind(vocabulary)
     found = []
     for _ in range(2):
         draw = random.Random(7)
