@@ -38,15 +38,15 @@ _ROUND = 4
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What a cache has done, and what it holds.
+    """Counters of a cache, and its present size.
 
     Attributes:
         hits: requests that were answered from the cache, or by a compilation that was under way.
         misses: requests that were compiled.
         evictions: entries that made room for others.
-        entries: constraints that are kept.
-        bytes: what they take, as measured.
-        max_bytes: what they may take.
+        entries: number of constraints kept.
+        bytes: measured size of the constraints kept.
+        max_bytes: maximum size of the constraints kept, in bytes.
     """
 
     hits: int
@@ -65,18 +65,19 @@ class _Entry:
 
 
 class ConstraintCache:
-    """Constraints by what they say, not by who made them. Thread-safe.
+    """LRU cache of constraints, by content and bounded in bytes. Thread-safe.
 
     A request's key is the SHA-256 of the schema and its options (titles, descriptions and other annotations do not
-    count, the order of ``properties`` does), or of the grammar, and of the vocabulary's content. Equal requests at once
-    are compiled once. What is kept is measured in bytes, again at each request, since constraints grow with the texts
-    that are written; past the bound, those used least recently go. A constraint that somebody still holds works on.
+    count, the order of ``properties`` does), or of the grammar, and of the vocabulary's content. Equal requests at the
+    same time are compiled once. Constraints grow with the texts that are written, so sizes are measured again at each
+    request; past the bound, the least recently used constraints are dropped. A dropped constraint works on for those
+    who hold it.
 
     Tool sets share the store of a workspace (see `Grammar.as_part`): it is counted once, and released with the last of
     them.
 
     Args:
-        max_bytes: what the kept constraints may take beside their vocabularies.
+        max_bytes: maximum size of the kept constraints without their vocabularies.
 
     Raises:
         GrammarError: ``max_bytes`` is not above zero.
@@ -102,7 +103,7 @@ class ConstraintCache:
 
     @property
     def statistics(self) -> CacheStatistics:
-        """What the cache has done, and what it holds now."""
+        """The counters, with sizes measured now."""
         with self._lock:
             for entry in self._entries.values():
                 self._measure(entry)
@@ -112,7 +113,7 @@ class ConstraintCache:
             )
 
     def bind(self, grammar: Grammar, vocabulary: Vocabulary) -> Constraint:
-        """``grammar.bind(vocabulary)``, from the cache if an equal grammar was asked for before.
+        """Return ``grammar.bind(vocabulary)``, from the cache if an equal grammar was bound before.
 
         Raises:
             ToolGrammarError: as `Grammar.bind`; errors are not kept.
@@ -120,7 +121,7 @@ class ConstraintCache:
         return self._get(_digest((grammar,)) or grammar, vocabulary, lambda: grammar)
 
     def from_json_schema(self, schema: Any, vocabulary: Vocabulary, **options: Any) -> Constraint:
-        """``Grammar.from_json_schema(schema, **options).bind(vocabulary)``, from the cache if the like was asked for.
+        """Return ``Grammar.from_json_schema(schema, **options).bind(vocabulary)``, from the cache if it is there.
 
         Raises:
             ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
@@ -145,7 +146,7 @@ class ConstraintCache:
         return self._get(digest, vocabulary, lambda: Grammar.from_json_schema(schema, **options))
 
     def clear(self) -> None:
-        """Forget all constraints; what was counted so far stays counted."""
+        """Drop all constraints; the counters go on."""
         with self._lock:
             for key in list(self._entries):
                 self._drop(key)
@@ -227,7 +228,7 @@ class ConstraintCache:
             self._evictions += 1
 
     def _leave_old_stores(self, vocabulary: Vocabulary) -> None:
-        """Forget the entries whose shared store was full, and gave way to another: they would hold it."""
+        """Drop the entries whose shared store was full and has been replaced: they would keep it in memory."""
         sharers = self._shared[vocabulary]
         sharers.is_renewed = False
         assert sharers.constraint is not None  # it was seen
@@ -241,7 +242,7 @@ class ConstraintCache:
     def _drop(self, key: Hashable) -> None:
         entry = self._entries.pop(key)
         self._bytes -= entry.size
-        entry.grammar._release()  # whoever keeps the grammar shall not keep what was counted here
+        entry.grammar._release()  # a caller who keeps the grammar must not keep the automaton that was counted here
         vocabulary = entry.constraint.vocabulary
         if entry.constraint.program.store.is_shared:
             sharers = self._shared[vocabulary]
@@ -258,9 +259,9 @@ class _Sharers:
     """The entries of one vocabulary that share a store.
 
     Attributes:
-        count: how many they are.
-        constraint: one that uses the newest store.
-        is_renewed: some may use an older one.
+        count: number of these entries.
+        constraint: one of them that uses the newest store.
+        is_renewed: True if some of them may use an older store.
     """
 
     count: int = 0
@@ -268,7 +269,7 @@ class _Sharers:
     is_renewed: bool = False
 
     def see(self, constraint: Constraint) -> None:
-        """Return an entry was asked for: is its store another one than so far?"""
+        """Note the store of a constraint that was just requested: a newer store replaces a full one."""
         known = self.constraint
         if known is None or known.program.store is not constraint.program.store:
             if known is None or known.program.is_full:
@@ -276,7 +277,7 @@ class _Sharers:
             self.is_renewed = known is not None
 
     def byte_count(self) -> int:
-        """Return the bytes of the newest store."""
+        """Return the size of the newest store, in bytes."""
         return 0 if self.constraint is None else self.constraint.byte_count()
 
 
@@ -285,13 +286,17 @@ def _nothing(nodes: Nodes) -> int:
 
 
 def _digest(value: Any) -> str | None:
-    """SHA-256 of what a grammar follows from; None if that has no text of its own."""
+    """Return the SHA-256 of a grammar's content; None if some part of it cannot be written down."""
     pieces: list[bytes] = []
     return hashlib.sha256(b"".join(pieces)).hexdigest() if _spell(value, pieces.append) else None
 
 
 def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
-    """Write a value down, each with its kind and length, so that no two different ones read the same."""
+    """Serialise a value, each part with its kind and length, so that different values have different bytes.
+
+    Returns:
+        False if some part cannot be serialised.
+    """
     if isinstance(value, Grammar):
         if value._digest is None:
             value._digest = _digest(value._content()) or ""

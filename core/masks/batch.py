@@ -20,7 +20,7 @@ from . import mask_logits
 if TYPE_CHECKING:
     from .matcher import Matcher
 
-#: The bits of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
+#: Bit patterns of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
 _HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
 
 
@@ -76,19 +76,19 @@ def apply_mask(logits: Any, masks: Any) -> None:
 class MaskTable:
     """The masks of a running batch, each of them once. Not for several threads at once.
 
-    A row is found by the state of its text, so texts in equal states share one, at one step or over many. When the
-    table is full it starts afresh.
+    Rows are looked up by state, so texts in equal states share one, at one step or over many. When the table is full
+    it starts afresh.
 
     Args:
-        size: how many tokens the vocabulary has.
-        capacity: how many masks are kept; it grows if a batch needs more at once.
+        size: number of tokens of the vocabulary.
+        capacity: number of masks kept; it grows if a batch needs more at once.
         device: of torch, for example ``"cuda"``: keep the masks there too, a byte for each token. None keeps them on
             the host alone.
 
     Attributes:
-        words: the masks, ``[capacity + 1, ceil(size / 32)]``; row 0 allows nothing. Another array when it has grown:
-            look it up after `rows`.
-        filled: how many masks were written so far: a count of work.
+        words: the masks, ``[capacity + 1, ceil(size / 32)]``; row 0 allows nothing. It is another array after the
+            table has grown: read it after `rows`.
+        filled: number of masks written so far.
     """
 
     def __init__(self, size: int, capacity: int = 512, device: Any = None) -> None:
@@ -107,7 +107,7 @@ class MaskTable:
         self._sent = 0  # how many rows lie there
 
     def rows(self, matchers: Sequence[Matcher]) -> npt.NDArray[np.int32]:
-        """Return for each text the row of `words` that is its mask; good until the next call.
+        """Return for each text the row of `words` that is its mask; valid until the next call.
 
         Raises:
             DecodingError: a text has another vocabulary.
@@ -227,7 +227,7 @@ def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray
 
 
 def _bits_of_array(logits: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Return the bits of an array, if the compiled loops know how to go through them."""
+    """Return the bits of an array; None if the compiled loops do not take its type or memory layout."""
     if not logits.flags.c_contiguous or not logits.flags.writeable or not logits.dtype.isnative:
         return None
     if logits.dtype == np.float32:
@@ -258,7 +258,7 @@ def _unpacked(torch: Any, masks: Any) -> Any:
 
 
 def _forbid_on_device(torch: Any, logits: Any, forbidden: Any) -> None:
-    """Mask logits by booleans on their own device; what these do not reach is forbidden."""
+    """Mask logits by booleans on their own device; tokens beyond the booleans are forbidden."""
     size = min(logits.shape[-1], forbidden.shape[-1])
     logits[..., size:] = float("-inf")
     logits[..., :size].masked_fill_(forbidden[..., :size], float("-inf"))

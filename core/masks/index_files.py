@@ -29,7 +29,7 @@ from .token_set import load_token_set
 from .trie import Trie
 from .vocabulary_index import VocabularyIndex
 
-#: Version of the files: of what they hold, and in which form.
+#: Version of the files' content and form.
 FORMAT = 1
 
 #: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
@@ -59,7 +59,7 @@ def _make(vocabulary: Vocabulary) -> VocabularyIndex:
     if arrays is not None:
         try:
             return _unpacked(vocabulary, arrays)
-        except (KeyError, ValueError, TypeError):  # whole, but not what we wrote: made anew below
+        except (KeyError, ValueError, TypeError):  # whole, but not such a file: computed again below
             pass
     index = _compute(vocabulary)
     write_arrays(folder, key, _packed(index))
@@ -74,8 +74,8 @@ def _key(vocabulary: Vocabulary) -> str:
 
 @cache
 def _code() -> str:
-    """Return a digest of the library's version and of the code that computes indexes, so that a changed tree reads no
-    file of another."""
+    """Return a digest of the library's version and of the code that computes indexes: changed code reads no old
+    file."""
     digest = hashlib.sha256()
     with suppress(importlib.metadata.PackageNotFoundError):  # run from a tree
         digest.update(importlib.metadata.version("toolgrammar").encode())
@@ -95,9 +95,9 @@ def _index(vocabulary: Vocabulary, trie: Trie, quoted: array[int] | None = None)
 
 
 def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
-    """Return a new index with the token sets of free strings, which masks of free strings leave there."""
+    """Return a new index with the token sets of free strings, which computing their masks fills in."""
     index = _index(vocabulary, Trie(vocabulary.tokens))
-    # A string of few characters is counted, and asks for the counts.
+    # The mask of a counted string computes the counts.
     programs: list[tuple[Callable[[Nodes], int], bytes]] = [
         (lambda nodes: nodes.json_string(nodes.terms.ALL), b'"'),
         (lambda nodes: nodes.text(nodes.terms.ALL), b"-"),

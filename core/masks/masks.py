@@ -35,14 +35,14 @@ MAX_PREFIX = cython.declare(cython.int, 64)
 class Mask:
     """The allowed tokens of one state: the union of some token sets and some single tokens.
 
-    They lie in `Masks`, from ``first`` and ``at`` on, and so do its ``doubts`` (-1: it has none), for `Masks.fill`:
-    ``unsure`` are those tokens among them that only an exact step can decide, since their bytes reach a DYNAMIC place;
-    ``named``: those that hold a whole name, which it may be enough to compare with the names so far; ``watched``: some
-    reach a place that only a repeated name could forbid.
+    `Masks` holds the token sets (from ``first`` on), the single tokens (from ``at`` on) and the ``doubts`` (-1: none).
+    The doubts are for `Masks.fill`: ``unsure`` are the tokens that only an exact step can decide, since their bytes
+    reach a DYNAMIC place; ``named`` are those that hold a whole name, which it may be enough to compare with the names
+    so far; ``watched`` is True if some token reaches a place that only a repeated name could forbid.
 
-    A mask that is scattered over many parts is ``joined`` when it is asked for again: from then on it is one copy.
+    A mask that is scattered over many parts is ``joined`` when it is needed again: from then on it is one copy.
 
-    There are many masks, and none of them is an object for the garbage collector: they refer to numbers alone.
+    There are many masks, and the garbage collector tracks none of them, since they hold numbers alone.
     """
 
 
@@ -55,7 +55,7 @@ class Masks:
         index: the vocabulary's index.
         finals: ids that are allowed where the text may end.
         specials: token ids of the automaton's control tokens, by their number.
-        limit: bytes that memoised masks and token sets may take.
+        limit: maximum size of the memoised masks and token sets, in bytes.
     """
 
     def __init__(self, automaton: Automaton, index, finals, specials, limit):
@@ -81,7 +81,7 @@ class Masks:
         self.target = None
 
     def set_special(self, number: int, token: int) -> None:
-        """Say which token id a control token of the automaton has; before any mask that needs it."""
+        """Set the token id of a control token of the automaton; call it before any mask needs the token."""
         self.specials[number] = token
 
     @cython.cfunc
@@ -174,7 +174,7 @@ class Masks:
 
     @cython.cfunc
     def _evict(self) -> object:
-        """Forget the masks that were used least recently, half of them, and all token sets that no mask holds."""
+        """Drop the less recently used half of the masks, and all token sets that no mask holds."""
         self.flushes += 1
         ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
         border = ticks[len(ticks) // 2] if ticks else 0
@@ -188,8 +188,8 @@ class Masks:
         state: cython.int
         mask: Mask
         self.held = 0
-        # In one go, for others read masks without a lock (see `fill_known`): nothing is made here that could have the
-        # garbage collector run, and with it who knows what.
+        # Other threads read masks without a lock (see `fill_known`): nothing is allocated here that could start the
+        # garbage collector, and with it code of others.
         for state in range(len(self.memo)):
             each = self.memo[state]
             if each is None:
@@ -270,7 +270,7 @@ class Masks:
         return found is not None and cython.cast(Mask, found).is_settled
 
     def fill_known(self, state: cython.int, out) -> bool:
-        """`fill` for a mask that is known and settled; False, and nothing written, if it is not.
+        """Do `fill` for a mask that is known and settled; return False, and write nothing, if it is not.
 
         Compiled, this runs without giving up the interpreter's lock, so it needs no other.
         """

@@ -40,29 +40,29 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Maximum of bytes that the memoised masks of one constraint take.
+#: Maximum size of the memoised masks of one constraint, in bytes.
 MASK_MEMORY = 64 * 2**20
 
-#: Maximum of bytes that one call of `Matcher.forced_bytes` looks ahead.
+#: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
 
-#: True if this module and `masks` are compiled: only then are known steps and masks looked up without a lock.
+#: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
-#: Maximum number of remembered steps of one engine; then it begins anew.
+#: Maximum number of memoised steps of one engine; then all are dropped.
 MAX_STEPS = cython.declare(cython.int, 1 << 15)
 
 
 @cython.cclass
 class MaskEngine:
-    """A store, and the masks of its states over a vocabulary.
+    """A store of states, and the masks of these states over a vocabulary.
 
     It does not hold the vocabulary, which may hold it (see `Vocabulary.derived`).
 
     Args:
         program: the store.
         vocabulary: the vocabulary.
-        mask_memory: bytes that memoised masks may take.
+        mask_memory: maximum size of the memoised masks, in bytes.
     """
 
     _program: object
@@ -108,7 +108,7 @@ class MaskEngine:
 
     @cython.ccall
     def special_number(self, token_id: cython.longlong) -> object:
-        """Return the automaton's number of a control token, or None if no grammar of the store has met it."""
+        """Return the automaton's number of a control token, or None if no grammar of the store names it."""
         names: list = self._program.specials
         while self._known < len(names):
             # A name that the vocabulary lacks belongs to a grammar that was bound to another.
@@ -122,15 +122,15 @@ class MaskEngine:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
-        """Return the state after a token that was met there before, else `UNKNOWN`.
+        """Return the memoised state after a token, else `UNKNOWN`.
 
-        Compiled, nothing can interrupt it: it needs no lock.
+        Compiled, nothing can interrupt it, so it needs no lock.
         """
         return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
 
     @cython.cfunc
     def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
-        """Remember where a token leads; under the lock."""
+        """Memoise the state after a token; the caller holds the lock."""
         if self._steps.count >= MAX_STEPS:
             self._steps = IntMap()
         if self._step(state, token) == encoding.UNKNOWN:
@@ -138,7 +138,7 @@ class MaskEngine:
         return None
 
     def byte_count(self) -> int:
-        """Return the bytes that masks and known steps take."""
+        """Return the size of the masks and the memoised steps, in bytes."""
         return self._masks.byte_count() + self._steps.byte_count()
 
 
@@ -147,9 +147,9 @@ def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int
     them.
 
     Args:
-        tokens: what to sort.
+        tokens: the ids of the tokens.
         data: the bytes of all tokens.
-        least: so many quotes: perhaps two names in one token.
+        least: number of quotes from which a token may hold two names.
     """
     found: dict[bytes, list[int]] = {b"": []}
     for token in tokens:
@@ -204,9 +204,9 @@ class Matcher:
         self._tokens = constraint.vocabulary.tokens
         self._state = state
         self._history = [] if history is None else history
-        #: What each step wrote: what is before, for places that look back.
+        #: The bytes that each step wrote, for DYNAMIC places, which look back.
         self._pieces = [] if pieces is None else pieces
-        #: The text of the first so many pieces, once it was asked for.
+        #: The text of the first `_read` pieces; None until a DYNAMIC place needs it.
         self._written = None
         self._read = 0
 
@@ -216,12 +216,12 @@ class Matcher:
 
     @property
     def constraint(self) -> Constraint:
-        """What this matcher obeys."""
+        """The constraint that the text is written under."""
         return self._constraint
 
     @property
     def _place(self) -> tuple[MaskEngine, int]:
-        """Where the text is: texts with the same engine and state have the same mask, as far as that is settled."""
+        """The engine and the state of the text: equal for texts with the same mask, if that mask is settled."""
         return self._engine, self._state
 
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None:
@@ -244,7 +244,7 @@ class Matcher:
 
     @cython.cfunc
     def _settle(self, out, doubts: list) -> object:
-        """Take out of a mask the tokens that the text so far forbids (see `masks.Masks.fill`)."""
+        """Clear the bits of the doubtful tokens that the text so far forbids (see `masks.Masks.fill`)."""
         masks = self._engine._masks
         advance = self._engine._program.advance
         written = self._text_so_far()
@@ -286,7 +286,7 @@ class Matcher:
 
     @cython.cfunc
     def _text_so_far(self) -> object:
-        """Return all that was written; kept up with the pieces when it is asked for."""
+        """Return the text so far, brought up to date with the pieces."""
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))
@@ -362,10 +362,10 @@ class Matcher:
         return True
 
     def rollback(self, count: SupportsIndex) -> None:
-        """Undo the last ``count`` accepted tokens.
+        """Undo the last ``count`` steps: accepted tokens, or calls of `accept_bytes`.
 
         Raises:
-            ValueError: fewer tokens were accepted.
+            ValueError: fewer steps were taken.
         """
         count = index(count)
         if not 0 <= count <= len(self._history):
@@ -422,14 +422,14 @@ class Matcher:
             return self._engine._program.shortest_completion(self._state, self._text_so_far())
 
     def shortest_length(self) -> int:
-        """Return how many bytes and control tokens the shortest completion has."""
+        """Return the number of bytes and control tokens of the shortest completion."""
         if self._state == encoding.FINISHED:
             return 0
         with self._engine._lock:
             return self._engine._program.completion_length(self._state, self._text_so_far())
 
     def describe(self) -> dict[str, Any]:
-        """Return what is known of the present state, for people who debug a grammar."""
+        """Return a summary of the present state, to debug a grammar."""
         return {
             "accepting": self.is_accepting,
             "finished": self.is_finished,
@@ -445,8 +445,8 @@ class Constraint:
         program: the grammar's automaton.
         vocabulary: the model's tokens.
         refill: returns the grammar's automaton in a fresh store, once that of ``program`` is full.
-        specials: the control tokens that the grammar may ask for.
-        mask_memory: maximum of bytes that memoised masks take.
+        specials: the control tokens that the grammar names.
+        mask_memory: maximum size of the memoised masks, in bytes.
 
     Raises:
         GrammarError: the vocabulary lacks a control token of ``specials``.
@@ -489,8 +489,8 @@ class Constraint:
     def matcher(self) -> Matcher:
         """Return a matcher at the beginning of a text.
 
-        What is derived for a grammar is kept for all texts. When that has grown past a bound (`Program.is_full`), new
-        matchers begin with a fresh store, and the old one goes when the last matcher that uses it does.
+        States and masks are derived once, for all texts. When their store has grown past a bound (`Program.is_full`),
+        new matchers begin with a fresh store, and the old one is freed with the last matcher that uses it.
         """
         program, engine = self._bound
         if program.is_full:
@@ -500,13 +500,13 @@ class Constraint:
         return Matcher(self, engine, program.start)
 
     def byte_count(self) -> int:
-        """Return the bytes that the store and its masks take beside the vocabulary, shared or not (estimated from
-        their counts, without a lock)."""
+        """Return the size of the store and its masks in bytes, without the vocabulary (estimated from their counts,
+        without a lock). A store that other grammars share counts as a whole."""
         program, engine = self._bound
         return program.store.byte_count() + int(engine.byte_count())
 
     def counters(self) -> dict[str, int]:
-        """Return deterministic counts of what was derived and built so far, and bytes held (see
+        """Return deterministic counts of the states, rows and masks derived so far, and their sizes in bytes (see
         ``docs/performance.md``)."""
         engine = self._bound[1]
         with engine.lock:
@@ -527,7 +527,7 @@ class SharedEngine:
         self._lock = Lock()
 
     def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
-        """Return the engine of a store, made if that of another was kept."""
+        """Return the engine of a store; the engine of another store is dropped."""
         with self._lock:
             engine = self.engine
             if engine is None or engine.program is not store:
@@ -535,7 +535,7 @@ class SharedEngine:
             return engine
 
     def release(self) -> None:
-        """Forget the engine: it is made again when a grammar needs it."""
+        """Drop the engine: it is made again when a grammar needs it."""
         with self._lock:
             self.engine = None
 

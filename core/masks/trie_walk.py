@@ -19,15 +19,19 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
 
 
-#: Numbers that describe a place from which a walk goes on.
+#: Length of an entry of the list of places from which the walk goes on (see `_push`).
 _PLACE = cython.declare(cython.int, 5)
 
 
 @cython.cclass
 class TrieWalk:
-    """Finds the tokens that go on from a trie node with given grammar nodes.
+    """Walk of a vocabulary's trie along an automaton: emits the tokens whose bytes can follow.
 
-    A token may cross as many atoms as it has bytes, so the places to go on from are kept in a list, not on the stack.
+    A token may cross as many atoms as it has bytes, so the places to go on from are kept in a list (``todo``), not on
+    the call stack. Behind a DYNAMIC place, a token is emitted as if the place allowed everything, and noted in
+    ``unsure`` or ``named`` if the text so far may forbid it (see `Mask`): ``crossed`` is the weight of the DYNAMIC
+    places that the walk is behind (1 for one whose tokens ``watched`` covers, else 2), and ``grave`` the number of
+    those that may forbid more than a repeated name.
 
     Args:
         automaton: the automaton.
@@ -50,7 +54,7 @@ class TrieWalk:
 
     @cython.cfunc
     def begin(self) -> object:
-        """Nothing was found yet."""
+        """Begin a new walk: forget the tokens of the last."""
         self.out_count = 0
         self.todo_count = 0  # an error may have left some
         self.watched = False
@@ -106,7 +110,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _push(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Note that the walk goes on below trie ``node`` with ``atom rest``, as far behind DYNAMIC places as it is."""
+        """Note a place to go on from: below trie ``node`` with ``atom rest``, behind the same DYNAMIC places as now."""
         at: cython.int = self.todo_count
         if at + _PLACE > len(self.todo):
             self.todo = grown(self.todo, "q", 2 * len(self.todo))
@@ -120,7 +124,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _drain(self) -> object:
-        """Go on from all places that were noted."""
+        """Go on from all noted places."""
         crossed: cython.int = self.crossed
         grave: cython.int = self.grave
         at: cython.int
@@ -138,7 +142,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
-        """For a DYNAMIC place: the node of all that it could let follow, and its kind (`Kind` of nodes.py)."""
+        """Return, for a DYNAMIC place, the node of everything that it may allow, and its kind (see
+        `node_kinds.AFTER_NAME`)."""
         found = self.statics.get((atom, rest))
         if found is None:
             found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
@@ -146,7 +151,13 @@ class TrieWalk:
 
     @cython.cfunc
     def _doubt(self, node: cython.int, kind: cython.int, whole: cython.bint) -> object:
-        """Note the token that ends at a DYNAMIC place, if it may be forbidden and is not watched for."""
+        """Note the tokens that end at a DYNAMIC place, if the place may forbid them and `watched` does not cover them.
+
+        Args:
+            node: the trie node of the tokens.
+            kind: the kind of the place.
+            whole: True if the tokens may hold the whole name.
+        """
         token: cython.int
         # A whole name within one token cannot be watched for.
         if self.crossed > 0 or kind == 3 or (kind == 1 and whole):
@@ -158,7 +169,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _walk_dynamic(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Go on below trie ``node`` behind a DYNAMIC place, as if all that it could let follow did follow."""
+        """Go on below trie ``node`` behind a DYNAMIC place, as if it allowed everything that it may allow."""
         beyond, kind = self._static(atom, rest)
         self._doubt(node, kind, True)
         grave: cython.int = 0 if kind == 1 else 1
@@ -178,7 +189,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _read_literal(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """`_step` in a literal: there is one path, and no need to look at siblings."""
+        """Do `_step` in a literal: there is one path, and no need to look at siblings."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         byte: cython.int
@@ -209,7 +220,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _step(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """`walk` up to the end of the atom."""
+        """Do `walk` up to the end of the atom."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         tag: cython.longlong = atom >> encoding.TAG
@@ -296,7 +307,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _cross_set_dynamic(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
-        """`_cross_table` for a DYNAMIC place."""
+        """Do `cross_set` for a DYNAMIC place."""
         beyond, kind = self._static(atom, rest)
         i: cython.int
         if self.crossed > 0 or kind == 3:

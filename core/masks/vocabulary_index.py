@@ -20,7 +20,7 @@ _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class VocabularyIndex:
-    """What is derived from a vocabulary once, for every grammar that is bound to it.
+    """The trie of a vocabulary, and memos that every grammar bound to it shares.
 
     `index_of` makes it; the vocabulary holds it. The mask kernel fills the dictionaries as it needs them.
 
@@ -30,13 +30,13 @@ class VocabularyIndex:
         tokens: the bytes of all tokens.
 
     Attributes:
-        token sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
-        inside: tokens of at most so many characters that stay inside a JSON string, by that number.
-        counted: token sets of counted strings, by the characters left and those needed.
+        token_sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
+        inside: by a number, the tokens that stay inside a JSON string and have at most that number of characters.
+        counted: token sets of counted strings, by the maximum and the minimum number of characters that remain.
         counts: the number of characters of each token in a JSON string; None until it is needed.
         runs: `ClassRuns` by class of characters.
-        marks: `ClassExits` by class of characters.
-        met: how often a class of characters was met for which no runs are taken yet.
+        exits: `ClassExits` by class of characters.
+        met: number of times that a class of characters was met before its `ClassRuns` were computed.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""Arrays kept on disk between processes: what is dear to compute, and follows from its key alone.
+"""Disk cache of arrays that are expensive to compute and depend on their key alone.
 
-A file holds named arrays of numbers, raw, behind a checksum; nothing in it is ever executed or unpickled. It is
-written beside its place and moved there in one step, so a reader sees a whole file or none, however many processes
-write. A file that is damaged, or of another key, is as good as none; so is a folder that cannot be read or written.
+A file holds a checksum and named arrays of numbers; nothing in it is ever executed or unpickled. It is written under
+a temporary name and moved in one step, so a reader sees a whole file or none, however many processes write. A damaged
+file, or one of another key, counts as missing; so does a folder that cannot be read or written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAGIC = b"toolgrammar arrays 1\n"
 _SUFFIX = ".arrays"
 _PART = ".part"
 
-#: Parts that a process which was killed left behind are removed after this many seconds.
+#: Minimum age in seconds of a temporary file that is removed: a process that was killed left it.
 _ABANDONED = 3_600
 
 

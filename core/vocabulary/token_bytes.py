@@ -1,4 +1,4 @@
-"""Reading the exact bytes of every token out of other libraries' tokenizers.
+"""Reader of the exact bytes of every token from other libraries' tokenizers.
 
 A tokenizer's vocabulary is written in some notation: GPT-2's alphabet of printable characters, SentencePiece's ``▁``
 and ``<0xHH>``, WordPiece's ``##``. Which one, is read from the tokenizer's real parts (its decoder above all), never
@@ -29,7 +29,8 @@ _Step = Callable[[_Piece], _Piece]
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 _HINT = "build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token"
-# What the table is tried on: words, spaces, lines, JSON, code, letters beyond ASCII, an emoji of several code points.
+# Texts that a table is checked on: words, spaces, lines, JSON, code, letters beyond ASCII, an emoji of several code
+# points.
 _PROBES = (
     "Hello world, this is a test.",
     'a b  c\n\n\td {"name": "get_weather", "arguments": {"x": [1, -2.5e3, true, null]}}',
@@ -40,7 +41,7 @@ _PROBES = (
 
 @dataclass
 class TokenTable:
-    """What was read from a tokenizer.
+    """The tokens of a tokenizer.
 
     Attributes:
         tokens: bytes by id; an id that is missing is not text.
@@ -54,7 +55,7 @@ class TokenTable:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """GPT-2's notation for bytes: printable bytes stand for themselves, the others for the characters from U+0100 on.
+    """Return GPT-2's notation for bytes: a printable byte is itself, the others are characters from U+0100 on.
 
     Source: ``bytes_to_unicode`` in openai/gpt-2, ``src/encoder.py``.
     """
@@ -67,7 +68,7 @@ def read_transformers(tokenizer: Any) -> TokenTable:
     """Read a tokenizer of ``transformers`` (fast or slow), or a bare ``tokenizers.Tokenizer``.
 
     Raises:
-        VocabularyError: its parts do not say which bytes each token stands for.
+        VocabularyError: its parts do not determine the bytes of each token.
     """
     if hasattr(tokenizer, "tokenizer") and hasattr(tokenizer.tokenizer, "instruct_tokenizer"):
         return read_mistral(tokenizer.tokenizer)

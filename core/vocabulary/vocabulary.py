@@ -1,7 +1,7 @@
-"""A vocabulary: which bytes each token of a model stands for.
+"""Vocabulary of a model: the bytes of each token.
 
-Everything that constrains a model speaks of bytes; a `Vocabulary` is the only place where token ids meet bytes. It
-knows nothing of how a tokenizer splits text: for the mask it only matters what a token adds to the output.
+Automata work on bytes; a `Vocabulary` is the only map from token ids to bytes. It knows nothing of how a tokenizer
+splits text: for the mask it only matters what a token adds to the output.
 
 There are two kinds of tokens. A *text token* has bytes, possibly half a character. A *control token* (end of text,
 start of a turn, padding) has none, and is never text, even when some text spells its name.
@@ -22,7 +22,7 @@ from ..errors import VocabularyError
 from .disk_cache import CacheDir
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
-#: Maximum length of a token, more than any tokenizer has: each byte may open a bracket, whose end takes states.
+#: Maximum length of a token in bytes, more than any tokenizer has: each byte may open a bracket, which takes states.
 MAX_TOKEN_BYTES = 4_096
 
 _Derived = TypeVar("_Derived")
@@ -39,8 +39,8 @@ class Vocabulary:
         tokens: the bytes of each token id; None for an id that is not text.
         eos: the ids that end the text; may be empty for a model that has no such token.
         special: the control tokens that a grammar may name (``Grammar.special``), from name to id.
-        cache_dir: where what is prepared for a large vocabulary is kept between processes: a folder, or False for
-            nowhere; None: what ``TOOLGRAMMAR_CACHE_DIR`` says (a folder, or ``off``), else the user's cache folder.
+        cache_dir: the folder in which the index of a large vocabulary is kept between processes, or False for none;
+            None: the value of ``TOOLGRAMMAR_CACHE_DIR`` (a folder, or ``off``), else the user's cache folder.
 
     Raises:
         VocabularyError: a token that is not bytes, or too long, an id out of range, or no tokens at all.
@@ -163,7 +163,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """How many ids there are; logits have this length."""
+        """The number of ids, which is the length of logits."""
         return len(self._tokens)
 
     def __len__(self) -> int:
@@ -199,7 +199,7 @@ class Vocabulary:
         """SHA-256 (hex) of tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
         if self._content_hash is None:
             digest = hashlib.sha256(b"toolgrammar vocabulary 2\n")
-            # The lengths come first, so that no two different lists of tokens read the same.
+            # The lengths come first, so that different lists of tokens never have the same bytes.
             digest.update(b"%d\n" % len(self._tokens))
             lengths = array("i", [-1 if t is None else len(t) for t in self._tokens])
             if sys.byteorder == "big":
@@ -229,7 +229,7 @@ def _rebuild(
 
 
 def _checked_id(value: Any, size: int, what: str) -> int:
-    """``value`` as a token id of a vocabulary of this size."""
+    """Return ``value`` as a token id of a vocabulary of this size."""
     try:
         token_id = operator.index(value)
     except TypeError:
