@@ -1,9 +1,9 @@
-"""Validation of decoded values, in one place: the ``jsonschema`` library, dialect by ``$schema``, nothing fetched.
+"""Validation of decoded values by the ``jsonschema`` library: dialect by ``$schema``, nothing fetched.
 
-What that library would be slow or wrong at is replaced: patterns are read as ECMA-262, as JSON Schema says and as the
-grammars do (``jsonschema`` alone would give them to Python's ``re``, which lacks ``\\p{L}``, takes every script's
-digits for ``\\d``, lets ``$`` stand before a line break, and backtracks), and ``enum`` and ``uniqueItems`` compare
-values by hashing. What takes long all the same is ended by a time limit.
+Some keywords are replaced where that library is slow or deviates: patterns are ECMA-262, as JSON Schema says and as in
+grammars (``jsonschema`` uses Python's ``re``, which lacks ``\\p{L}``, matches digits of every script for ``\\d``, lets
+``$`` match before a line break, and backtracks), and ``enum`` and ``uniqueItems`` compare values by hashing. A time
+limit ends a validation that still takes too long.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from .schema.scalars import dates
 from .schema.scalars.bounded_formats import BOUNDED
 from .schema.scalars.numbers import NumberRange, exact
 
-#: How many seconds the validation of one value may take, and the match of a pattern that is not regular.
+#: Maximum number of seconds of the validation of one value, and of the match of a pattern that is not regular.
 MAX_SECONDS, PATTERN_SECONDS = 10, 2
 
 #: Integers of more bits are not read from JSON (Python's limit is 4,300 digits).
 MAX_INTEGER_BITS = 14_000
 
-#: How many values of an ``enum`` a message names.
+#: Maximum number of values of an ``enum`` that a message names.
 _NAMED_VALUES = 20
 
-#: What a child process runs for a pattern that is not regular.
+#: Program of the child process that matches a pattern that is not regular.
 _SEARCH = "import json, re, sys; sys.exit(0 if re.search(*json.load(sys.stdin)) else 3)"
 
 
 class Validator:
-    """Judges values by one schema; keeps what it makes of the schema's patterns. Thread-safe.
+    """Validator of values against one schema; compiled patterns are kept. Thread-safe.
 
     Args:
         schema: a JSON Schema; Draft 2020-12 unless its ``$schema`` names another.
-        formats: whether ``format`` is an assertion, as grammars take it, or an annotation.
-        plain_integers: an integer is an ``int``, and no ``float`` without a fraction, as JSON Schema has it.
+        formats: True if ``format`` is an assertion, as in grammars; False if it is an annotation.
+        plain_integers: only an ``int`` is an integer; else also a ``float`` without a fraction, as JSON Schema says.
 
     Raises:
         InvalidSchemaError: it is neither an object nor a bool.
@@ -89,12 +89,12 @@ class Validator:
         self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
 
     def problems(self, value: Any) -> Iterator[tuple[str, str]]:
-        """What is wrong with a value: JSON pointers into it, each with a sentence; nothing when it is valid.
+        """Yield the faults of a value: JSON pointers into it, each with a sentence; none if the value is valid.
 
-        A value that JSON lacks (NaN, an infinity, a set, a tuple, a name that is no string) is never valid.
+        A value that JSON lacks (NaN, an infinity, a set, a tuple, a name that is not a string) is never valid.
 
         Raises:
-            InvalidSchemaError: the schema is malformed, or refers to what it does not hold.
+            InvalidSchemaError: the schema is malformed, or has a reference that leads nowhere.
             LimitError: it takes more than `MAX_SECONDS`.
         """
         alien = _not_json(value)
@@ -120,21 +120,21 @@ class Validator:
             yield to_pointer(each.absolute_path), each.message
 
     def violations(self, value: Any) -> Iterator[str]:
-        """What is wrong with a value, one sentence each; see `problems`."""
+        """Yield the faults of a value, one sentence each; see `problems`."""
         for where, message in self.problems(value):
             yield f"at {where or '(root)'}: {message}"
 
     def with_plain_integers(self, value: Any) -> Any:
-        """Return a valid value with its integers as ``int``, where the validator asks for them: 3 for 3.0.
+        """Return a value with its floats without a fraction as ``int`` (3 for 3.0), unless it is valid as it is.
 
-        Numbers from 2**53 on stay: as doubles they may be others than those that were written.
+        Numbers from 2**53 on are left alone: as doubles they may differ from the numbers that were written.
         """
         if not _has_whole_float(value) or next(self.problems(value), None) is None:
             return value
         return _with_integers(value)
 
     def _timed(self, name: str, check: Callable[..., Any]) -> Callable[..., Any]:
-        """A keyword of jsonschema, under the time limit."""
+        """Return a keyword's check under the time limit."""
 
         def timed(validator: Any, wanted: Any, instance: Any, schema: Any) -> Any:
             if time.monotonic() > self._time.end:
@@ -171,7 +171,7 @@ class Validator:
             return
         day = dates.today() if name in dates.FORMATS else None
         if (name, day) not in self._formats:
-            # A grammar is made of nothing but strings here, so what it cannot enforce is left to nobody.
+            # Not `on_unsupported="error"`: a format that no grammar enforces accepts every string here.
             schema = {"type": "string", "format": name} if day is None else dates.as_judged(name, day)
             self._formats[name, day] = Grammar.from_json_schema(schema, on_unsupported="validate", whitespace="compact")
         if not self._formats[name, day].matches(json.dumps(instance)):
@@ -242,7 +242,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
 
 
 def _not_json(value: Any) -> tuple[str, str] | None:
-    """The place of the first part of a value that JSON lacks, as a pointer, and what is wrong with it."""
+    """Return the pointer to the first part of a value that JSON lacks, and a sentence; None if there is none."""
     stack: list[tuple[Any, Any]] = [(value, None)]  # each with the way to it: a linked list
     while stack:
         part, path = stack.pop()
@@ -327,14 +327,14 @@ def _searched(pattern: str, text: str) -> bool:
 
 
 def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:
-    """What is wrong with a value; see `Validator`, which is quicker for several values.
+    """Yield the faults of a value; see `Validator`, which is quicker for several values.
 
     Raises:
-        InvalidSchemaError: the schema is malformed, or refers to what it does not hold.
+        InvalidSchemaError: the schema is malformed, or has a reference that leads nowhere.
     """
     return Validator(schema).violations(value)
 
 
 def is_valid(value: Any, schema: Mapping[str, Any] | bool) -> bool:
-    """True if a value satisfies a schema."""
+    """Return True if a value satisfies a schema."""
     return next(violations(value, schema), None) is None

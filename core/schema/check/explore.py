@@ -1,8 +1,8 @@
-"""What a text may come to, looked into before any text is written: what cannot be lowered is refused then.
+"""Exploration of the places of a schema that a text may reach, to refuse the schema before any text is written.
 
-Subschemas are lowered when a text reaches them. Most cannot fail; but where several schemas speak of one member or
-item, or items must not repeat, a limit may show only there. So these places are brought to normal form at once, up to
-a bound, and what is found is kept for when a text gets there.
+Subschemas are lowered when a text reaches them. Most cannot fail; but where several schemas constrain one member or
+item, or items must not repeat, a limit may be exceeded only there. So these places are brought to normal form at once,
+up to a bound; the results are kept for the text that reaches them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def explore(lowering: Lowering) -> None:
 
     Raises:
         SchemaError: a goal cannot be enforced.
-        LimitError: a goal is too large in some respect.
+        LimitError: a goal exceeds a limit.
     """
     normaliser = lowering.normaliser
     document = normaliser.document
@@ -58,7 +58,7 @@ def explore(lowering: Lowering) -> None:
                     raise
                 raise type(error)(error.message, hint=error.hint, place=Place(pointer=pointer)) from None
     finally:
-        normaliser.steps = steps  # a text that gets there takes none again
+        normaliser.steps = steps  # the results are kept: a text that gets there takes no steps again
 
 
 class _Risks:

@@ -1,4 +1,4 @@
-"""What a schema itself asserts of a value, as one fact: everything but the keywords that apply other schemas to it."""
+"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OF_OBJECTS, _OF_ARRAYS, _OF_STRINGS, _OF_NUMBERS = (
     for kind in ("object", "array", "string", "number")
 )
 
-#: The ways out for a keyword that cannot be enforced, where a grammar is made of a schema; others name their own.
+#: Hints for a keyword that cannot be enforced exactly.
 CHECK_LATER = "have it checked after generation with on_unsupported='validate'"
 NARROW = "allow that with on_unsupported='narrow'"
 
-#: What was not asked yet.
+#: Marks assertions that were not read yet.
 _UNREAD = Conjunction()
 
 
@@ -49,9 +49,9 @@ class Assertions:
 
     Args:
         document: where the subschemas are.
-        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword: what is accepted can
-            only become more.
-        formats: whether ``format`` asserts; else it is an annotation.
+        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword; the language can only
+            grow.
+        formats: True if ``format`` is an assertion, False if it is an annotation.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Assertions:
 
     @cached_property
     def terms(self) -> Terms:
-        """A store of its own for the patterns that names are held against; most documents have none."""
+        """A separate store for the patterns that names are matched with; most documents have none."""
         return Terms()
 
     def asserts(self, located: Located, keyword: str) -> bool:
@@ -79,7 +79,7 @@ class Assertions:
         )
 
     def assertions(self, located: Located) -> Conjunction | None:
-        """Return what a schema itself asserts; None when nothing can satisfy it. Computed once."""
+        """Return the assertions of a schema; None if no value satisfies them. Computed once."""
         found = self._own.get(located, _UNREAD)
         if found is _UNREAD:
             found = self._own[located] = self._read(located)
@@ -156,7 +156,7 @@ class Assertions:
         )
 
     def contains(self, located: Located) -> list[Contains]:
-        """Return the schemas that some items must satisfy, and for how many."""
+        """Return the schemas that a number of items must satisfy, with the bounds of that number."""
         if not self.asserts(located, "contains"):
             return []
         least = self._count(located, "minContains")
@@ -181,7 +181,7 @@ class Assertions:
         return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
 
     def object_part(self, located: Located) -> ObjectPart:
-        """Return what a schema requires of members by their names; computed once."""
+        """Return the schemas of members by name and by pattern; computed once."""
         found = self._objects.get(located)
         if found is None:
             schema = located.schema
@@ -196,7 +196,7 @@ class Assertions:
         return found
 
     def array_part(self, located: Located) -> ArrayPart:
-        """Return what a schema requires of items by their positions; computed once."""
+        """Return the schemas of items by position; computed once."""
         found = self._arrays.get(located)
         if found is None:
             schema = located.schema
@@ -253,7 +253,7 @@ def asserted(schema: Mapping[str, Any]) -> Set[str]:
 
 
 def lists_strings(schema: Mapping[str, Any]) -> bool:
-    """Return True if a schema lists strings, all of which are of the type that it asks for."""
+    """Return True if a schema has an ``enum`` of strings alone, and no ``type`` that excludes them."""
     values = schema.get("enum")
     return values is not None and schema.get("type", "string") == "string" and all(type(each) is str for each in values)
 
@@ -269,7 +269,14 @@ def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:
 
 
 def unsupported(located: Located, keyword: str, how: str = "", left_out: str | None = None) -> UnsupportedSchemaError:
-    """Return the error for a keyword that cannot be enforced exactly; ``left_out``: what is not written instead."""
+    """Return the error for a keyword that cannot be enforced exactly.
+
+    Args:
+        located: the schema.
+        keyword: its keyword.
+        how: the rest of the sentence, for example ``"with more than 10 options"``.
+        left_out: the valid values that a narrowed grammar does not write; None: the keyword cannot be narrowed.
+    """
     return UnsupportedSchemaError(
         f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}"
         + (f", only without {left_out}" if left_out else ""),

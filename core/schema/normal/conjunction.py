@@ -1,9 +1,10 @@
-"""The vocabulary of the normal form: formulas over subschemas, and *typed conjunctions*.
+"""Types of the normal form: formulas over subschemas, and *typed conjunctions*.
 
 A `Formula` is a signed subschema, or formulas joined by and/or. A `Goal` is a set of formulas that must all hold of one
-value. A `Conjunction` is one alternative of a goal's normal form: for each JSON type, what is asked of values of that
+value. A `Conjunction` is one alternative of a goal's normal form: for each JSON type, the constraints on values of that
 type. The form is that of Attouche, Baazizi, Colazzo, Ghelli, Sartiani, Scherzinger (2022), "Witness Generation for JSON
-Schema": negation has been pushed inwards until it stands before single assertions, which are closed under it.
+Schema": negation is pushed inwards as far as single assertions, which are closed under it. As a formula, a
+conjunction is called a *fact*.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ANY_NUMBER = NumberRange()
 
 
 def hashed_once(kind: type[Value]) -> type[Value]:
-    """Make a class of immutable values remember the hash of each: what they are made of may be large."""
+    """Make a class of immutable values compute each hash once: their parts may be large."""
     computed = kind.__hash__
     kind._hash = None  # type: ignore[attr-defined]  # until an instance sets its own
 
@@ -66,9 +67,13 @@ class IfThenElse:
 
 @dataclass(eq=False)
 class ObjectPart:
-    """What one schema says of members by their names; ``additional`` None: nothing was said. Compared as itself.
+    """Constraints of one schema on members by name. Compared by identity.
 
-    ``names_properties``: it has the keyword ``properties``, if only to say that there are none.
+    Attributes:
+        properties: formulas by name.
+        patterns: formulas by pattern.
+        additional: the formula of all other members; None: they are unconstrained.
+        names_properties: the schema has the keyword ``properties``, be it empty.
     """
 
     properties: Mapping[str, Formula] = field(default_factory=dict)
@@ -80,7 +85,7 @@ class ObjectPart:
 @hashed_once
 @dataclass(frozen=True)
 class UnevaluatedProperties:
-    """Every member that none of the parts speaks of satisfies the formula (``unevaluatedProperties``)."""
+    """Every member that none of the parts evaluates satisfies the formula (``unevaluatedProperties``)."""
 
     parts: tuple[ObjectPart, ...]
     formula: Formula
@@ -89,10 +94,14 @@ class UnevaluatedProperties:
 @hashed_once
 @dataclass(frozen=True)
 class Exists:
-    """Some member satisfies the formula, and its name is...
+    """Some member satisfies the formula. Exactly one of the other attributes is given, and constrains its name.
 
-    ``name``: this one; ``pattern``: one that matches; ``beside``: one that none of these parts speaks of;
-    ``failing``: one that does not satisfy this formula. Exactly one of the four is given.
+    Attributes:
+        formula: the formula of the value.
+        name: the name.
+        pattern: a pattern that the name matches.
+        beside: parts that do not evaluate a member of the name.
+        failing: a formula that the name does not satisfy.
     """
 
     formula: Formula
@@ -105,7 +114,7 @@ class Exists:
 @hashed_once
 @dataclass(frozen=True)
 class AnyExists:
-    """One of several things is so: there is such a member, or no member of one of the names ``absent``."""
+    """Some member is one of the ``options``, or a member of one of the names ``absent`` is missing."""
 
     options: tuple[Exists, ...]
     absent: frozenset[str] = frozenset()
@@ -113,7 +122,7 @@ class AnyExists:
 
 @dataclass(eq=False)
 class ArrayPart:
-    """What one schema says of items by their positions. Compared as itself."""
+    """Constraints of one schema on items by position. Compared by identity."""
 
     prefix: tuple[Formula, ...] = ()
     items: Formula | None = None
@@ -134,8 +143,8 @@ class Contains:
 @hashed_once
 @dataclass(frozen=True)
 class UnevaluatedItems:
-    """Every item that is at no position of the parts and matches none of ``found`` satisfies the formula
-    (``unevaluatedItems``)."""
+    """Every item that the parts do not evaluate and that satisfies none of ``found`` (``contains``) satisfies the
+    formula (``unevaluatedItems``)."""
 
     parts: tuple[ArrayPart, ...]
     found: tuple[Formula, ...]
@@ -144,7 +153,7 @@ class UnevaluatedItems:
 
 @dataclass(unsafe_hash=True)
 class Strings:
-    """What is asked of strings: length in code points, patterns and formats that they match or do not match."""
+    """Constraints on strings: length in code points, and patterns and formats that they match or do not match."""
 
     least: int = 0
     most: int | None = None
@@ -156,12 +165,12 @@ class Strings:
 
 @dataclass
 class Findings:
-    """Findings about the members of some objects, kept for the next comparison of alternatives.
+    """Memo of facts about the members of some objects, for the next comparison of alternatives.
 
     Attributes:
-        said: by name, what is known of a member's value (`prune.Said`).
-        is_void: whether a needed member has no value; None: not looked for yet.
-        excluded: by name and depth, whether no value satisfies what is asked of a member.
+        said: by name, the facts about a member's value (`prune.Said`).
+        is_void: True if a required member has no value; None: not computed yet.
+        excluded: by name and depth, True if no value satisfies the constraints on a member.
     """
 
     said: dict[str, Any] = field(default_factory=dict)
@@ -172,7 +181,19 @@ class Findings:
 @hashed_once
 @dataclass(unsafe_hash=True)
 class Objects:
-    """What is asked of objects."""
+    """Constraints on objects.
+
+    Attributes:
+        parts: members by name, one part for each schema.
+        unevaluated: members that some schemas do not evaluate.
+        exists: members that must be there, with constraints on their values.
+        names: formulas of all names.
+        required: names of members that must be there.
+        absent: names of members that must not be there.
+        least: minimum number of members.
+        most: maximum number of members; None: no maximum.
+        any_exists: alternatives of which one must hold.
+    """
 
     parts: tuple[ObjectPart, ...] = ()
     unevaluated: tuple[UnevaluatedProperties, ...] = ()
@@ -191,27 +212,36 @@ class Objects:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Names of members of which something is asked."""
+        """Names that some constraint mentions."""
         names = {exists.name for exists in self.exists if exists.name is not None}
         return frozenset(names.union(*(part.properties for part in self.parts)))
 
     @cached_property
     def only_named(self) -> frozenset[str] | None:
-        """Names of members of which the parts ask; None if they also ask by pattern or of additional members."""
+        """Names that the parts mention; None if a part also constrains members by pattern, or additional members."""
         if any(part.patterns or part.additional is not None for part in self.parts):
             return None
         return frozenset().union(*(part.properties for part in self.parts))
 
     @cached_property
     def findings(self) -> Findings:
-        """What has been found out about the members so far."""
+        """Memo of facts about the members."""
         return Findings()
 
 
 @hashed_once
 @dataclass(unsafe_hash=True)
 class Arrays:
-    """What is asked of arrays."""
+    """Constraints on arrays.
+
+    Attributes:
+        parts: items by position, one part for each schema.
+        unevaluated: items that some schemas do not evaluate.
+        contains: numbers of items that satisfy a formula.
+        least: minimum number of items.
+        most: maximum number of items; None: no maximum.
+        unique: no item repeats.
+    """
 
     parts: tuple[ArrayPart, ...] = ()
     unevaluated: tuple[UnevaluatedItems, ...] = ()
@@ -227,9 +257,17 @@ _ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
 
 @dataclass(eq=False)
 class Conjunction:
-    """One alternative of a normal form: everything in it must hold. Compared as itself.
+    """One alternative of a normal form: a value has one of the types, and satisfies the constraints on its type.
+    Compared by identity.
 
-    ``values``: one of these (None: no list was given); ``not_values``: none of these scalars.
+    Attributes:
+        types: the JSON types that are allowed.
+        values: the value is one of these; None: no list was given.
+        not_values: the value is none of these scalars.
+        numbers: constraints on numbers.
+        strings: constraints on strings.
+        arrays: constraints on arrays.
+        objects: constraints on objects.
     """
 
     types: frozenset[str] = frozenset(TYPES)
@@ -243,8 +281,7 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class OnlyKeywordFails:
-    """A subschema holds, except for one of its keywords (``unevaluatedProperties`` or ``unevaluatedItems``), which does
-    not."""
+    """A subschema holds except for one of its keywords, ``unevaluatedProperties`` or ``unevaluatedItems``."""
 
     located: Located
     keyword: str
@@ -259,12 +296,16 @@ Goal = tuple[Formula, ...]
 TRUE = AllOf(())
 FALSE = AnyOf(())
 
-#: What says nothing.
+#: The unconstrained conjunction: every JSON value.
 EVERY = Conjunction()
 
 
 def negated(formula: Formula) -> Formula:
-    """Return the formula that holds of the other values. Not for facts, which only `Normaliser` makes."""
+    """Return the negation of a formula.
+
+    Raises:
+        TypeError: it contains a fact (see `is_deniable`).
+    """
     if isinstance(formula, SignedSchema):
         return SignedSchema(formula.located, not formula.positive)
     if isinstance(formula, AnyOf):
@@ -282,13 +323,13 @@ def is_deniable(formula: Formula) -> bool:
 
 
 def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
-    """Values of one type (or several), and of that type what is given."""
+    """Return the conjunction of one or several types, with the given constraints."""
     types = frozenset((kind,) if isinstance(kind, str) else kind)
     return Conjunction(types, **what)
 
 
 def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
-    """Return the conjunction of two; None when their types or values exclude each other."""
+    """Return the conjunction of two; None if their types, values or bounds exclude each other."""
     types = left.types & right.types
     values = left.values
     if right.values is not None:
@@ -311,7 +352,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
 
 
 def _empty(both: Conjunction) -> list[str]:
-    """Return the types of which no value can be left, at first sight."""
+    """Return the types whose constraints obviously exclude every value."""
     types, objects, numbers = both.types, both.objects, both.numbers
     found = []
     if (
@@ -431,7 +472,7 @@ def in_both(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """Equality as JSON Schema means it: 1 and 1.0 are equal, 1 and true are not."""
+    """Return True if two values are equal as JSON Schema defines it: 1 and 1.0 are, 1 and true are not."""
     if type_of(left) != type_of(right):
         return False
     if isinstance(left, dict):
@@ -442,7 +483,7 @@ def same_value(left: Any, right: Any) -> bool:
 
 
 def flat(goal: Iterable[Formula]) -> Goal:
-    """Return a goal without what is always true, and each formula once."""
+    """Return a goal with each formula once, conjunctions flattened, and formulas that are always true left out."""
     found: dict[Formula, None] = {}
     for formula in goal:
         if isinstance(formula, AllOf):

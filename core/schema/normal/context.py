@@ -1,4 +1,4 @@
-"""What negation and the proofs of disjointness need of the normaliser."""
+"""Protocol of the normaliser, for negation and the proofs of disjointness."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NormalForms(Protocol):
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
         rough: above zero while ``oneOf`` is taken for a plain union.
         contradictions: finds contradictions between facts.
-        excluded: pairs of goals for one member, by the depth of the search, and whether they exclude each other.
+        excluded: by two goals for one member and the depth of the search, True if the goals exclude each other.
     """
 
     document: Document
@@ -43,16 +43,16 @@ class NormalForms(Protocol):
         """Return the values that a schema lists; None: it lists none."""
 
     def contains(self, located: Located) -> list[Contains]:
-        """Return what some items must be, and how many."""
+        """Return the schemas that a number of items must satisfy, with the bounds of that number."""
 
     def object_part(self, located: Located) -> ObjectPart:
-        """Return what a schema says of members by their names."""
+        """Return the schemas of members by name and by pattern."""
 
     def array_part(self, located: Located) -> ArrayPart:
-        """Return what a schema says of items by their positions."""
+        """Return the schemas of items by position."""
 
     def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
-        """Yield names, and what is asked of an object that has them."""
+        """Yield names, and the formula for an object that has a member of the name."""
 
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
@@ -64,7 +64,7 @@ class NormalForms(Protocol):
         """Return the alternatives of a goal."""
 
     def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
-        """Return that none of some schemas holds: formulas that must all hold."""
+        """Return formulas that must all hold for none of some schemas to hold."""
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
         """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""

@@ -1,4 +1,4 @@
-"""When two schemas exclude each other, ``oneOf`` need not say so: it is a plain union."""
+"""Proofs that two schemas are disjoint: a ``oneOf`` of disjoint options is a plain union."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, 
 from .context import NormalForms
 from .strings import string_term
 
-#: How many required members deep it is looked for what excludes.
+#: Maximum nesting of required properties inspected when proving two alternatives disjoint.
 _DEPTH = 3
 
 
 def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
-    """Return the types of values that may satisfy an alternative of each, seen from types, listed values, bounds,
-    lengths, names that one requires and the other forbids, and the values of a required property. Of a type that is
-    left out, no value does."""
+    """Return the types of which a value may satisfy some alternative of both sides; no value of another type does.
+
+    Types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values of
+    required properties are compared.
+    """
     found: set[str] = set()
     for left in lefts:
         for right in rights:
@@ -28,11 +30,13 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
 
 
 def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tuple[int, int]]:
-    """Return the pairs of some options that no constant tells apart, in order: those that share a value of the one
-    required member which most of them list the values of, and those that do not list them.
+    """Yield the pairs of options that no constant distinguishes, in order.
+
+    One required member is compared, that of which most options list the values. A pair is yielded if both options list
+    a value in common, or one lists none.
 
     Args:
-        labels: of each option, its required members that list their values (see `Contradictions.labels`).
+        labels: for each option, the listed values of its required members (see `Contradictions.labels`).
     """
     count = Counter(name for label in labels for name in label)
     name = max(count, key=lambda each: count[each]) if count else ""
@@ -57,7 +61,7 @@ def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tupl
 def _common(
     normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
 ) -> set[str]:
-    """Return the same for two alternatives, but for types that are known already."""
+    """Return the types of which a value may satisfy both alternatives, without those that are known already."""
     types = left.types & right.types
     values = right.values if left.values is None else left.values
     if values is not None:
@@ -72,7 +76,7 @@ def _common(
 
 
 def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
-    """Return True if a value, listed by an alternative or not, may satisfy the alternative."""
+    """Return True if a value may satisfy the constraints of an alternative, its list of values aside."""
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
@@ -123,7 +127,7 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:
-    """Return True if no value satisfies what is asked of one member here and there; found out once."""
+    """Return True if no value satisfies both goals of a member; computed once."""
     if not lefts and not rights:
         return False
     key = lefts, rights, depth
@@ -136,8 +140,8 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
 
 
 def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -> bool:
-    """Return True if no value satisfies what is asked of one member, of which another alternative says nothing;
-    found out once, as it is the same beside every such alternative."""
+    """Return True if no value satisfies the goal of one member. Computed once, as it is the same beside every
+    alternative that does not constrain the member."""
     known = objects.findings.excluded
     found = known.get((name, depth))
     if found is None:
@@ -146,7 +150,7 @@ def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -
 
 
 def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
-    """Return the formulas that are known to be required of a member."""
+    """Return the formulas that a member's value must satisfy."""
     found: list[Formula] = []
     for part in objects.parts:
         named = [part.properties[name]] if name in part.properties else []
@@ -158,7 +162,7 @@ def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
 
 
 def _names(normaliser: NormalForms, objects: Objects) -> int:
-    """Return a term of the normaliser's store that contains all names which members may have."""
+    """Return a term, in the normaliser's store, of names that includes every name that a member may have."""
     terms = normaliser.terms
     found = [terms.ALL]
     for part in objects.parts:

@@ -1,8 +1,8 @@
-"""Which schemas have a value, seen at first sight: most of them do, and need not be lowered to know it.
+"""Quick test for schemas that obviously have a value: most do, and need not be lowered to know it.
 
-A grammar asks of each place that it may come to whether there is a way on. For a schema without anything that could
-contradict itself the answer is read off its keywords: the empty string, zero, the empty array and the empty object
-satisfy whatever only bounds values from above or speaks of their parts.
+A row of the automaton leads only to states from which the text can be finished, so each subschema on the way must be
+known to have a value. For most schemas the keywords tell: the empty string, zero, the empty array and the empty object
+satisfy all keywords that bound values from above or constrain their parts.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from typing import Any
 
 from ..read.keywords import CONSTRAINING, KEYWORDS
 
-#: Keywords that hold of ``""``, ``0``, ``[]``, ``{}``, ``true`` and ``null``, and those of them that constrain nothing.
+#: Keywords that hold of ``""``, ``0``, ``[]``, ``{}``, ``true`` and ``null``, and those among them that constrain
+#: nothing.
 _HARMLESS = frozenset(row.name for row in KEYWORDS.values() if row.trivial)
 _IDLE = _HARMLESS - CONSTRAINING
-#: What `_HARMLESS` says does not hold of an object that must have some member.
+#: Keywords of `_HARMLESS` that may fail for an object that is not empty.
 _BESIDE_REQUIRED = frozenset({"patternProperties", "propertyNames", "maxProperties"})
 
-#: How deep members that are required are looked into.
+#: Maximum nesting of required members that are inspected.
 _MAX_DEPTH = 6
 _SMALL = 10**15
 
 
 def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
-    """Return True if some JSON value obviously satisfies a schema (False: perhaps not).
+    """Return True if some JSON value obviously satisfies a schema; False: it is not known.
 
     Args:
         schema: a well-formed schema.
-        depth: how many required members stand above it.
+        depth: number of required members that it is nested in.
     """
     if schema is True:
         return True

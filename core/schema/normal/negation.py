@@ -1,7 +1,7 @@
-"""The negation of a schema: one of its keywords does not hold.
+"""Negation of schemas: one of the keywords does not hold.
 
-Single assertions are closed under negation: below a minimum is above none, no member of this name is a fact like any
-other. What negation there is of other schemas stands before them alone, as a sign.
+Single assertions are closed under negation: the negation of a minimum is an exclusive maximum, that of a required
+member is a fact that forbids it. The negation of a subschema stays a sign (`SignedSchema`) until it is expanded.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ from .context import NormalForms
 #: which objects fail become demands of one alternative.
 MAX_PRODUCT = 64
 
-#: How many arrays and objects of one ``enum`` a value may have to differ from.
+#: Maximum number of arrays and objects of one ``enum`` that a value may have to differ from.
 MAX_DIFFERENT = 500
 
-
-#: Values of which an array repeats one where ``uniqueItems`` must not hold, beside `MAX_LISTED` that ``items`` lists.
+#: Values that an array may repeat where ``uniqueItems`` must not hold, besides those that ``items`` lists.
 REPEATED: tuple[Any, ...] = (None, True, False, 0, 1, "", "a", [], {})
+
+#: Maximum number of values listed by ``items`` that an array may repeat where ``uniqueItems`` must not hold.
 MAX_LISTED = 32
 
 
@@ -55,7 +56,7 @@ def negation(norm: NormalForms, located: Located) -> Formula:
     """Return the negation of a schema: one of its keywords does not hold."""
     options: list[Formula] = []
     if norm.unenforced and any(key == located.key for key, _ in norm.unenforced):
-        return TRUE  # what is left out might not hold
+        return TRUE  # the keyword that is left out may be the one that fails
     for keyword in REFERENCES:
         if norm.asserts(located, keyword):
             options.append(SignedSchema(norm.document.resolve(located, keyword), False))
@@ -249,7 +250,7 @@ def _not_if(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def _not_unique(norm: NormalForms, located: Located) -> Iterator[Formula]:
-    """Yield arrays that repeat one of a few values: which other values repeat cannot be followed."""
+    """Yield arrays that repeat one of a few values; a repetition of any other value cannot be tracked."""
     if located.schema["uniqueItems"] is not True:
         return
     listed = list(islice(_listed_items(norm, located), MAX_LISTED))
@@ -271,9 +272,9 @@ def _not_evaluated(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def either(options: Sequence[Formula]) -> Formula:
-    """Return the union of some formulas, with as few alternatives as are easily had.
+    """Return the union of some formulas, with related alternatives merged.
 
-    "No member ``n``, or one that satisfies ``f``" is one fact, and so are facts about different types.
+    "No member ``n``, or one that satisfies ``f``" is merged to one fact, and so are facts about different types.
     """
     absent: dict[str, Conjunction] = {}
     members: dict[str, list[Formula]] = {}
@@ -307,8 +308,8 @@ def either(options: Sequence[Formula]) -> Formula:
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
-    """Return the union of some alternatives, with as few of objects as possible: what each requires of one member is
-    one of the options of a single demand."""
+    """Return the union of some alternatives, with few alternatives of objects: those that constrain one member become
+    the options of a single `AnyExists`."""
     members: dict[Exists, None] = {}
     absent: set[str] = set()
     options: list[Formula] = []
@@ -332,8 +333,8 @@ def together(failures: Iterable[Conjunction]) -> Formula:
 
 
 def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | None:
-    """Return the demand and the absent name of an alternative that requires no more than a member with some value,
-    or none of this name, or either; None: it is another."""
+    """Return the member that an alternative requires, and the name that it requires to be absent, if the alternative
+    is no more than one of them, or their union; else None."""
     objects = failure.objects
     if "object" not in failure.types or failure.values is not None:
         return None
@@ -350,7 +351,7 @@ def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | N
 
 
 def _only_absent(option: Formula) -> str | None:
-    """Return the name if a fact is that an object lacks this member; None: it is another."""
+    """Return the name if a fact is no more than the absence of this member from an object; else None."""
     if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
         (name,) = option.objects.absent
         return name if option.objects == Objects(absent=option.objects.absent) else None
@@ -358,8 +359,8 @@ def _only_absent(option: Formula) -> str | None:
 
 
 def _only_exists(option: Formula) -> Exists | None:
-    """Return the demand if a fact is that an object has a member of this name that satisfies a formula; None: it is
-    another."""
+    """Return the member if a fact is no more than the existence of a named member that satisfies a formula; else
+    None."""
     if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
         (exists,) = option.objects.exists
         if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
@@ -368,7 +369,7 @@ def _only_exists(option: Formula) -> Exists | None:
 
 
 def _joined(left: Formula, right: Formula) -> Conjunction | None:
-    """Return two facts about different types as one; None: they are not that."""
+    """Return two facts about different types as one fact; None if they share a type or list values."""
     if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
         return None
     if left.values is not None or right.values is not None or left.not_values or right.not_values:

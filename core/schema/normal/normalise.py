@@ -1,8 +1,8 @@
 """Normal form: a goal as a union of typed conjunctions, with negation pushed inwards.
 
 ``$ref`` and ``allOf`` are merged, ``anyOf`` forks, ``oneOf``, ``if`` and ``dependencies`` become and/or/not, and a
-negated schema becomes one alternative per keyword. Only what speaks of one and the same value is expanded: subschemas
-of members and items stay formulas, and are normalised when a text reaches them, so that recursion costs nothing.
+negated schema becomes one alternative per keyword. Only keywords about the value itself are expanded: subschemas of
+members and items stay formulas, and are normalised when a text reaches them, so that recursion costs nothing.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from .negation import MAX_PRODUCT, has, negation, together
 from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
 
-#: How many alternatives one place of a schema may have after and/or are multiplied out.
+#: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
 
-#: How many of them may be of arrays and objects, which all begin alike (see ``MAX_THREADS`` of the automaton).
+#: Maximum number of these that allow arrays or objects, which all begin alike (see ``MAX_THREADS`` of the automaton).
 MAX_COMPOUNDS = 2_048
 
-#: How many steps the expansion of one place may take.
+#: Maximum number of steps of the expansion of one goal.
 MAX_STEPS = 40_000
 
-#: How many steps all expansions for one grammar may take: alternatives that breed alternatives from level to level.
+#: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
 
-#: How many references in a row are followed to see what the negation of a schema is.
+#: Maximum number of references in a row that are followed to find the negation of a schema.
 _MAX_LINKS = 8
 
 _OBJECT = frozenset({"object"})
@@ -71,24 +71,24 @@ _UNSEEN = Seen()
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
 
-#: What is known on one way through the alternatives, what is still to be expanded, and what scopes were told.
+#: An alternative under expansion: its facts so far, the steps that are left, and the reports to scopes.
 _Way = tuple[Conjunction, _Steps, Seen]
 
 
 class Normaliser(Assertions):
-    """Brings the goals of a document to normal form. For one thread at a time.
+    """Normaliser of the goals of one document. For one thread at a time.
 
     Args:
-        open_objects: objects take members that nothing declares, unless they say otherwise. (Where they do not, an
-            option that adds nothing may still declare a member.)
+        open_objects: objects take undeclared members unless ``additionalProperties`` forbids it. (If False, an option
+            that adds no constraint may still declare a member.)
 
     Attributes:
-        steps: how many steps all expansions took so far.
+        steps: number of steps of all expansions so far.
         rough: above zero while ``oneOf`` is taken for a plain union.
-        compared: how many pairs of options were held against each other.
-        contradictions: finds them.
-        excluded: what is asked of a member here and there, how deep it was looked into (see `common`), and whether no
-            value satisfies both.
+        compared: number of pairs of options whose disjointness was examined.
+        contradictions: finder of contradictions between facts.
+        excluded: by two goals for one member and the depth of the search (see `common`), True if no value satisfies
+            both.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class Normaliser(Assertions):
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
-        #: The ways in which a schema can fail; None while that is found out.
+        #: The alternatives of a schema's negation; None while they are computed.
         self._failures: dict[tuple[Located, bool], list[Conjunction] | None] = {}
         self._others: dict[tuple[Located, bool], list[Formula]] = {}
-        # They do not own what owns them: a dropped grammar is freed at once, not by the garbage collector.
+        # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
-                sees = self._open_objects and not scopes  # what is known already may be left out
+                sees = self._open_objects and not scopes  # formulas that are implied may be left out
                 if isinstance(formula, Conjunction):
                     if sees and holds(conjunction, formula):
                         continue
@@ -206,7 +206,7 @@ class Normaliser(Assertions):
         return [] if own is None else [own]
 
     def _entered(self, way: _Way, step: _Step) -> _Way | None:
-        """Return the way after a subschema that must hold, or must not; None if that contradicts what is known."""
+        """Return the alternative after a signed subschema; None if it contradicts the facts so far."""
         conjunction, rest, seen = way
         formula, above, scopes = step
         if isinstance(formula, OnlyKeywordFails):
@@ -239,8 +239,8 @@ class Normaliser(Assertions):
         return self._held(conjunction, rest, seen, located, above, scopes)
 
     def _lacks(self, known: Conjunction, located: Located) -> bool:
-        """Return True if no value of an alternative satisfies a schema, since that requires a member which objects
-        that take only declared members do not have."""
+        """Return True if no value of an alternative satisfies a schema, since the schema requires a member that the
+        alternative's closed objects do not declare."""
         parts = known.objects.parts
         closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
         if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
@@ -250,7 +250,7 @@ class Normaliser(Assertions):
         return any(all(name not in part.properties for part in parts) for name in names)
 
     def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
-        """Return the conjunction of two; None when they are seen to exclude each other."""
+        """Return the conjunction of two; None if they are found to exclude each other."""
         if left is EVERY:
             return meet(left, right)
         types = left.types & right.types
@@ -264,9 +264,9 @@ class Normaliser(Assertions):
         return both
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
-        """Return True if a condition holds of all values of an alternative, False if of none; None: neither is seen.
+        """Return True if a condition holds of all values of an alternative, False if of none; None: not known.
 
-        What is decided need not be asked once more.
+        A decided condition does not fork the alternative.
         """
         if isinstance(condition, SignedSchema):
             located = self.document.enter(condition.located)
@@ -291,7 +291,7 @@ class Normaliser(Assertions):
         above: frozenset[object],
         scopes: tuple[Scope, ...],
     ) -> _Way | None:
-        """Return the way after a schema that holds; None if that contradicts what is known."""
+        """Return the alternative after a schema that holds; None if it contradicts the facts so far."""
         own = self.assertions(located)
         merged = None if own is None else self._meet(conjunction, own)
         if merged is None:
@@ -302,7 +302,7 @@ class Normaliser(Assertions):
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
     def _negation(self, located: Located) -> Formula:
-        """Return the negation of a schema; made once."""
+        """Return the negation of a schema; computed once."""
         key = located, self.rough > 0
         found = self._negations.get(key)
         if found is None:
@@ -321,8 +321,7 @@ class Normaliser(Assertions):
     # -- a schema that must hold -------------------------------------------------------------------------------
 
     def _applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
-        """Return what a schema requires of the same value by way of other schemas; computed once where there is no
-        scope."""
+        """Return the formulas of a schema's applicators on the same value; computed once if there is no scope."""
         if scopes:
             return self._read_applied(located, scopes)
         key = located, self.rough > 0
@@ -370,8 +369,8 @@ class Normaliser(Assertions):
             if len(options) == 1:
                 return found
             kinds = _of_types(types_of(located.schema)[0]) if self.asserts(located, "type") else EVERY
-            # While this is found out, any oneOf (this one may stand inside itself) is taken for a union, which it is
-            # part of: what is disjoint from the union is disjoint from it.
+            # Meanwhile, every oneOf (this one may be inside itself) is taken for a union, of which it is a subset:
+            # what is disjoint from the union is disjoint from it.
             self.rough += 1
             try:
                 branches = [self.branches((kinds, option)) for option in options]
@@ -416,12 +415,13 @@ class Normaliser(Assertions):
         return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
     def _is_decided_late(self, located: Located) -> bool:
-        """Return True if it is only decided at the end of a way that a schema fails anyway (see `_lacks`)."""
+        """Return True if the negation of a schema is left to the end of an alternative, where it may turn out to hold
+        anyway (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
     def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return, for each of some schemas that must all fail, its failure with few alternatives if these would
-        multiply."""
+        """Return, for each of some schemas that must all fail, its negation with few alternatives; None for each if
+        their alternatives multiply to few."""
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
@@ -432,7 +432,7 @@ class Normaliser(Assertions):
         return [None if each is None else together(each) for each in ways]
 
     def _ways_to_fail(self, located: Located) -> list[Conjunction] | None:
-        """Return the alternatives of a schema's negation, found out once; None where that leans on itself."""
+        """Return the alternatives of a schema's negation, computed once; None if they depend on themselves."""
         key = located, self.rough > 0
         if key not in self._failures:
             self._failures[key] = None
@@ -440,10 +440,10 @@ class Normaliser(Assertions):
         return self._failures[key]
 
     def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:
-        """Return, for each option, that none of the others holds, as one fact (None: there is no such value); None:
-        not all of the negations are facts.
+        """Return, for each option, the fact that none of the others holds (None: no value is left); None if some
+        negation is not a fact.
 
-        Each is put together of the facts before it and those after it, so that there are as many steps as options.
+        Each is the meet of the negations before it and of those after it, so that the steps grow linearly.
         """
         facts = [self._denied(option.located) for option in options]
         before: list[Conjunction | None] = [EVERY]
@@ -472,7 +472,10 @@ class Normaliser(Assertions):
 
 
 def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
-    """Yield the options that may hold as well, by the types of values: most exclude each other in all but a few."""
+    """Yield the types of values, grouped by the other options that such values may also satisfy, with these options.
+
+    Most options exclude each other in all but a few types.
+    """
     groups: dict[tuple[int, ...], list[str]] = {}
     for kind in TYPES:
         groups.setdefault(tuple(other for other in sorted(overlaps) if kind in overlaps[other]), []).append(kind)
@@ -486,7 +489,7 @@ def _of_types(types: Collection[str]) -> Conjunction:
 
 
 def _not(condition: Formula) -> Formula:
-    """Return the negation of the condition of a choice."""
-    if isinstance(condition, Conjunction):  # that an object has members, as `has` says
+    """Return the negation of a condition."""
+    if isinstance(condition, Conjunction):  # an object has members: made by `has`
         return Conjunction(objects=Objects(absent=frozenset(condition.objects.required)))
     return negated(condition)

@@ -1,9 +1,9 @@
-"""What an alternative says already decides much of what it comes to: such alternatives are never multiplied out.
+"""Pruning of contradictory and subsumed alternatives while a normal form is expanded.
 
-Where alternatives are told apart by one constant member (``if`` this type ``then`` that, for each type; ``oneOf`` of
-objects, each of a type), almost all combinations ask for two types at once. Dropped one by one as they arise, they are
-as many as there are types; multiplied out first, they would be as many as there are sets of types. And where one
-option of several holds already, the others add nothing: an alternative that is part of another is left out.
+Where a constant member distinguishes alternatives (``if`` this kind ``then`` that, for each kind; ``oneOf`` of
+objects, each of a kind), almost all combinations require two kinds at once. Dropped as they arise, there are as many
+of them as kinds; multiplied out first, there would be as many as sets of kinds. And where an alternative already
+implies one option of several, the others add nothing, so the alternative is not forked.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
 
-#: Keywords whose meaning does not depend on where they stand.
+#: Keywords whose meaning does not depend on their place in the document.
 _OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
 
 
 class Said(NamedTuple):
-    """What is known of a member's value, if it is there.
+    """Facts about the value of a member, if the member is there.
 
     Attributes:
-        held: meanings of subschemas that hold.
-        denied: meanings of subschemas that do not.
-        allowed: it is one of these scalars; None: no list was given.
-        excluded: it is none of these.
+        held: meanings of subschemas that hold (see `Contradictions.meaning`).
+        denied: meanings of subschemas that do not hold.
+        allowed: the value is one of these scalars; None: no list was given.
+        excluded: the value is none of these scalars.
     """
 
     held: frozenset[object] = frozenset()
@@ -43,7 +43,7 @@ class Said(NamedTuple):
     excluded: frozenset[object] = frozenset()
 
     def meet(self, other: Said) -> Said:
-        """Return what is known when both are."""
+        """Return the facts of both."""
         if other is _NOTHING or self is other:
             return self
         if self is _NOTHING:
@@ -58,21 +58,21 @@ class Said(NamedTuple):
 
     @property
     def is_false(self) -> bool:
-        """True if no value is left: what holds is denied, or all that is listed."""
+        """True if no value is left: every listed value is excluded, or a subschema both holds and does not."""
         return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
 
 
 _NOTHING = Said()
 
-#: Not a set of values: nobody asked yet.
+#: Marks a set of values that was not computed yet.
 _NEVER: frozenset[object] = frozenset({"never"})
 
 
 class Contradictions:
-    """Finds them, for one document.
+    """Finder of contradictions and implications between the facts of one document.
 
     Attributes:
-        meets: how often what is known of one member was met with more.
+        meets: number of times that facts about one member were combined: a count of work.
     """
 
     def __init__(self, assertions: Assertions) -> None:
@@ -83,19 +83,18 @@ class Contradictions:
         self.meets = 0
 
     def exclude(self, left: Conjunction, right: Conjunction) -> bool:
-        """Return True if no value satisfies both, seen from types and from what is said of members (False: perhaps
-        not)."""
+        """Return True if no value satisfies both, as types and facts about members show; False: it is not known."""
         types = left.types & right.types
         return not types or (types == _OBJECT and self.between(left.objects, right.objects))
 
     def between(self, left: Objects, right: Objects) -> bool:
-        """Return True if no object satisfies both, seen from what is said of a required member (False: perhaps not)."""
+        """Return True if no object satisfies both, as facts about a required member show; False: it is not known."""
         if left is EVERY.objects or right is EVERY.objects:
             return False
         ours, theirs = left.needed, right.needed
         if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours) or self._is_void(right):
             return True
-        here, there = left.named, right.named  # of what only one side speaks, the other takes everything
+        here, there = left.named, right.named  # a member that one side does not mention is unconstrained there
         if theirs.isdisjoint(here) and ours.isdisjoint(there):
             return False
         for name in here & there:
@@ -104,15 +103,15 @@ class Contradictions:
         return False
 
     def _is_void(self, objects: Objects) -> bool:
-        """Return True if a required member has no value, seen from what these objects say alone; found out once."""
+        """Return True if a required member has no value by the facts of these objects alone; computed once."""
         findings = objects.findings
         if findings.is_void is None:
             findings.is_void = any(self._of(objects, name).is_false for name in objects.needed)
         return findings.is_void
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
-        """Return the members that must be there in every alternative of some objects, and list their values: all of
-        these values. Nothing, if other types are among the alternatives."""
+        """Return the listed values of each member that every one of some alternatives requires and lists values of;
+        empty if an alternative allows another type than objects."""
         found: dict[str, frozenset[object]] | None = None
         for branch in branches:
             if branch.types != _OBJECT:
@@ -123,7 +122,7 @@ class Contradictions:
         return found or {}
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
-        """Carry over to a conjunction what is known of the members of its left part, met with the right part."""
+        """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
         known: dict[str, Said] = left.findings.said
         if known and both is not left and both is not right:
             known = both.findings.said = dict(known)
@@ -132,8 +131,8 @@ class Contradictions:
                     known[name] = known[name].meet(self._of(right, name))
 
     def holds(self, known: Conjunction, formula: Formula) -> bool:
-        """Return True if every value of an alternative satisfies a formula, seen from facts that both state (False:
-        perhaps), where objects take members that nothing declares."""
+        """Return True if every value of an alternative satisfies a formula, as the facts of both show; False: it is not
+        known. Only for schemas whose objects take undeclared members."""
         if not isinstance(formula, Conjunction):
             return isinstance(formula, AllOf) and all(self.holds(known, part) for part in formula.parts)
         if not known.types <= formula.types or formula.values is not None or formula.not_values:
@@ -179,7 +178,7 @@ class Contradictions:
             return True
         if said.allowed is None and (formula.positive or not said.excluded):
             return False
-        listed = self._listed(formula.located, False)  # if it asks for nothing else
+        listed = self._listed(formula.located, False)  # None if it has other constraints
         if listed is None:
             return False
         if formula.positive:
@@ -187,7 +186,7 @@ class Contradictions:
         return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
 
     def _of(self, objects: Objects, name: str) -> Said:
-        """Return what is known of a member's value; computed once."""
+        """Return the facts about a member's value; computed once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
         known: dict[str, Said] = objects.findings.said
@@ -201,7 +200,7 @@ class Contradictions:
         return found
 
     def _fact(self, formula: Formula) -> Said:
-        """Return what a formula says of the value for which it holds."""
+        """Return the facts about a value that satisfies a formula."""
         found = self._facts.get(formula)
         if found is None:
             found = self._facts[formula] = self._read_fact(formula)
@@ -221,13 +220,13 @@ class Contradictions:
         return Said(denied=meaning, excluded=listed or frozenset())
 
     def meaning(self, formula: Formula) -> object:
-        """Return a key that is equal for formulas which are known to mean the same."""
+        """Return a key that is equal for formulas that are known to be equivalent."""
         if isinstance(formula, SignedSchema):
             return formula.positive, self._meaning(formula.located)
         return formula
 
     def _meaning(self, located: Located) -> object:
-        """Return a key that is equal for subschemas which are known to mean the same."""
+        """Return a key that is equal for subschemas that are known to be equivalent."""
         found = self._meanings.get(located)
         if found is None:
             found = self._meanings[located] = self._read_meaning(located)
@@ -246,8 +245,12 @@ class Contradictions:
         return located
 
     def _listed(self, located: Located, positive: bool) -> frozenset[object] | None:
-        """Return the scalars that a subschema lists, by type, if it lists nothing else; where it is negated, only if
-        it asks for nothing else either."""
+        """Return the values that a subschema lists, each with its type; None if it lists none, or an array or object.
+
+        Args:
+            located: the subschema.
+            positive: False: None also if the subschema has other constraints than the list.
+        """
         known = self._known[positive]
         found = known.get(located, _NEVER)
         if found is _NEVER:
@@ -271,7 +274,7 @@ class Contradictions:
 
 
 def _formulas(objects: Objects, name: str) -> list[Formula]:
-    """Return the formulas that a member's value must satisfy, as far as they are given by name."""
+    """Return the formulas of a member's value that are given by its name."""
     found = [part.properties[name] for part in objects.parts if name in part.properties]
     found += [exists.formula for exists in objects.exists if exists.name == name]
     return found

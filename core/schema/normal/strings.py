@@ -1,4 +1,4 @@
-"""What a conjunction asks of strings, as a term."""
+"""Constraints on strings as terms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .conjunction import Strings
 
 
 def string_term(terms: Terms, asked: Strings) -> int:
-    """Return the decoded strings with this length, these patterns and formats, and not those."""
+    """Return the decoded strings that satisfy the constraints."""
     parts = [regex_term(terms, pattern, whole=False) for pattern in asked.patterns]
     parts += [terms.not_(regex_term(terms, pattern, whole=False)) for pattern in asked.not_patterns]
     parts += [format_term(terms, name) for name in asked.formats]

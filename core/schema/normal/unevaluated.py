@@ -1,7 +1,7 @@
-"""``unevaluatedProperties`` and ``unevaluatedItems``: what all schemas that hold of one value say of its parts.
+"""``unevaluatedProperties`` and ``unevaluatedItems`` (Draft 2020-12 core, section 11).
 
-A schema with such a keyword opens a *scope*; every schema that is applied to the same value inside of it, and holds,
-reports there which members and items it speaks of (Draft 2020-12 core, section 11).
+A schema with such a keyword opens a *scope*. Every schema inside of it that is applied to the same value, and holds,
+reports to the scope the members and items that it evaluates.
 """
 
 from __future__ import annotations
@@ -26,22 +26,37 @@ from .conjunction import (
     negated,
 )
 
-#: Every subset of an ``anyOf`` is an alternative of its own: that many options it may have.
+#: Maximum number of options of an ``anyOf`` in a scope: each subset of them is an alternative of its own.
 MAX_SUBSETS = 10
 
 
 class Scope(NamedTuple):
-    """What a schema with ``unevaluated...`` collects from the subschemas that apply to the same value."""
+    """Scope of a schema with ``unevaluated...``.
+
+    Attributes:
+        number: the index of the scope among those opened.
+        located: the schema.
+        broken: the keyword that must not hold; None: the whole schema must hold.
+    """
 
     number: int
     located: Located
-    #: The keyword that must not hold, if any.
     broken: str | None = None
 
 
 class Seen(NamedTuple):
-    """What was reported to the scopes on one way through the alternatives; and ``denied``: schemas of which it is not
-    decided yet whether they cannot hold anyway, and the references that led to them."""
+    """Reports to the scopes in one alternative under expansion.
+
+    Attributes:
+        objects: pairs of a scope's number and evaluated members.
+        arrays: pairs of a scope's number and evaluated items.
+        contains: pairs of a scope's number and a formula: items that satisfy it are evaluated.
+        all_objects: numbers of the scopes in which all members are evaluated.
+        all_arrays: numbers of the scopes in which all items are evaluated.
+        opened: the scopes.
+        denied: schemas that must not hold, left to the end since they may turn out to be impossible, each with the
+            references that led to it.
+    """
 
     objects: tuple[tuple[int, ObjectPart], ...] = ()
     arrays: tuple[tuple[int, ArrayPart], ...] = ()
@@ -53,7 +68,7 @@ class Seen(NamedTuple):
 
 
 def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:
-    """Return what is reported to scopes, with the members and items of which a schema that holds speaks."""
+    """Return the reports, with the members and items that a schema evaluates added for each of some scopes."""
     schema = located.schema
     objects, arrays, contains = seen.objects, seen.arrays, seen.contains
     every_object, every_array = seen.all_objects, seen.all_arrays
@@ -78,8 +93,8 @@ def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope
 
 
 def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjunction | None:
-    """Return a finished conjunction with what its scopes require of everything that was not evaluated; None when a
-    scope requires something unevaluated where everything is evaluated."""
+    """Return a finished conjunction with the constraints of its scopes on unevaluated parts; None if a scope requires
+    an unevaluated part where every part is evaluated."""
     objects, arrays, types = conjunction.objects, conjunction.arrays, conjunction.types
     for number, located, broken in seen.opened:
         if norm.asserts(located, "unevaluatedProperties"):
@@ -109,10 +124,13 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
 
 
 def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Formula:
-    """Return ``anyOf`` where it matters which of the options hold: an alternative for every subset of them.
+    """Return the formula of an ``anyOf`` in a scope, where it matters which options hold: one alternative per subset.
 
-    It need not be said that the others do not hold, since what more of them evaluate only allows more; unless something
-    must have been left unevaluated (``exactly``).
+    Args:
+        options: the options.
+        located: the schema that has the ``anyOf``.
+        exactly: negate the options that are not in the subset. Needed if some part must be unevaluated; otherwise an
+            option that holds besides only evaluates more.
     """
     if len(options) > MAX_SUBSETS:
         raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
