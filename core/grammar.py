@@ -135,19 +135,19 @@ class Grammar:
                 are so for 24 hours from when the grammar is made.
             whitespace: ``"compact"`` writes none, ``"single"`` one space after ``,`` and ``:``, ``"flexible"`` accepts
                 bounded runs of whitespace wherever JSON does.
-            additional_properties: what an object that does not mention ``additionalProperties`` takes: True, as the
-                standard says, or False, as a function's arguments do.
+            additional_properties: True: an object that does not mention ``additionalProperties`` takes undeclared
+                members, as the standard says. False: it takes none, like the arguments of a function.
             property_order: ``"schema"``: members are written in the order in which the schema names them, others
                 last; ``"any"``: in any order.
-            on_unsupported: what becomes of a keyword that cannot be enforced exactly. ``"narrow"``: some of its valid
-                values are never written; which is said in `narrowed`. Where that is not possible, it is refused.
-                ``"error"``: it is refused in any case. ``"validate"``: it is narrowed, or else left out, named in
-                `unenforced`, and the finished value is to be validated.
-            formats: whether ``format`` is enforced (as for ``format-assertion``), or an annotation only.
+            on_unsupported: treatment of a keyword that cannot be enforced exactly. ``"narrow"``: some valid values are
+                never written, and `narrowed` names them; where that is not possible, the schema is refused.
+                ``"error"``: the schema is refused in any case. ``"validate"``: as ``"narrow"``, but instead of a
+                refusal the keyword is left out and named in `unenforced`; validate the finished value.
+            formats: True if ``format`` is enforced (as under ``format-assertion``), False if it is an annotation.
             strict_formats: a ``format`` that the specification does not know is refused; else it is an annotation.
             registry: schemas that references may name, by address. Nothing is ever fetched.
             plain_integers: integers, and numbers that the schema lists, have one spelling under ``"flexible"`` too: 1,
-                not 1.0, which some readers do not take for an integer. Always so for a Pydantic class.
+                not 1.0, which some readers do not take for an integer. Implied by a Pydantic class.
 
         Raises:
             InvalidSchemaError: the schema is malformed.
@@ -391,7 +391,7 @@ class Grammar:
 
     @property
     def _is_sure(self) -> bool:
-        """Return True if the language is known to have a text; False if that is not known yet."""
+        """True if the language is known to have a text; False if that is not known yet."""
         if callable(self._sure):
             self._sure = self._sure()
         return self._sure is True
@@ -572,13 +572,13 @@ def _words(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
-    """Every text that contains one of the words."""
+    """Return the term of all texts that contain one of the words."""
     terms = nodes.terms
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
 
 
 def _once(name: Hashable, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
-    """Build only what is not in the store under an equal name: comparing two names takes as long as they are."""
+    """Return a builder that builds a node once in each store, where it is kept under a name."""
 
     def found(nodes: Nodes) -> int:
         node = nodes.known.get(name)

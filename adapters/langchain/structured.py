@@ -128,7 +128,7 @@ def _instance(answer_class: Any, value: Any) -> Any:
     try:
         return read(text)
     except ValueError as error:
-        message = f"the answer is no {answer_class.__name__}: {error}"
+        message = f"the answer is not a valid {answer_class.__name__}: {error}"
         raise exceptions.OutputParserException(message, llm_output=text) from error
 
 

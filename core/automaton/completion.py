@@ -98,7 +98,7 @@ class Source(Protocol):
         """Return the position at which an atomic node begins."""
 
     def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom which is no control token."""
+        """Return the shortest bytes that complete an atom other than a control token."""
 
 
 class ShortestTexts:

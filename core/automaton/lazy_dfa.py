@@ -432,7 +432,7 @@ class LazyAutomaton:
         return Rope(len(data), data)
 
     def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom which is no control token."""
+        """Return the shortest bytes that complete an atom other than a control token."""
         kind, *rest = self.automaton.unpack(atom)
         if kind == "literal":
             data: bytes = rest[0]

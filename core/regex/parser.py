@@ -245,7 +245,7 @@ class _Parser:
             if counts is None:
                 if _LOOKS_LIKE_QUANTIFIER.match(text, start):
                     self.fail(
-                        "this looks like a count, but is none in ECMA-262",
+                        "the count after { is not a valid one in ECMA-262",
                         r"write {n}, {n,} or {n,m} without spaces, with 0 for no lower end; \{ for the character",
                     )
                 self.offset += 1
@@ -319,7 +319,7 @@ class _Parser:
         if letter == "0":
             self.fail("octal escapes are not part of ECMA-262", r"write \xHH", start)
         if letter in "AZz":
-            self.fail(rf"\{letter} is no character of a class", "write it outside of the brackets", start)
+            self.fail(rf"\{letter} is not valid inside of a character class", "write it outside of the brackets", start)
         if letter in _FOREIGN_ESCAPES or letter == "B":
             self.fail(
                 rf"\{letter} has no meaning here in ECMA-262",

@@ -240,7 +240,7 @@ class _Parser:
             return CharSet.range(code, code)
         if not letter or not letter.isascii() or letter.isalnum() or letter in "<>":
             self.offset = start
-            self.fail(f"\\{letter} is no escape of Rust")
+            self.fail(f"\\{letter} is not a valid escape in Rust's regex syntax")
         return CharSet.of(letter)
 
     # -- classes ---------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ class _Parser:
     def class_character(self) -> CharSet:
         if self.text[self.offset] == "\\":
             if self.text[self.offset + 1 : self.offset + 2] in ("b", "B", "A", "z"):
-                self.fail("an assertion is no character of a class")
+                self.fail("an assertion is not valid inside of a character class")
             return self.literal()
         self.offset += 1
         return CharSet.of(self.text[self.offset - 1])

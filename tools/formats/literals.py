@@ -82,7 +82,7 @@ class LiteralScanner:
         plain = self._plain.match(text, position, end)
         if plain is None or plain.end() < end:
             position = plain.end() if plain else position
-            self.problem = f"{text[position]!r} is no part of a value"
+            self.problem = f"{text[position]!r} is not valid in a value"
             return position
         if not mark:
             return end
@@ -153,7 +153,7 @@ class _Reader:
             return _WORDS[word.group()]
         number = _NUMBER.match(self.text, self.at)
         if number is None:
-            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is no value")
+            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is not a valid value")
         self.at = number.end()
         return _number(number.group())
 
@@ -205,7 +205,7 @@ class _Reader:
             return key
         bare = _BARE_KEY.match(self.text, self.at) if self._literals.bare_keys else None
         if bare is None:
-            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is no key")
+            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is not a valid key")
         self.at = bare.end()
         return bare.group()
 
@@ -237,7 +237,7 @@ def _unescape(match: re.Match[str]) -> str:
     code = match[1] or match[2] or match[3]
     if code is not None:
         if int(code, 16) > 0x10FFFF:
-            raise ValueError(f"the escape {match.group()} is no character")
+            raise ValueError(f"the escape {match.group()} is not a valid character")
         return chr(int(code, 16))
     if match[4] is not None:
         return chr(int(match[4], 8))

@@ -52,10 +52,10 @@ class GoalNodes(Protocol):
     # -- goals ------------------------------------------------------------------------------------------------
 
     def is_false(self, goal: Iterable[Formula]) -> bool:
-        """Return whether a goal holds of nothing, at first sight."""
+        """Return True if a goal obviously holds for no value."""
 
     def is_sure(self, goal: Goal) -> bool:
-        """Return whether a goal holds of something that can be written, at first sight."""
+        """Return True if a goal surely holds for a value that can be written."""
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal."""
@@ -64,16 +64,16 @@ class GoalNodes(Protocol):
         """Return the values that an alternative lists and that satisfy the rest of it."""
 
     def holds(self, branch: Conjunction, value: Any) -> bool:
-        """Return whether a decoded value satisfies a conjunction, its list of values aside."""
+        """Return True if a decoded value satisfies a conjunction, its list of values aside."""
 
     def goal_holds(self, goal: Goal, value: Any) -> bool:
-        """Return whether a decoded value satisfies a goal."""
+        """Return True if a decoded value satisfies a goal."""
 
     def supply(self, goal: Goal, most: int) -> Supply:
         """Return the values of a goal, if they are fewer than ``most``."""
 
     def meaning(self, formula: Formula) -> object:
-        """Return the same for formulas that are known to mean the same."""
+        """Return a key that is equal for formulas that are known to be equivalent."""
 
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""

@@ -101,7 +101,7 @@ class Lowering:
         self._root: int | None = None
         self._branches: dict[Goal, list[Conjunction]] = {}
         self._lists: dict[Conjunction, list[Any]] = {}
-        # Nothing is left out, and the dialect has the keywords that say what a value is.
+        # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
         self._plain_integers = document.age == 0 or options.plain_integers
@@ -192,7 +192,7 @@ class Lowering:
             while (target := self._synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
                 located = document.enter(target)
-            if seen and target is None:  # else a loop, of which the normaliser will say so
+            if seen and target is None:  # else a loop: the normaliser raises its error
                 return self.subschema(located)
             options = self._options(located)
             if options is not None:
@@ -200,7 +200,7 @@ class Lowering:
         return self._value((SignedSchema(located),))
 
     def _synonym(self, located: Located) -> Located | None:
-        """Return the schema that a schema refers to, if it constrains nothing by itself."""
+        """Return the one schema that a schema applies to the same value, if it has no constraint of its own."""
         words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
         if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
             return self.normaliser.document.resolve(located)
@@ -214,7 +214,7 @@ class Lowering:
         return asking[0] if len(asking) == 1 else None
 
     def _options(self, located: Located) -> list[Located] | None:
-        """Return the schemas of which a schema is the union, if it constrains nothing by itself."""
+        """Return the schemas of which a schema is the union, if it has no constraint of its own."""
         words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
         if words == _ANY_OF or (words == _ONE_OF and not any(self.normaliser.overlaps(located))):
             (keyword,) = words
@@ -414,7 +414,7 @@ class Lowering:
         return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *others])
 
     def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
-        """Return whether the options allow more than one spelling of a listed value."""
+        """Return True if the options allow more than one spelling of a listed value."""
         compound = isinstance(value, (dict, list, tuple)) and bool(value)
         if self.spelling is not None and (compound or isinstance(value, str)):
             return True
@@ -439,7 +439,7 @@ class Lowering:
         return self._spaced(value)
 
     def _any_spelling(self, numbers: NumberRange) -> bool:
-        """Return whether numbers of a range may be spelled in any way that means them.
+        """Return True if numbers of a range may be written in any of their spellings.
 
         In draft 4 an integer is a number "without a fraction or exponent part" (core, section 3.5): 1.0 is none.
         """

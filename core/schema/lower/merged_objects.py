@@ -29,16 +29,15 @@ MAX_REGIONS = 256
 #: whether its members may come in any order.
 MAX_DEMANDS = {False: 64, True: 9}
 
-#: Maximum number of different formulas that demands have for one member: to be taken in all combinations, and at all.
+#: Maximum number of different formulas that demands have for one member: to be combined freely, without asking which
+#: combinations have a value, and to be enforced at all.
 MAX_SUBSETS, MAX_DIFFERENT = 3, 12
 
 #: Maximum number of names of a region that become members of their own.
 MAX_NAMES = 64
 
-
-#: The demands that a member may meet, by their numbers, and what its value must satisfy to meet each.
+#: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
-
 
 _SILENT = ObjectPart()
 
@@ -104,7 +103,8 @@ class MergedObjects:
     def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
         """Return the sets of open demands, as bits, that a member may meet, each with the further goal of its value.
 
-        Of many demands only those sets count that are all the demands of some value: to meet more loses nothing.
+        If there are many demands, the sets are those of all demands that some value meets: a value loses nothing by
+        meeting more.
 
         Args:
             goal: the goal of the value.
@@ -125,7 +125,7 @@ class MergedObjects:
         return list(found)
 
     def _together(self, goal: Goal, meets: Meets) -> list[tuple[tuple[int, Formula], ...]]:
-        """Return the sets of demands that a value may meet: in each, demands of equal formulas, as bits, and these."""
+        """Return the sets of demands that a value may meet, as groups of demands (bits) with equivalent formulas."""
         meaning = self.lowering.meaning
         groups: dict[object, tuple[int, Formula]] = {}
         for index, formula in meets:
@@ -226,7 +226,7 @@ class MergedObjects:
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
-        """Return the shape of one schema without patterns, the most frequent case: nothing is to be merged."""
+        """Return the shape of one schema without patterns, the most frequent case, in which nothing is merged."""
         properties = part.properties
         additional = part.additional
         if additional is None and part.names_properties and not self.lowering.options.additional_properties:
@@ -255,7 +255,7 @@ class MergedObjects:
         )
 
     def _beside(self, names: Iterable[str]) -> int:
-        """Return the term of all names but these; computed once."""
+        """Return the term of all names except these; computed once."""
         known = frozenset(names)
         found = self._besides.get(known)
         if found is None:

@@ -36,8 +36,8 @@ class _Place:
         open: the demands that are still open, as bits.
         alike: the objects that this one must differ from, and that have all the members written so far.
         names: the names of those members, if there are such objects.
-        start: in any order, where a shortest text is searched and one order stands for all: the number of the first
-            member that may come; None: any order.
+        start: the number of the first member that may come, where members may come in any order but a shortest text
+            is searched, for which one order is enough; None: any order.
     """
 
     objects: ObjectLowering
@@ -88,8 +88,8 @@ class ObjectLowering:
         self._plans: dict[Objects, ObjectPlan] = {}
         nodes = self.nodes
         self.any_order = lowering.options.property_order == "any"
-        # With one spelling, the comma and the colon belong to each key's literal; else they stand apart, with spaces
-        # around them.
+        # With fixed whitespace, the comma and the colon are part of each key's literal; else they are nodes of their
+        # own, with spaces around them.
         fixed = members is None and not lowering.flexible
         self._lead = lowering.comma if fixed else b""
         self._ending = lowering.fixed_colon if fixed else b""
@@ -104,7 +104,7 @@ class ObjectLowering:
         return self._merged.of(objects)
 
     def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
-        """Return the objects that satisfy a conjunction, but for some (value keys)."""
+        """Return the objects that satisfy a conjunction, except some (by their value keys)."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
         plan = self._plans.get(objects)
@@ -134,7 +134,7 @@ class ObjectLowering:
         names: frozenset[str] = _NONE,
         start: int | None = None,
     ) -> int:
-        """Return the rest of an object after a member, with its arguments as in `_Place`."""
+        """Return the rest of an object after a member; arguments as in `_Place`."""
         if start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, start, at, False, members, open))
         if open and not self.any_order and open & ~plan.open_to[at]:  # no other member decides it any more
@@ -167,10 +167,10 @@ class ObjectLowering:
         return self.nodes.lazy(("in order", plan, start, at, first, members, open), place)
 
     def _skeleton(self, plan: ObjectPlan) -> int | None:
-        """Return a node that is empty if and only if the object cannot be completed, from whichever place: the sequence
-        of the values of its required members. None: it depends on more than that.
+        """Return a node that is empty if and only if the object cannot be completed, from any of its places: the
+        sequence of the values of its required members. None: that depends on the place.
 
-        It spares expanding the places of the object, of which there may be as many as sets of members.
+        So the places of the object, of which there may be as many as sets of members, need not be expanded.
         """
         if plan.skeleton == UNKNOWN:
             nodes = self.nodes

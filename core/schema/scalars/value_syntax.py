@@ -160,7 +160,7 @@ class BareSpelling(Spelling):
         return _names(text, ((quote, b""),))[1]
 
     def items_before(self, text: bytes) -> list[Any]:
-        """Raise: no grammar asks this spelling for items."""
+        """Raise `NotImplementedError`: formats with this spelling refuse ``uniqueItems``."""
         raise NotImplementedError
 
 
