@@ -436,7 +436,7 @@ class Grammar:
         return self._hash
 
     def _content(self) -> tuple[Hashable, ...]:
-        """Return what the grammar was made of: equal for two grammars only if their languages are equal.
+        """Return the makers and arguments of the grammar: equal for two grammars only if their languages are equal.
 
         A recursive grammar is written as a list of its parts, in which parts refer to each other by number.
         """

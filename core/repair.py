@@ -81,7 +81,7 @@ def may_go_on(value: Any) -> bool:
 
 
 def _unfenced(text: str) -> str:
-    """Return what follows the opening of a fenced block (three backquotes and a word), or the text itself."""
+    """Return the text after the opening of a fenced block (three backquotes and a word), or the text itself."""
     fence = text.find("```")
     if fence < 0:
         return text

@@ -208,7 +208,7 @@ class _Backend:
 
 
 class ScriptedModel(LocalModel):
-    """A model that says what it is told to, as far as the grammar allows.
+    """Model whose logits follow a script, as far as the grammar allows.
 
     Where the grammar does not let it, it goes on as soon as the two agree again, and closes what is open when the
     script is over.

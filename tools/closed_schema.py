@@ -126,7 +126,7 @@ class _Closer:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def _names(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Return whether an object schema names properties, itself or through its parts."""
+        """Return True if an object schema names properties, itself or through its parts."""
         if not isinstance(schema, dict):
             return False
         if any(key in schema for key in _NAMING):
@@ -139,7 +139,7 @@ class _Closer:
         return any(self._names(part, seen) for part in parts)
 
     def _may_name_nothing(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Return whether an object may follow the schema through branches none of which names a property."""
+        """Return True if an object may follow the schema through branches none of which names a property."""
         if not isinstance(schema, dict):
             return schema is not False
         kind = schema.get("type", "object")

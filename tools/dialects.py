@@ -98,12 +98,12 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
 
 
 def is_type_name(name: str) -> bool:
-    """Return whether a ``type`` keyword of some dialect may have this value."""
+    """Return True if a ``type`` keyword of some dialect may have this value."""
     return schema_of_type(name) is not None
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether JSON can write every number in a value."""
+    """Return True if JSON can write every number in a value."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, Mapping):

@@ -103,7 +103,7 @@ class ToolSet:
             max_calls: most calls in one turn.
 
         Raises:
-            SchemaError: something is no tool; names the tool, the parameter and the reason.
+            SchemaError: something cannot be a tool; names the tool, the parameter and the reason.
         """
         return cls(tools_from_any(sources), additional_properties=additional_properties, max_calls=max_calls)
 
@@ -229,7 +229,7 @@ class ToolSet:
                 a budget of its own.
 
         Raises:
-            UnknownToolError: ``tool_choice`` is no word and no tool; lists the names.
+            UnknownToolError: ``tool_choice`` is neither a known word nor the name of a tool; lists the names.
             GrammarError: ``whitespace`` or ``reasoning`` is none of its words.
             SchemaError: a schema cannot be enforced; names the tool.
             ToolGrammarError: a call is demanded, but there are no tools.

@@ -46,7 +46,7 @@ def schema_of_type(value: Any) -> dict[str, Any] | None:
 
 
 def is_optional_type(value: Any) -> bool:
-    """Return whether a type is marked as optional, as in ``str, optional``."""
+    """Return True if a type is marked as optional, as in ``str, optional``."""
     return isinstance(value, str) and value.replace(" ", "").lower().endswith(",optional")
 
 

@@ -210,7 +210,7 @@ def identity_of(model: str | Model) -> str:
 
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:
-    """Return whether the model can reason before it answers; a model on a server may."""
+    """Return True if the model can reason before it answers; a model on a server may."""
     if not isinstance(model, LocalModel):
         return True
     if find_markers(model.vocabulary) is not None:

@@ -85,7 +85,7 @@ def validators_of(schema: Any, tool: str | None = None, *, must_pass: bool = Tru
 
 
 def _mentions_functions(schema: Any, seen: set[int]) -> bool:
-    """Return whether a core schema of Pydantic calls a function to validate a value."""
+    """Return True if a core schema of Pydantic calls a function to validate a value."""
     if id(schema) in seen:
         return False
     seen.add(id(schema))

@@ -120,7 +120,7 @@ class ToolGrammarLLM(BaseLLM):
     # -- what CrewAI asks about the model ------------------------------------------------------------------------------
 
     def supports_function_calling(self) -> bool:
-        """Return whether tools are called natively, not in text."""
+        """Return True if tools are called natively, not in text."""
         return self.native_tools
 
     def get_context_window_size(self) -> int:

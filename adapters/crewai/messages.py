@@ -91,7 +91,7 @@ def called_tools(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def is_forced_to_answer(messages: Sequence[Message]) -> bool:
-    """Return whether CrewAI demands a last answer without tools, because an agent has had all its turns.
+    """Return True if CrewAI demands a last answer without tools, because an agent has had all its turns.
 
     That request comes without the agent and without its tools; only its words tell.
     """
@@ -117,7 +117,7 @@ def answer_model(agent: Any, task: Any) -> type[BaseModel] | None:
 
 
 def is_answered(messages: Sequence[Message]) -> bool:
-    """Return whether a tool's result is in the conversation, natively or in text."""
+    """Return True if a tool's result is in the conversation, natively or in text."""
     return any(
         message.role == "tool"
         or (message.role == "assistant" and f"\n{OBSERVATION}" in message.text)

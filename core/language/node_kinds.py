@@ -38,7 +38,7 @@ MAX_NODES = 300_000
 #: Additional nodes and terms in a store that many grammars share, where others have left theirs.
 SHARED_ROOM = 200_000
 
-#: Minimum of the bounds that are taken for none: no text has so many bytes or items.
+#: Minimum of the bounds that count as unbounded: no text has that many bytes or items.
 ENDLESS = 2**31 - 1
 
 #: The columns of a node's row in its store, and their number.

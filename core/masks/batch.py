@@ -252,7 +252,7 @@ def _torch_of(logits: Any) -> Any:
 
 
 def _unpacked(torch: Any, masks: Any) -> Any:
-    """Return what masks forbid, ``[..., 32 * W]``."""
+    """Return the tokens that masks forbid as booleans, ``[..., 32 * W]``."""
     shifts = torch.arange(32, dtype=torch.int32, device=masks.device)
     return (((masks.unsqueeze(-1) >> shifts) & 1) == 0).reshape(*masks.shape[:-1], -1)
 

@@ -52,12 +52,12 @@ from .syntax import (
 
 #: Maximum number of parts of a pattern that are read, each as often as it is repeated.
 _MAX_PARTS: Final = 20_000
-#: Repetitions with assertions are written out up to this count, without an automaton.
+#: Maximum count up to which a repetition with assertions is written out, without an automaton.
 _FEW_COPIES: Final = 3
 #: Maximum number of pasts that are compared one by one, and of look-behinds whose answers are.
 MAX_PASTS: Final = 500
 _MAX_ANSWERED: Final = 6
-#: Of so many items of a sequence, one is asked for what may follow it before the others are.
+#: Number of items of a sequence after which one is resolved at once, to bound the depth of the recursion.
 _FEW_ITEMS: Final = 50
 #: The derivatives of the look-behinds that are asked about, by their numbers.
 Past = tuple[tuple[int, int], ...]
@@ -88,7 +88,7 @@ def search_language(terms: Terms, node: Regex) -> int:
             raise
         reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
-            f"the assertions of this pattern are too entangled: {reason}",
+            f"the assertions of this pattern are too complex: {reason}",
             hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
             place=Place(offset=0),
         ) from None
@@ -537,7 +537,7 @@ class _Reader:
         behinds = rest.behinds | self.asked(item)
         guard = self.guard(item)
         rounds: dict[int, _Rest] = {}
-        levels: list[_Rest] = []  # what may follow when so many rounds are left; of an endless repetition, the least
+        levels: list[_Rest] = []  # by the number of rounds left (of an endless repetition, those still required)
 
         def one_more(left: int, past: Past) -> int:
             """Return one round with a character, and what may follow when ``left`` rounds were left before it."""

@@ -153,11 +153,11 @@ class CharSet:
         return CharSet._from_bounds(tuple(sorted(set(self._bounds).symmetric_difference(other._bounds))))
 
     def issubset(self, other: CharSet) -> bool:
-        """Return whether every member is also a member of the other set."""
+        """Return True if every member is also a member of the other set."""
         return self.intersection(other)._bounds == self._bounds
 
     def isdisjoint(self, other: CharSet) -> bool:
-        """Return whether the sets have no member in common."""
+        """Return True if the sets have no member in common."""
         return not self.intersection(other)._bounds
 
     __or__ = union

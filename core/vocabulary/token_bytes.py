@@ -165,7 +165,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
 
 
 def _steps(parts: Mapping[str, Any]) -> list[_Step]:
-    """Return what the tokenizer's decoder does to one token in the middle of a text."""
+    """Return the steps of the tokenizer's decoder for one token in the middle of a text."""
     decoder = parts.get("decoder")
     if decoder is not None:
         flat = _flatten(decoder, "decoders")

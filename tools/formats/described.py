@@ -48,7 +48,7 @@ def _terse(schema: Any, name: str = "") -> Any:
 
 
 def _is_idle(keyword: str, value: Any, name: str) -> bool:
-    """Return whether a keyword tells nothing to a model that reads the description."""
+    """Return True if a keyword tells nothing to a model that reads the description."""
     if keyword == "title" and isinstance(value, str):
         return _letters(value).removesuffix("arguments").removesuffix("args") in ("", _letters(name))
     if keyword == "additionalProperties":

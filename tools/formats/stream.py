@@ -113,11 +113,11 @@ class TextBuffer:
         return self.position >= len(self.text)
 
     def startswith(self, marks: str | tuple[str, ...]) -> bool:
-        """Return whether the text begins with the mark, or with one of them."""
+        """Return True if the text begins with the mark, or with one of them."""
         return self.text.startswith(marks, self.position)
 
     def may_begin(self, marks: Iterable[str]) -> bool:
-        """Return whether the whole text is a proper prefix of one of the marks, so that more text has to decide."""
+        """Return True if the whole text is a proper prefix of one of the marks, so that more text has to decide."""
         size = len(self.text) - self.position
         rest: str | None = None
         for mark in marks:

@@ -93,7 +93,7 @@ def _from_model(cls: type[BaseModel]) -> Tool:
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
-    """Return whether every value of a Pydantic schema is an object, as far as that is written at its root."""
+    """Return True if every value of a Pydantic schema is an object, as far as that is written at its root."""
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
             definitions = {"$defs": schema.get("$defs", {})}

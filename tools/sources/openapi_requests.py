@@ -264,7 +264,7 @@ def answer(tool: str, response: Any) -> Any:
 
 
 def is_json(media: str) -> bool:
-    """Return whether a media type is JSON, or any."""
+    """Return True if a media type is JSON, or any."""
     kind = media.split(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json") or kind == "*/*"
 

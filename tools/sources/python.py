@@ -114,7 +114,7 @@ def recognise(source: Any) -> list[Tool] | None:
 
 
 def is_function(source: object) -> bool:
-    """Return whether a value is a function or method of Python's own."""
+    """Return True if a value is a function or method of Python's own."""
     # Not inspect.isroutine: to it any object with a __get__ is one, and tool objects are.
     return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 

@@ -309,7 +309,7 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
 
 
 def _is_parameter(name: object, value: Any) -> bool:
-    """Return whether a key and its dict describe a parameter."""
+    """Return True if a key and its dict describe a parameter."""
     types = ("type", "type_", "param_type", "parameter_type", "$ref")
     return (
         isinstance(name, str)

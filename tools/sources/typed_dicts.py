@@ -71,7 +71,7 @@ class _Rewriter:
         return result
 
     def _reaches_typing(self, annotation: Any, seen: set[Any]) -> bool:
-        """Return whether a ``typing.TypedDict`` is somewhere in an annotation."""
+        """Return True if a ``typing.TypedDict`` is somewhere in an annotation."""
         if typing_extensions.is_typeddict(annotation):
             if type(annotation).__module__ == "typing":
                 return True

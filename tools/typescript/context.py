@@ -63,19 +63,19 @@ class RelationRules(Protocol):
     """Relations between types, as the other parts use them; see `relations.Relations`."""
 
     def assignable(self, first: Type, second: Type) -> bool:
-        """Return whether every value of the first type is one of the second."""
+        """Return True if every value of the first type is one of the second."""
         ...
 
     def decided(self, first: Type, second: Type, at: At) -> bool:
-        """Return whether ``first extends second``; refuse what cannot be decided."""
+        """Return True if ``first extends second``; refuse what cannot be decided."""
         ...
 
     def overlap(self, first: Type, second: Type) -> bool:
-        """Return whether two types that are neither objects nor unions may have a value in common."""
+        """Return True if two types that are neither objects nor unions may have a value in common."""
         ...
 
     def narrower(self, first: Type, second: Type) -> bool:
-        """Return whether the first type is a part of the second."""
+        """Return True if the first type is a part of the second."""
         ...
 
     def whole(self, type_: Type, kept: list[Type]) -> Type:
@@ -196,11 +196,11 @@ class Evaluator(Protocol):
         ...
 
     def impossible(self, type_: Object) -> bool:
-        """Return whether an intersection has contradicting values for a property."""
+        """Return True if an intersection has contradicting values for a property."""
         ...
 
     def undefined(self, type_: Type) -> bool:
-        """Return whether a value may be ``undefined``."""
+        """Return True if a value may be ``undefined``."""
         ...
 
     def named(self, declaration: Declaration, arguments: tuple[Type, ...], at: At) -> Type:

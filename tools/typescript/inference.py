@@ -136,7 +136,7 @@ class Inference:
 
 
 def _mentions(type_: ts.Type) -> bool:
-    """Return whether a named type has a variable among its arguments."""
+    """Return True if a named type has a variable among its arguments."""
     waiting: list[Any] = [type_]
     while waiting:
         part = waiting.pop()

@@ -521,7 +521,7 @@ def _text(key: ts.Type) -> str:
 
 
 def _readonly(node: Node, known: bool) -> bool:
-    """Return whether an array is read-only after a mapped type, which may add or take away the word."""
+    """Return True if an array is read-only after a mapped type, which may add or take away the word."""
     if not has_word(node, "readonly"):
         return known
     sign = node.child_by_field_name("sign")

@@ -103,7 +103,7 @@ class Relations:
     # -- assignability -----------------------------------------------------------------------------------------
 
     def decided(self, first: ts.Type, second: ts.Type, at: ts.At) -> bool:
-        """Return whether ``first extends second``.
+        """Return True if ``first extends second``.
 
         Raises:
             UnsupportedSchemaError: that is not worked out here; at this place.
@@ -115,7 +115,7 @@ class Relations:
             self._at = before
 
     def overlap(self, first: ts.Type, second: ts.Type) -> bool:
-        """Return whether two types that are neither objects nor unions may have a value in common."""
+        """Return True if two types that are neither objects nor unions may have a value in common."""
         return (
             self.narrower(first, second)
             or self.narrower(second, first)
@@ -123,13 +123,13 @@ class Relations:
         )
 
     def narrower(self, first: ts.Type, second: ts.Type) -> bool:
-        """Return whether the first type is a part of the second; `assignable`, but for TypeScript's leniency."""
+        """Return True if the first type is a part of the second; `assignable`, but for TypeScript's leniency."""
         if isinstance(first, ts.Literal) and isinstance(second, ts.Literal):
             return first == second
         return not (first == ts.NUMBER and isinstance(second, ts.Literal)) and self.assignable(first, second)
 
     def assignable(self, first: ts.Type, second: ts.Type) -> bool:
-        """Return whether every value of the first type is one of the second."""
+        """Return True if every value of the first type is one of the second."""
         if first == second or (first, second) in self._assumed:
             return True
         reader = self.reader

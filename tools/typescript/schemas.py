@@ -265,7 +265,7 @@ class SchemaWriter:
         )
 
     def _is_callback(self, one: ts.Property) -> bool:
-        """Return whether a property is a function that may be left out, as ``onDone?: () => void``."""
+        """Return True if a property is a function that may be left out, as ``onDone?: () => void``."""
         members = [self.reader.bare(member) for member in self.reader.members(one.type)]
         functions = [
             isinstance(bare, ts.Function)

@@ -244,12 +244,12 @@ def operands(node: Node) -> list[Node]:
 
 
 def has_word(node: Node, *words: str) -> bool:
-    """Return whether one of these keywords or signs is a child of the node."""
+    """Return True if one of these keywords or signs is a child of the node."""
     return any(child.type in words for child in node.children)
 
 
 def in_generic(node: Node) -> bool:
-    """Return whether a node is a declaration with type parameters, or a part of one."""
+    """Return True if a node is a declaration with type parameters, or a part of one."""
     inside: Node | None = node
     while inside is not None:
         for part in (inside, inside.child_by_field_name("declaration")):

@@ -266,7 +266,7 @@ class TypeReader:
         return type_
 
     def undefined(self, type_: ts.Type) -> bool:
-        """Return whether a value may be ``undefined``, which JSON has no word for."""
+        """Return True if a value may be ``undefined``, which JSON has no word for."""
         bare = self.bare(type_)
         if isinstance(bare, ts.Union):
             return any(self.undefined(member) for member in bare.members)

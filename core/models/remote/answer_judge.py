@@ -319,7 +319,7 @@ def _read(raw: RawCall) -> ToolCall:
 
 
 def _is_open(call: RawCall, tools: ToolInterface) -> bool:
-    """Return whether the arguments of a call end before their JSON does, so that a part of them may be missing.
+    """Return True if the arguments of a call end before their JSON does, so that a part of them may be missing.
 
     So do empty arguments, unless the tool takes none.
     """

@@ -188,14 +188,14 @@ def _is_strict(schema: Any) -> bool:
 
 
 def _refers(value: Any) -> bool:
-    """Return whether there is a reference somewhere in a schema."""
+    """Return True if there is a reference somewhere in a schema."""
     if isinstance(value, list):
         return any(map(_refers, value))
     return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(_refers, value.values())))
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
-    """Return whether every reference leads to a definition that was kept, or to the root."""
+    """Return True if every reference leads to a definition that was kept, or to the root."""
     if isinstance(value, list):
         return all(_resolves(each, root) for each in value)
     if not isinstance(value, dict):

@@ -95,7 +95,7 @@ RISKY = cython.declare(cython.int, 512)
 
 
 def _table(draft: Draft) -> dict[str, int]:
-    """Return what this module needs to know of the keywords of a draft."""
+    """Return the shape and the flags of each keyword in a draft."""
     return {
         row.name: row.shape
         | (0 if row.is_in(draft) else UNKNOWN)

@@ -102,9 +102,9 @@ class ObjectPlan:
             self.open_to[number] = able
 
     def goal(self, number: int) -> Goal:
-        """Return what is asked of the value of a member, or (below zero, from the last) of a region's."""
+        """Return the goal of a member's value, or (below zero, counted from the last) of a region's."""
         return self.others[number].goal if number < 0 else self.members[number].goal
 
     def meets(self, number: int) -> Meets:
-        """Return which of the demands a member, or a region's, may meet."""
+        """Return the demands that a member, or a region's, may meet."""
         return self.others[number].meets if number < 0 else self.members[number].meets

@@ -1,4 +1,4 @@
-"""Formats that are no regular language, each between two languages that are.
+"""Formats that are not regular, each between two regular languages: an inner and an outer bound.
 
 A value that must have such a format is written in its *inner* language, which leaves some valid strings out. A value
 that must not have it is written outside of its *outer* language, which has some invalid strings as well. Either way
@@ -226,7 +226,7 @@ def _pattern(terms: Terms) -> int:
     opening, looking = regex_term(terms, r"\((?:\?:)?", whole=True), regex_term(terms, r"\(\?[=!]", whole=True)
 
     def some(depth: int) -> Callable[[Terms], int]:
-        """Return what makes patterns that are not empty, with groups up to a depth."""
+        """Return a builder of the patterns that are not empty, with groups nested up to a depth."""
 
         def build(terms: Terms) -> int:
             atoms, assertions = [atom], [assertion]
@@ -244,7 +244,7 @@ def _pattern(terms: Terms) -> int:
 
 
 def _any_pattern(terms: Terms) -> int:
-    """Return all strings but some that are no pattern: a quantifier of nothing, an escape of nothing."""
+    """Return all strings but some that are not valid patterns: those with a leading quantifier or a trailing escape."""
     return terms.not_(
         terms.alt([regex_term(terms, r"^[*+?]", whole=False), regex_term(terms, r"(?:[^\\]|\\[^])*\\", whole=True)])
     )
