@@ -20,9 +20,8 @@ from toolgrammar.core import (
     GenerateParams,
     Grammar,
     Model,
-    SchemaError,
     ToolGrammarError,
-    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
     load_model,
 )
 from toolgrammar.core.conversation import TokenWritten
@@ -166,9 +165,9 @@ def check(
     path: Annotated[str, typer.Argument(help="A file with a JSON Schema; - is standard input.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Say whether a JSON Schema can be enforced exactly; if not, what stands in the way, and where.
+    """Tell if a JSON Schema can be enforced: exactly, or with some valid values left out, or not at all, and where.
 
-    Exit code: 0 it can, 1 it cannot, 2 there is no schema to read.
+    Exit code: 0 it can (what is written is always valid), 1 it cannot, 2 there is no schema to read.
     """
     from toolgrammar.core.schema import check as find_problems
 
@@ -182,26 +181,38 @@ def check(
     except RecursionError:
         _fail(f"{path} is nested too deeply to be read", "flatten it with $ref")
     problems: list[ToolGrammarError] = list(find_problems(schema)) if isinstance(schema, (dict, bool)) else []
+    narrowed: tuple[UnsupportedSchemaError, ...] = ()
     if not problems:
         try:
-            Grammar.from_json_schema(schema).check()
-        except (SchemaError, UnsatisfiableSchemaError, ToolGrammarError) as error:
+            grammar = Grammar.from_json_schema(schema)
+            grammar.check()
+            narrowed = grammar.narrowed
+        except ToolGrammarError as error:
             problems = [error]
     if as_json:
-        typer.echo(
-            json.dumps({"enforceable": not problems, "problems": [_finding(problem) for problem in problems]}, indent=2)
-        )
+        report = {
+            "enforceable": not problems,
+            "problems": [_finding(problem) for problem in problems],
+            "narrowed": [{**_finding(problem), "left_out": problem.left_out} for problem in narrowed],
+        }
+        typer.echo(json.dumps(report, indent=2))
     else:
         console = Console(highlight=False, soft_wrap=True)
-        if not problems:
+        if narrowed:
+            console.print(Text.assemble((path, "bold"), ": can be enforced, but some valid values are never written"))
+        elif not problems:
             console.print(Text.assemble((path, "bold"), ": every keyword can be enforced exactly"))
+        for problem in narrowed:
+            console.print(Text.assemble((_where(problem), "bold"), f": never writes {problem.left_out}"))
         for problem in problems:
-            where = problem.place.pointer or "(root)"
-            keyword = f" {problem.place.keyword}" if problem.place.keyword else ""
-            console.print(Text.assemble((where + keyword, "bold"), f": {problem.message} [{problem.code}]"))
+            console.print(Text.assemble((_where(problem), "bold"), f": {problem.message} [{problem.code}]"))
             if problem.hint:
                 console.print(Text(f"    {problem.hint}", "dim"))
     raise typer.Exit(1 if problems else 0)
+
+
+def _where(problem: ToolGrammarError) -> str:
+    return f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
 
 
 def _finding(problem: ToolGrammarError) -> dict[str, Any]:

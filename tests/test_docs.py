@@ -129,8 +129,8 @@ def test_readme_commands_are_the_ones_that_ci_runs() -> None:
 
 
 def test_changelog_knows_this_version() -> None:
-    """The newest entry of the changelog is about the installed version."""
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    """The newest version in the changelog is the installed one."""
+    newest = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert newest is not None
     assert newest[1] == version("toolgrammar")
 

@@ -102,7 +102,7 @@ class _Behind(NamedTuple):
 
 
 class _Rest:
-    """What may follow at some place of a pattern, as a function of the past.
+    """The language that may follow at some place of a pattern, as a function of the past.
 
     Attributes:
         behinds: the look-behinds on which it depends.

@@ -119,6 +119,20 @@ def test_check_lists_all_problems_as_json(tmp_path: Path) -> None:
     assert {each["code"] for each in report["problems"]} == {"unsupported_schema"}
 
 
+def test_check_names_what_is_never_written(tmp_path: Path) -> None:
+    """A keyword that is narrowed is not called exact: its place and the values that are never written are named."""
+    path = tmp_path / "schema.json"
+    path.write_text('{"properties": {"host": {"format": "hostname"}}}', encoding="utf-8")
+    code, out, _ = invoke("check", str(path))
+    assert code == 0
+    assert "exactly" not in out
+    assert "/properties/host format: never writes labels" in out
+    report = json.loads(invoke("check", "--json", str(path))[1])
+    assert report["enforceable"] is True
+    assert [(each["pointer"], each["keyword"]) for each in report["narrowed"]] == [("/properties/host", "format")]
+    assert report["narrowed"][0]["left_out"].startswith("labels")
+
+
 @pytest.mark.parametrize("content", [b"{", b"\xff", None], ids=["not-json", "not-text", "no-file"])
 def test_check_says_what_it_cannot_read(content: bytes | None, tmp_path: Path) -> None:
     """A file that holds no JSON, or is not there, exits with 2 and one clean line."""
