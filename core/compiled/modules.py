@@ -13,6 +13,8 @@ COMPILED = (
     "language.nodes",
     "language.terms",
     "schema.check.problems",
+    "schema.normal.conjunction",
+    "schema.normal.prune",
     "schema.read.located",
     "automaton.byte_rows",
     "automaton.positions",

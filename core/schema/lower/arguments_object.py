@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
@@ -89,7 +88,7 @@ class ArgumentsObject:
             if branch.values is None:
                 if "string" in branch.types:
                     strings.append(lowering.string_term(branch))
-                others.append(lowering.branch(replace(branch, types=branch.types - {"string"})))
+                others.append(lowering.branch(branch.of_types(branch.types - {"string"})))
                 continue
             values = [value for value in branch.values if lowering.holds(branch, value)]
             words = [value for value in values if isinstance(value, str)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -209,7 +209,7 @@ class ArrayLowering:
         if not supply.is_complete:
             return arrays
         number = len(supply.values)
-        return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
+        return arrays.replace(most=number if arrays.most is None else min(arrays.most, number))
 
     @staticmethod
     def _needed(arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:

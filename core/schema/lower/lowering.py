@@ -339,7 +339,7 @@ class Lowering:
                 parts.append(self.arrays.node(branch.arrays, compounds["array"]))
             numbers = replace(branch.numbers, exact=True)
             parts.append(
-                self._scalars(replace(branch, not_values=branch.not_values + scalars, numbers=numbers)),
+                self._scalars(branch.replace(not_values=branch.not_values + scalars, numbers=numbers)),
             )
         return self.nodes.alt(parts)
 
@@ -389,7 +389,7 @@ class Lowering:
         """Return the strings (decoded), or the numbers (compared as doubles), of an alternative as a term."""
         if kind == "string":
             return self.string_term(branch)
-        return self._number_term(replace(branch, numbers=replace(branch.numbers, exact=True)))
+        return self._number_term(branch.replace(numbers=replace(branch.numbers, exact=True)))
 
     # -- listed values -----------------------------------------------------------------------------------------
 

@@ -1,3 +1,4 @@
+# cython: language_level=3
 """Types of the normal form: formulas over subschemas, and *typed conjunctions*.
 
 A `Formula` is a signed subschema, or formulas joined by and/or. A `Goal` is a set of formulas that must all hold of one
@@ -5,22 +6,32 @@ value. A `Conjunction` is one alternative of a goal's normal form: for each JSON
 type. The form is that of Attouche, Baazizi, Colazzo, Ghelli, Sartiani, Scherzinger (2022), "Witness Generation for JSON
 Schema": negation is pushed inwards as far as single assertions, which are closed under it. As a formula, a
 conjunction is called a *fact*.
+
+Compiled where that is possible (Cython in pure-Python mode), as a schema may have thousands of alternatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
 from ..read.keywords import TYPES
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
 
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
+
 Value = TypeVar("Value")
 
 _ANY_NUMBER = NumberRange()
+_NONE: frozenset = frozenset()
 
 
 def hashed_once(kind: type[Value]) -> type[Value]:
@@ -39,20 +50,44 @@ def hashed_once(kind: type[Value]) -> type[Value]:
     return kind
 
 
-@hashed_once
-@dataclass(frozen=True)
+@cython.cclass
 class AnyOf:
     """At least one of the formulas holds; of none: never true."""
 
-    parts: tuple[Formula, ...]
+    def __init__(self, parts: tuple) -> None:
+        self.parts = parts
+        self._hash = 0
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, AnyOf) and self.parts == cython.cast(AnyOf, other).parts)
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash(self.parts) ^ 1 or 1
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"AnyOf({self.parts!r})"
 
 
-@hashed_once
-@dataclass(frozen=True)
+@cython.cclass
 class AllOf:
     """All formulas hold; of none: always true."""
 
-    parts: tuple[Formula, ...]
+    def __init__(self, parts: tuple) -> None:
+        self.parts = parts
+        self._hash = 0
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, AllOf) and self.parts == cython.cast(AllOf, other).parts)
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash(self.parts) ^ 2 or 1
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"AllOf({self.parts!r})"
 
 
 @hashed_once
@@ -65,7 +100,7 @@ class IfThenElse:
     otherwise: Formula
 
 
-@dataclass(eq=False)
+@cython.cclass
 class ObjectPart:
     """Constraints of one schema on members by name. Compared by identity.
 
@@ -76,10 +111,17 @@ class ObjectPart:
         names_properties: the schema has the keyword ``properties``, be it empty.
     """
 
-    properties: Mapping[str, Formula] = field(default_factory=dict)
-    patterns: Mapping[str, Formula] = field(default_factory=dict)
-    additional: Formula | None = None
-    names_properties: bool = False
+    def __init__(
+        self,
+        properties: object = None,
+        patterns: object = None,
+        additional: object = None,
+        names_properties: cython.bint = False,
+    ) -> None:
+        self.properties = {} if properties is None else properties
+        self.patterns = {} if patterns is None else patterns
+        self.additional = additional
+        self.names_properties = names_properties
 
 
 @hashed_once
@@ -120,12 +162,13 @@ class AnyExists:
     absent: frozenset[str] = frozenset()
 
 
-@dataclass(eq=False)
+@cython.cclass
 class ArrayPart:
     """Constraints of one schema on items by position. Compared by identity."""
 
-    prefix: tuple[Formula, ...] = ()
-    items: Formula | None = None
+    def __init__(self, prefix: tuple = (), items: object = None) -> None:
+        self.prefix = prefix
+        self.items = items
 
 
 @hashed_once
@@ -151,19 +194,38 @@ class UnevaluatedItems:
     formula: Formula
 
 
-@dataclass(unsafe_hash=True)
+@cython.cclass
 class Strings:
     """Constraints on strings: length in code points, and patterns and formats that they match or do not match."""
 
-    least: int = 0
-    most: int | None = None
-    patterns: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    not_patterns: tuple[str, ...] = ()
-    not_formats: tuple[str, ...] = ()
+    def __init__(
+        self,
+        least: object = 0,
+        most: object = None,
+        patterns: tuple = (),
+        formats: tuple = (),
+        not_patterns: tuple = (),
+        not_formats: tuple = (),
+    ) -> None:
+        self.least = least
+        self.most = most
+        self.patterns = patterns
+        self.formats = formats
+        self.not_patterns = not_patterns
+        self.not_formats = not_formats
+
+    @cython.cfunc
+    def _key(self) -> tuple:
+        return self.least, self.most, self.patterns, self.formats, self.not_patterns, self.not_formats
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Strings) and self._key() == cython.cast(Strings, other)._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
-@dataclass
+@cython.cclass
 class Findings:
     """Memo of facts about the members of some objects, for the next comparison of alternatives.
 
@@ -173,13 +235,13 @@ class Findings:
         excluded: by name and depth, True if no value satisfies the constraints on a member.
     """
 
-    said: dict[str, Any] = field(default_factory=dict)
-    is_void: bool | None = None
-    excluded: dict[tuple[str, int], bool] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.said = {}
+        self.is_void = None
+        self.excluded = {}
 
 
-@hashed_once
-@dataclass(unsafe_hash=True)
+@cython.cclass
 class Objects:
     """Constraints on objects.
 
@@ -195,42 +257,124 @@ class Objects:
         any_exists: alternatives of which one must hold.
     """
 
-    parts: tuple[ObjectPart, ...] = ()
-    unevaluated: tuple[UnevaluatedProperties, ...] = ()
-    exists: tuple[Exists, ...] = ()
-    names: tuple[Formula, ...] = ()
-    required: tuple[str, ...] = ()
-    absent: frozenset[str] = frozenset()
-    least: int = 0
-    most: int | None = None
-    any_exists: tuple[AnyExists, ...] = ()
+    def __init__(
+        self,
+        parts: tuple = (),
+        unevaluated: tuple = (),
+        exists: tuple = (),
+        names: tuple = (),
+        required: tuple = (),
+        absent: frozenset = _NONE,
+        least: object = 0,
+        most: object = None,
+        any_exists: tuple = (),
+    ) -> None:
+        self.parts = parts
+        self.unevaluated = unevaluated
+        self.exists = exists
+        self.names = names
+        self.required = required
+        self.absent = absent
+        self.least = least
+        self.most = most
+        self.any_exists = any_exists
+        self._hash = 0
+        self._needed = None
+        self._named = None
+        self._findings = None
 
-    @cached_property
-    def needed(self) -> frozenset[str]:
+    @cython.cfunc
+    def _key(self) -> tuple:
+        return (
+            self.parts,
+            self.unevaluated,
+            self.exists,
+            self.names,
+            self.required,
+            self.absent,
+            self.least,
+            self.most,
+            self.any_exists,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Objects) and self._key() == cython.cast(Objects, other)._key())
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash(self._key()) or 1
+        return self._hash
+
+    @property
+    def needed(self) -> frozenset:
         """Names of members that must be there."""
-        return frozenset(self.required).union(exists.name for exists in self.exists if exists.name is not None)
+        return self.names_needed()
 
-    @cached_property
-    def named(self) -> frozenset[str]:
+    @cython.cfunc
+    def names_needed(self) -> frozenset:
+        """Return `needed`."""
+        if self._needed is None:
+            needed = frozenset(self.required)
+            if self.exists:
+                needed = needed.union([exists.name for exists in self.exists if exists.name is not None])
+            self._needed = needed
+        return self._needed
+
+    @property
+    def named(self) -> frozenset:
         """Names that some constraint mentions."""
-        names = {exists.name for exists in self.exists if exists.name is not None}
-        return frozenset(names.union(*(part.properties for part in self.parts)))
+        return self.names_asked()
 
-    @cached_property
-    def only_named(self) -> frozenset[str] | None:
+    @cython.cfunc
+    def names_asked(self) -> frozenset:
+        """Return `named`."""
+        if self._named is None:
+            names: set = {exists.name for exists in self.exists if exists.name is not None} if self.exists else set()
+            for part in self.parts:
+                names.update(cython.cast(ObjectPart, part).properties)
+            self._named = frozenset(names)
+        return self._named
+
+    @property
+    def only_named(self) -> object:
         """Names that the parts mention; None if a part also constrains members by pattern, or additional members."""
-        if any(part.patterns or part.additional is not None for part in self.parts):
-            return None
-        return frozenset().union(*(part.properties for part in self.parts))
+        names: set = set()
+        for part in self.parts:
+            if part.patterns or part.additional is not None:
+                return None
+            names.update(part.properties)
+        return frozenset(names)
 
-    @cached_property
+    @property
     def findings(self) -> Findings:
         """Memo of facts about the members."""
-        return Findings()
+        return self.notes()
+
+    @cython.cfunc
+    def notes(self) -> Findings:
+        """Return `findings`."""
+        if self._findings is None:
+            self._findings = Findings()
+        return self._findings
+
+    def replace(self, **changes: object) -> Objects:
+        """Return the same constraints with some of them changed."""
+        values = {
+            "parts": self.parts,
+            "unevaluated": self.unevaluated,
+            "exists": self.exists,
+            "names": self.names,
+            "required": self.required,
+            "absent": self.absent,
+            "least": self.least,
+            "most": self.most,
+            "any_exists": self.any_exists,
+        }
+        values.update(changes)
+        return Objects(**values)
 
 
-@hashed_once
-@dataclass(unsafe_hash=True)
+@cython.cclass
 class Arrays:
     """Constraints on arrays.
 
@@ -243,19 +387,55 @@ class Arrays:
         unique: no item repeats.
     """
 
-    parts: tuple[ArrayPart, ...] = ()
-    unevaluated: tuple[UnevaluatedItems, ...] = ()
-    contains: tuple[Contains, ...] = ()
-    least: int = 0
-    most: int | None = None
-    unique: bool = False
+    def __init__(
+        self,
+        parts: tuple = (),
+        unevaluated: tuple = (),
+        contains: tuple = (),
+        least: object = 0,
+        most: object = None,
+        unique: cython.bint = False,
+    ) -> None:
+        self.parts = parts
+        self.unevaluated = unevaluated
+        self.contains = contains
+        self.least = least
+        self.most = most
+        self.unique = unique
+        self._hash = 0
+
+    @cython.cfunc
+    def _key(self) -> tuple:
+        return self.parts, self.unevaluated, self.contains, self.least, self.most, self.unique
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Arrays) and self._key() == cython.cast(Arrays, other)._key())
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash(self._key()) or 1
+        return self._hash
+
+    def replace(self, **changes: object) -> Arrays:
+        """Return the same constraints with some of them changed."""
+        values = {
+            "parts": self.parts,
+            "unevaluated": self.unevaluated,
+            "contains": self.contains,
+            "least": self.least,
+            "most": self.most,
+            "unique": self.unique,
+        }
+        values.update(changes)
+        return Arrays(**values)
 
 
 #: No constraint on the values of one type.
 _ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
+_ANY_TYPE = frozenset(TYPES)
 
 
-@dataclass(eq=False)
+@cython.cclass
 class Conjunction:
     """One alternative of a normal form: a value has one of the types, and satisfies the constraints on its type.
     Compared by identity.
@@ -270,13 +450,42 @@ class Conjunction:
         objects: constraints on objects.
     """
 
-    types: frozenset[str] = frozenset(TYPES)
-    values: tuple[Any, ...] | None = None
-    not_values: tuple[Any, ...] = ()
-    numbers: NumberRange = _ANY_NUMBER
-    strings: Strings = _ANY_STRING
-    arrays: Arrays = _ANY_ARRAY
-    objects: Objects = _ANY_OBJECT
+    def __init__(
+        self,
+        types: frozenset = _ANY_TYPE,
+        values: object = None,
+        not_values: tuple = (),
+        numbers: object = _ANY_NUMBER,
+        strings: Strings = _ANY_STRING,
+        arrays: Arrays = _ANY_ARRAY,
+        objects: Objects = _ANY_OBJECT,
+    ) -> None:
+        self.types = types
+        self.values = values
+        self.not_values = not_values
+        self.numbers = numbers
+        self.strings = strings
+        self.arrays = arrays
+        self.objects = objects
+
+    @cython.ccall
+    def of_types(self, types: frozenset) -> Conjunction:
+        """Return the same for values of these types."""
+        return Conjunction(types, self.values, self.not_values, self.numbers, self.strings, self.arrays, self.objects)
+
+    def replace(self, **changes: object) -> Conjunction:
+        """Return the same conjunction with some of it changed."""
+        values = {
+            "types": self.types,
+            "values": self.values,
+            "not_values": self.not_values,
+            "numbers": self.numbers,
+            "strings": self.strings,
+            "arrays": self.arrays,
+            "objects": self.objects,
+        }
+        values.update(changes)
+        return Conjunction(**values)
 
 
 @dataclass(frozen=True)
@@ -328,9 +537,12 @@ def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
     return Conjunction(types, **what)
 
 
-def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
+@cython.ccall
+def meet(left: Conjunction, right: Conjunction) -> object:
     """Return the conjunction of two; None if their types, values or bounds exclude each other."""
-    types = left.types & right.types
+    types: frozenset = left.types
+    if right.types is not types and right.types is not _ANY_TYPE:
+        types = right.types if types is _ANY_TYPE else types & right.types
     values = left.values
     if right.values is not None:
         values = right.values if values is None else in_both(values, right.values)
@@ -339,7 +551,7 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     both = Conjunction(
         types,
         values,
-        left.not_values + right.not_values,
+        left.not_values + right.not_values if right.not_values else left.not_values,
         _meet_numbers(left.numbers, right.numbers),
         _meet_strings(left.strings, right.strings),
         _meet_arrays(left.arrays, right.arrays),
@@ -348,40 +560,48 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     empty = _empty(both)
     if len(empty) == len(types):
         return None
-    return replace(both, types=types.difference(empty)) if empty else both
+    return both.of_types(types.difference(empty)) if empty else both
 
 
-def _empty(both: Conjunction) -> list[str]:
+@cython.cfunc
+def _empty(both: Conjunction) -> list:
     """Return the types whose constraints obviously exclude every value."""
-    types, objects, numbers = both.types, both.objects, both.numbers
-    found = []
-    if (
-        _crossed(objects) or (objects.absent and not objects.absent.isdisjoint(objects.required))
-    ) and "object" in types:
-        found.append("object")
-    if numbers is not _ANY_NUMBER and "number" in types and numbers.is_empty:
+    types: frozenset = both.types
+    objects: Objects = both.objects
+    strings: Strings = both.strings
+    arrays: Arrays = both.arrays
+    found: list = []
+    if objects is not _ANY_OBJECT and "object" in types:
+        if _crossed(objects.least, objects.most) or (
+            objects.absent and not objects.absent.isdisjoint(objects.required)
+        ):
+            found.append("object")
+    if both.numbers is not _ANY_NUMBER and "number" in types and both.numbers.is_empty:
         found.append("number")
-    if _crossed(both.strings) and "string" in types:
+    if strings is not _ANY_STRING and _crossed(strings.least, strings.most) and "string" in types:
         found.append("string")
-    if _crossed(both.arrays) and "array" in types:
+    if arrays is not _ANY_ARRAY and _crossed(arrays.least, arrays.most) and "array" in types:
         found.append("array")
     return found
 
 
-def _crossed(bounds: Strings | Arrays | Objects) -> bool:
-    return bounds.most is not None and bounds.least > bounds.most
+@cython.cfunc
+def _crossed(least: object, most: object) -> cython.bint:
+    return most is not None and least > most
 
 
-def _meet_numbers(left: NumberRange, right: NumberRange) -> NumberRange:
-    if right is EVERY.numbers or right == EVERY.numbers:
+@cython.cfunc
+def _meet_numbers(left: object, right: object) -> object:
+    if right is _ANY_NUMBER or right == _ANY_NUMBER:
         return left
-    return right if left is EVERY.numbers else left.meet(right)
+    return right if left is _ANY_NUMBER else left.meet(right)
 
 
+@cython.cfunc
 def _meet_strings(left: Strings, right: Strings) -> Strings:
-    if right is EVERY.strings:
+    if right is _ANY_STRING:
         return left
-    if left is EVERY.strings:
+    if left is _ANY_STRING:
         return right
     return Strings(
         max(left.least, right.least),
@@ -393,10 +613,11 @@ def _meet_strings(left: Strings, right: Strings) -> Strings:
     )
 
 
+@cython.cfunc
 def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
-    if right is EVERY.arrays:
+    if right is _ANY_ARRAY:
         return left
-    if left is EVERY.arrays:
+    if left is _ANY_ARRAY:
         return right
     return Arrays(
         _union(left.parts, right.parts),
@@ -408,10 +629,11 @@ def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
     )
 
 
+@cython.cfunc
 def _meet_objects(left: Objects, right: Objects) -> Objects:
-    if right is EVERY.objects:
+    if right is _ANY_OBJECT:
         return left
-    if left is EVERY.objects:
+    if left is _ANY_OBJECT:
         return right
     return Objects(
         _union(left.parts, right.parts),
@@ -419,20 +641,24 @@ def _meet_objects(left: Objects, right: Objects) -> Objects:
         _union(left.exists, right.exists),
         _union(left.names, right.names),
         _union(left.required, right.required),
-        left.absent | right.absent,
+        left.absent | right.absent if right.absent else left.absent,
         max(left.least, right.least),
         _lower(left.most, right.most),
         _union(left.any_exists, right.any_exists),
     )
 
 
-def _union(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not right:
+@cython.cfunc
+def _union(left: tuple, right: tuple) -> tuple:
+    if not right or left is right:
         return left
-    return tuple(dict.fromkeys(left + right)) if left else right
+    if not left:
+        return right
+    return tuple(dict.fromkeys(left + right))
 
 
-def _lower(left: int | None, right: int | None) -> int | None:
+@cython.cfunc
+def _lower(left: object, right: object) -> object:
     if left is None or right is None:
         return right if left is None else left
     return min(left, right)

@@ -8,7 +8,6 @@ members and items stay formulas, and are normalised when a text reaches them, so
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple, Union
 from weakref import proxy
@@ -257,7 +256,7 @@ class Normaliser(Assertions):
         if "object" in types and self.contradictions.between(left.objects, right.objects):
             if len(types) == 1:
                 return None
-            left = replace(left, types=left.types - {"object"})
+            left = left.of_types(left.types - {"object"})
         both = meet(left, right)
         if both is not None:
             self.contradictions.inherit(both.objects, left.objects, right.objects)

@@ -1,20 +1,44 @@
+# cython: language_level=3
 """Pruning of contradictory and subsumed alternatives while a normal form is expanded.
 
 Where a constant member distinguishes alternatives (``if`` this kind ``then`` that, for each kind; ``oneOf`` of
 objects, each of a kind), almost all combinations require two kinds at once. Dropped as they arise, there are as many
 of them as kinds; multiplied out first, there would be as many as sets of kinds. And where an alternative already
 implies one option of several, the others add nothing, so the alternative is not forked.
+
+Compiled where that is possible (Cython in pure-Python mode), as each step of an expansion asks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from ..read.keywords import Role, keywords
-from ..read.located import Located, SignedSchema
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Conjunction, Formula, ObjectPart, Objects, type_of
+from .conjunction import EVERY, type_of
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
+        AllOf,
+        Arrays,
+        Conjunction,
+        Findings,
+        ObjectPart,
+        Objects,
+        Strings,
+    )
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema
+else:
+    from ..read.located import Located, SignedSchema
+    from .conjunction import AllOf, Arrays, Conjunction, Findings, ObjectPart, Objects, Strings
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -27,7 +51,11 @@ _TYPE_ENUM = frozenset({"type", "enum"})
 _OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
 
 
-class Said(NamedTuple):
+_EMPTY: frozenset = frozenset()
+
+
+@cython.cclass
+class Said:
     """Facts about the value of a member, if the member is there.
 
     Attributes:
@@ -37,37 +65,50 @@ class Said(NamedTuple):
         excluded: the value is none of these scalars.
     """
 
-    held: frozenset[object] = frozenset()
-    denied: frozenset[object] = frozenset()
-    allowed: frozenset[object] | None = None
-    excluded: frozenset[object] = frozenset()
+    def __init__(
+        self,
+        held: frozenset = _EMPTY,
+        denied: frozenset = _EMPTY,
+        allowed: object = None,
+        excluded: frozenset = _EMPTY,
+    ) -> None:
+        self.held = held
+        self.denied = denied
+        self.allowed = allowed
+        self.excluded = excluded
 
+    @cython.cfunc
     def meet(self, other: Said) -> Said:
         """Return the facts of both."""
         if other is _NOTHING or self is other:
             return self
         if self is _NOTHING:
             return other
-        allowed = self.allowed
+        allowed: frozenset = self.allowed
         if other.allowed is not None:
             allowed = other.allowed if allowed is None else allowed & other.allowed
-        excluded = self.excluded | other.excluded
+        excluded: frozenset = self.excluded | other.excluded
         if allowed is not None:
-            allowed -= excluded
+            allowed = allowed - excluded
         return Said(self.held | other.held, self.denied | other.denied, allowed, excluded)
 
-    @property
-    def is_false(self) -> bool:
-        """True if no value is left: every listed value is excluded, or a subschema both holds and does not."""
+    @cython.cfunc
+    def is_false(self) -> cython.bint:
+        """Return True if no value is left: every listed value is excluded, or a subschema both holds and does not."""
         return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
 
 
-_NOTHING = Said()
+_NOTHING: Said = Said()
+_ANY_NUMBER = EVERY.numbers
+_ANY_STRING: Strings = EVERY.strings
+_ANY_ARRAY: Arrays = EVERY.arrays
+_ANY_OBJECT: Objects = EVERY.objects
 
 #: Marks a set of values that was not computed yet.
-_NEVER: frozenset[object] = frozenset({"never"})
+_NEVER: frozenset = frozenset({"never"})
 
 
+@cython.cclass
 class Contradictions:
     """Finder of contradictions and implications between the facts of one document.
 
@@ -77,78 +118,115 @@ class Contradictions:
 
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
-        self._known: tuple[dict[Located, frozenset[object] | None], ...] = ({}, {})
-        self._meanings: dict[Located, object] = {}
-        self._facts: dict[Formula, Said] = {}
+        self._allowed = {}
+        self._excluded = {}
+        self._meanings = {}
+        self._facts = {}
         self.meets = 0
 
-    def exclude(self, left: Conjunction, right: Conjunction) -> bool:
+    @cython.ccall
+    def exclude(self, left: Conjunction, right: Conjunction) -> cython.bint:
         """Return True if no value satisfies both, as types and facts about members show; False: it is not known."""
-        types = left.types & right.types
+        types: frozenset = left.types & right.types
         return not types or (types == _OBJECT and self.between(left.objects, right.objects))
 
-    def between(self, left: Objects, right: Objects) -> bool:
+    @cython.ccall
+    def between(self, left: Objects, right: Objects) -> cython.bint:
         """Return True if no object satisfies both, as facts about a required member show; False: it is not known."""
-        if left is EVERY.objects or right is EVERY.objects:
+        if left is _ANY_OBJECT or right is _ANY_OBJECT:
             return False
-        ours, theirs = left.needed, right.needed
-        if not left.absent.isdisjoint(theirs) or not right.absent.isdisjoint(ours) or self._is_void(right):
+        ours: frozenset = left.names_needed()
+        theirs: frozenset = right.names_needed()
+        if (left.absent and not left.absent.isdisjoint(theirs)) or (right.absent and not right.absent.isdisjoint(ours)):
             return True
-        here, there = left.named, right.named  # a member that one side does not mention is unconstrained there
-        if theirs.isdisjoint(here) and ours.isdisjoint(there):
-            return False
-        for name in here & there:
-            if (name in ours or name in theirs) and self._of(left, name).meet(self._of(right, name)).is_false:
+        if self._is_void(right):
+            return True
+        # A member that one side does not mention is unconstrained there.
+        here: frozenset = left.names_asked()
+        there: frozenset = right.names_asked()
+        for name in ours:
+            if name in there and name in here and self._differ(left, right, name):
+                return True
+        for name in theirs:
+            if name in here and name in there and name not in ours and self._differ(left, right, name):
                 return True
         return False
 
-    def _is_void(self, objects: Objects) -> bool:
+    @cython.cfunc
+    def _differ(self, left: Objects, right: Objects, name: object) -> cython.bint:
+        """Return True if no value of a member satisfies what is said of it here and there."""
+        return self._of(left, name).meet(self._of(right, name)).is_false()
+
+    @cython.cfunc
+    def _is_void(self, objects: Objects) -> cython.bint:
         """Return True if a required member has no value by the facts of these objects alone; computed once."""
-        findings = objects.findings
+        findings: Findings = objects.notes()
         if findings.is_void is None:
-            findings.is_void = any(self._of(objects, name).is_false for name in objects.needed)
+            findings.is_void = False
+            for name in objects.names_needed():
+                if self._of(objects, name).is_false():
+                    findings.is_void = True
+                    break
         return findings.is_void
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, frozenset[object]]:
         """Return the listed values of each member that every one of some alternatives requires and lists values of;
         empty if an alternative allows another type than objects."""
-        found: dict[str, frozenset[object]] | None = None
-        for branch in branches:
+        found: object = None
+        for item in branches:
+            branch: Conjunction = item
             if branch.types != _OBJECT:
                 return {}
-            listed = {name: self._of(branch.objects, name).allowed for name in branch.objects.needed}
-            here = {name: values for name, values in listed.items() if values is not None}
+            here: dict = {}
+            for name in branch.objects.names_needed():
+                values = self._of(branch.objects, name).allowed
+                if values is not None:
+                    here[name] = values
             found = here if found is None else {name: found[name] | here[name] for name in found if name in here}
         return found or {}
 
-    def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
+    @cython.ccall
+    def inherit(self, both: Objects, left: Objects, right: Objects) -> object:
         """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
-        known: dict[str, Said] = left.findings.said
+        known: dict = left.notes().said
         if known and both is not left and both is not right:
-            known = both.findings.said = dict(known)
-            for name in right.named:
-                if name in known:
-                    known[name] = known[name].meet(self._of(right, name))
+            known = dict(known)
+            both.notes().said = known
+            for name in right.names_asked():
+                said = known.get(name)
+                if said is not None:
+                    known[name] = cython.cast(Said, said).meet(self._of(right, name))
+        return None
 
-    def holds(self, known: Conjunction, formula: Formula) -> bool:
+    @cython.ccall
+    def holds(self, known: Conjunction, formula: object) -> cython.bint:
         """Return True if every value of an alternative satisfies a formula, as the facts of both show; False: it is not
         known. Only for schemas whose objects take undeclared members."""
         if not isinstance(formula, Conjunction):
-            return isinstance(formula, AllOf) and all(self.holds(known, part) for part in formula.parts)
-        if not known.types <= formula.types or formula.values is not None or formula.not_values:
-            return False
-        if formula.numbers is not EVERY.numbers or formula.strings is not EVERY.strings:
-            return False
-        if formula.arrays is not EVERY.arrays:
-            return False
-        have, asked = known.objects, formula.objects
-        if asked is EVERY.objects or "object" not in known.types:
+            if not isinstance(formula, AllOf):
+                return False
+            for part in cython.cast(AllOf, formula).parts:
+                if not self.holds(known, part):
+                    return False
             return True
-        if not have.absent >= asked.absent or have.least < asked.least or not have.needed >= asked.needed:
+        asked_of: Conjunction = formula
+        if asked_of.values is not None or asked_of.not_values or not known.types <= asked_of.types:
+            return False
+        if asked_of.numbers is not _ANY_NUMBER or asked_of.strings is not _ANY_STRING:
+            return False
+        if asked_of.arrays is not _ANY_ARRAY:
+            return False
+        have: Objects = known.objects
+        asked: Objects = asked_of.objects
+        if asked is _ANY_OBJECT or "object" not in known.types:
+            return True
+        if asked.absent and not have.absent >= asked.absent:
+            return False
+        if have.least < asked.least or not have.names_needed() >= asked.names_needed():
             return False
         if asked.unevaluated or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
-        if not set(asked.any_exists) <= set(have.any_exists):
+        if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
             return False
         for part in asked.parts:
             if part not in have.parts and not self._says(have, part):
@@ -158,39 +236,52 @@ class Contradictions:
                 exists.name is None or not self._implied(have, exists.name, exists.formula)
             ):
                 return False
-        return all(each in have.names for each in asked.names)
+        for name in asked.names:
+            if name not in have.names:
+                return False
+        return True
 
-    def _says(self, objects: Objects, part: ObjectPart) -> bool:
+    @cython.cfunc
+    def _says(self, objects: Objects, part: object) -> cython.bint:
         if part.patterns or part.additional is not None:
             return False
-        return all(self._implied(objects, name, formula) for name, formula in part.properties.items())
+        for name, formula in part.properties.items():
+            if not self._implied(objects, name, formula):
+                return False
+        return True
 
-    def _implied(self, objects: Objects, name: str, formula: Formula) -> bool:
+    @cython.cfunc
+    def _implied(self, objects: Objects, name: object, formula: object) -> cython.bint:
         """Return True if a member's value satisfies a formula, if it is there."""
         if isinstance(formula, AllOf):
-            return all(self._implied(objects, name, part) for part in formula.parts)
+            for part in cython.cast(AllOf, formula).parts:
+                if not self._implied(objects, name, part):
+                    return False
+            return True
         if not isinstance(formula, SignedSchema):
             return formula in _formulas(objects, name)
-        said = self._of(objects, name)
+        signed: SignedSchema = formula
+        said: Said = self._of(objects, name)
         if said is _NOTHING:
             return False
-        if self._meaning(formula.located) in (said.held if formula.positive else said.denied):
+        if self._meaning(signed.located) in (said.held if signed.positive else said.denied):
             return True
-        if said.allowed is None and (formula.positive or not said.excluded):
+        if said.allowed is None and (signed.positive or not said.excluded):
             return False
-        listed = self._listed(formula.located, False)  # None if it has other constraints
+        listed: frozenset = self._listed(signed.located, False)  # None if it has other constraints
         if listed is None:
             return False
-        if formula.positive:
+        if signed.positive:
             return said.allowed is not None and said.allowed <= listed
         return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
 
-    def _of(self, objects: Objects, name: str) -> Said:
+    @cython.cfunc
+    def _of(self, objects: Objects, name: object) -> Said:
         """Return the facts about a member's value; computed once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
-        known: dict[str, Said] = objects.findings.said
-        found = known.get(name)
+        known: dict = objects.notes().said
+        found: Said = known.get(name)
         if found is None:
             found = _NOTHING
             for formula in _formulas(objects, name):
@@ -199,32 +290,38 @@ class Contradictions:
             known[name] = found
         return found
 
-    def _fact(self, formula: Formula) -> Said:
+    @cython.cfunc
+    def _fact(self, formula: object) -> Said:
         """Return the facts about a value that satisfies a formula."""
-        found = self._facts.get(formula)
+        found: Said = self._facts.get(formula)
         if found is None:
-            found = self._facts[formula] = self._read_fact(formula)
+            found = self._read_fact(formula)
+            self._facts[formula] = found
         return found
 
-    def _read_fact(self, formula: Formula) -> Said:
+    @cython.cfunc
+    def _read_fact(self, formula: object) -> Said:
         if isinstance(formula, AllOf):
-            found = _NOTHING
-            for part in formula.parts:
+            found: Said = _NOTHING
+            for part in cython.cast(AllOf, formula).parts:
                 found = found.meet(self._fact(part))
             return found
         if not isinstance(formula, SignedSchema):
             return _NOTHING
-        meaning, listed = frozenset((self._meaning(formula.located),)), self._listed(formula.located, formula.positive)
-        if formula.positive:
-            return Said(held=meaning, allowed=listed)
-        return Said(denied=meaning, excluded=listed or frozenset())
+        signed: SignedSchema = formula
+        meaning: frozenset = frozenset((self._meaning(signed.located),))
+        listed: frozenset = self._listed(signed.located, signed.positive)
+        if signed.positive:
+            return Said(meaning, _EMPTY, listed)
+        return Said(_EMPTY, meaning, None, _EMPTY if listed is None else listed)
 
-    def meaning(self, formula: Formula) -> object:
+    def meaning(self, formula: object) -> object:
         """Return a key that is equal for formulas that are known to be equivalent."""
         if isinstance(formula, SignedSchema):
             return formula.positive, self._meaning(formula.located)
         return formula
 
+    @cython.cfunc
     def _meaning(self, located: Located) -> object:
         """Return a key that is equal for subschemas that are known to be equivalent."""
         found = self._meanings.get(located)
@@ -232,34 +329,38 @@ class Contradictions:
             found = self._meanings[located] = self._read_meaning(located)
         return found
 
+    @cython.cfunc
     def _read_meaning(self, located: Located) -> object:
         document = self._assertions.document
         if isinstance(located.schema, bool):
             return located.schema
         located = document.enter(located)
-        words = asserted(located.schema)
+        schema = located.schema
+        words = asserted(schema)
         if words == _REF and self._assertions.asserts(located, "$ref"):
             return document.resolve(located)
         if words <= _OF_SCALARS:
-            return repr([(word, located.schema[word]) for word in sorted(words)])  # 1, 1.0 and true differ
+            return repr([(word, schema[word]) for word in sorted(words)])  # 1, 1.0 and true differ
         return located
 
-    def _listed(self, located: Located, positive: bool) -> frozenset[object] | None:
+    @cython.cfunc
+    def _listed(self, located: Located, positive: cython.bint) -> frozenset:
         """Return the values that a subschema lists, each with its type; None if it lists none, or an array or object.
 
         Args:
             located: the subschema.
             positive: False: None also if the subschema has other constraints than the list.
         """
-        known = self._known[positive]
+        known: dict = self._allowed if positive else self._excluded
         found = known.get(located, _NEVER)
         if found is _NEVER:
             values = self._read(located, positive)
-            found = None if values is None else frozenset((type_of(value), value) for value in values)
+            found = None if values is None else frozenset([(type_of(value), value) for value in values])
             known[located] = found
         return found
 
-    def _read(self, located: Located, positive: bool) -> tuple[Any, ...] | None:
+    @cython.cfunc
+    def _read(self, located: Located, positive: cython.bint) -> object:
         assertions = self._assertions
         if isinstance(located.schema, bool):
             return None
@@ -270,11 +371,23 @@ class Contradictions:
         words = asserted(schema)
         plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
         values = assertions.values(located) if positive or plain else None
-        return values if values and all(type_of(value) not in _COMPOUND for value in values) else None
+        if not values:
+            return None
+        for value in values:
+            if type_of(value) in _COMPOUND:
+                return None
+        return values
 
 
-def _formulas(objects: Objects, name: str) -> list[Formula]:
+@cython.cfunc
+def _formulas(objects: Objects, name: object) -> list:
     """Return the formulas of a member's value that are given by its name."""
-    found = [part.properties[name] for part in objects.parts if name in part.properties]
-    found += [exists.formula for exists in objects.exists if exists.name == name]
+    found: list = []
+    for item in objects.parts:
+        part: ObjectPart = item
+        if name in part.properties:
+            found.append(part.properties[name])
+    for exists in objects.exists:
+        if exists.name == name:
+            found.append(exists.formula)
     return found

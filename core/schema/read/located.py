@@ -29,15 +29,6 @@ class Located:
         entered: ``scope`` allows for an address of the subschema's own.
     """
 
-    schema = cython.declare(object, visibility="readonly")
-    scope = cython.declare(object, visibility="readonly")
-    key = cython.declare(object, visibility="readonly")
-    entered = cython.declare(cython.bint, visibility="public")
-    # the pointer: a text, or the steps from a place above
-    _start: str
-    _above: object
-    _steps: tuple
-
     def __init__(
         self, schema: object, start: str = "", above: object = None, steps: tuple = (), scope: object = None
     ) -> None:
@@ -103,9 +94,6 @@ class Located:
 @cython.cclass
 class SignedSchema:
     """A subschema that must hold, or must not. Immutable."""
-
-    located = cython.declare(Located, visibility="readonly")
-    positive = cython.declare(cython.bint, visibility="readonly")
 
     def __init__(self, located: Located, positive: bool = True) -> None:
         self.located = located

@@ -1,0 +1,39 @@
+# Declarations of `prune` for other compiled modules.
+
+from .conjunction cimport Conjunction, Objects
+from ..read.located cimport Located
+
+cdef class Said:
+    cdef frozenset held
+    cdef frozenset denied
+    cdef frozenset allowed
+    cdef frozenset excluded
+
+    cdef Said meet(self, Said other)
+    cdef bint is_false(self)
+
+cdef class Contradictions:
+    cdef object _assertions
+    # by sign: the scalars that a subschema lists
+    cdef dict _allowed
+    cdef dict _excluded
+    cdef dict _meanings
+    cdef dict _facts
+    # counts
+    cdef public long long meets
+
+    cpdef bint exclude(self, Conjunction left, Conjunction right)
+    cpdef bint between(self, Objects left, Objects right)
+    cdef bint _differ(self, Objects left, Objects right, object name)
+    cdef bint _is_void(self, Objects objects)
+    cpdef object inherit(self, Objects both, Objects left, Objects right)
+    cpdef bint holds(self, Conjunction known, object formula)
+    cdef bint _says(self, Objects objects, object part)
+    cdef bint _implied(self, Objects objects, object name, object formula)
+    cdef Said _of(self, Objects objects, object name)
+    cdef Said _fact(self, object formula)
+    cdef Said _read_fact(self, object formula)
+    cdef object _meaning(self, Located located)
+    cdef object _read_meaning(self, Located located)
+    cdef frozenset _listed(self, Located located, bint positive)
+    cdef object _read(self, Located located, bint positive)

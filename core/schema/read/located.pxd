@@ -1,0 +1,15 @@
+# Declarations of `located` for other compiled modules.
+
+cdef class Located:
+    cdef readonly object schema
+    cdef readonly object scope
+    cdef readonly object key
+    cdef public bint entered
+    # the pointer: a text, or the steps from a place above
+    cdef str _start
+    cdef object _above
+    cdef tuple _steps
+
+cdef class SignedSchema:
+    cdef readonly Located located
+    cdef readonly bint positive
