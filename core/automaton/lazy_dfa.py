@@ -128,7 +128,11 @@ class LazyAutomaton:
     @property
     def is_full(self) -> bool:
         """True if new texts should begin in a fresh store."""
-        return self.byte_count() > (PROGRAM_MEMORY if self._limit is None else self._limit)
+        return self.is_filled(1)
+
+    def is_filled(self, share: float) -> bool:
+        """Return True if a share of the memory is used from which on the store is full."""
+        return self.byte_count() > share * (PROGRAM_MEMORY if self._limit is None else self._limit)
 
     def byte_count(self) -> int:
         """Return the bytes that the store takes (estimated)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from ..conversation.events import Generation, TokenWritten
@@ -18,7 +19,7 @@ from .plan import Plan
 from .retokenise import Speller
 
 if TYPE_CHECKING:
-    from ..masks import Matcher
+    from ..masks import Constraint, Matcher
     from .backend import Backend
     from .driver import Logits, Work
 
@@ -34,12 +35,15 @@ class Writer:
     Args:
         backend: the loaded model.
         matcher_of: makes a matcher of a grammar over the backend's vocabulary.
+        warm_seconds: maximum time for which masks are derived ahead (`Constraint.warm`) while a prompt is read.
     """
 
-    def __init__(self, backend: Backend, matcher_of: Callable[[Grammar], Matcher]) -> None:
+    def __init__(self, backend: Backend, matcher_of: Callable[[Grammar], Matcher], warm_seconds: float = 0) -> None:
         self._backend = backend
         self._matcher_of = matcher_of
         self._speller = Speller(backend)
+        self._warm_seconds = warm_seconds
+        self._warming = Lock()
 
     def write(self, plan: Plan, deadline: Deadline) -> Work:
         """Write an answer: yield its events as they become certain, then the whole of it.
@@ -53,6 +57,7 @@ class Writer:
         parser = None if plan.make_parser is None else plan.make_parser()
         output = Output(decoding, parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
         logits = None
+        has_read = False
         with closing(decoding.steps()) as steps:
             while True:
                 try:
@@ -61,7 +66,9 @@ class Writer:
                     break
                 logits = None
                 if isinstance(step, Forward):
-                    logits = yield step
+                    with nullcontext() if has_read else self._warm_beside(decoding.matcher.constraint):
+                        logits = yield step
+                    has_read = True
                     continue
                 if plan.params.trace:
                     yield TokenWritten(step.token_id, step.data, step.forced, step.choices)
@@ -82,6 +89,33 @@ class Writer:
             )
         yield finish
         yield generation
+
+    @contextmanager
+    def _warm_beside(self, constraint: Constraint) -> Iterator[None]:
+        """Warm a constraint in a thread until the prompt is read.
+
+        The model's forward pass leaves the interpreter to others most of the time. One thread for each model is enough:
+        they would wait for each other.
+        """
+        if self._warm_seconds <= 0 or not self._warming.acquire(blocking=False):
+            yield
+            return
+        stop = Event()
+
+        def warm() -> None:
+            try:
+                constraint.warm(self._warm_seconds, stop=stop.is_set)
+            finally:
+                self._warming.release()
+
+        try:
+            Thread(target=warm, name="toolgrammar-warm", daemon=True).start()
+        except RuntimeError:  # no more threads
+            self._warming.release()
+        try:
+            yield
+        finally:
+            stop.set()
 
     def _decoding(self, plan: Plan, deadline: Deadline) -> Decoding:
         reasoning = plan.reasoning

@@ -22,6 +22,7 @@ from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
 from .index_files import index_of
 from .masks import COMPILED, Masks
+from .warming import WARM_SECONDS, Frontier, Warmed
 
 try:
     import cython
@@ -470,7 +471,8 @@ class Constraint:
                     hint="give it in Vocabulary(special={...}), or choose another format",
                 )
         self._refill = refill
-        self._mask_memory = mask_memory
+        self.mask_memory = mask_memory
+        self._frontier: Frontier | None = None
         self._bound = program, _engine(program.store, vocabulary, mask_memory)
 
     def __repr__(self) -> str:
@@ -495,9 +497,53 @@ class Constraint:
         program, engine = self._bound
         if program.is_full:
             program = self._refill()
-            engine = _engine(program.store, self.vocabulary, self._mask_memory)
+            engine = _engine(program.store, self.vocabulary, self.mask_memory)
             self._bound = program, engine
         return Matcher(self, engine, program.start)
+
+    def warm(
+        self,
+        seconds: float = WARM_SECONDS,
+        *,
+        max_bytes: int | None = None,
+        after: Matcher | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Warmed:
+        """Derive ahead of any text what a first visit would derive: masks and states, breadth first.
+
+        No mask changes by it. Call it where there is time before the first token: while the prompt is read, or when a
+        request is admitted. Another call goes on where the last ended. Texts may be written meanwhile, in other
+        threads: the lock is free between two states. While another thread warms the constraint, nothing is done.
+
+        Args:
+            seconds: time to spend; the last state may take longer.
+            max_bytes: memory to spend, which the last state may exceed likewise; None: no bound, except that at most
+                half of what the constraint may keep is filled ahead.
+            after: begin in the state of this matcher, not at the beginning of a text.
+            stop: asked before each state; True ends the call.
+
+        Returns:
+            What was done.
+
+        Raises:
+            GrammarError: a negative budget, or a matcher of another constraint.
+        """
+        if seconds < 0 or (max_bytes is not None and max_bytes < 0):
+            raise GrammarError("the budget of warming is negative", hint="give seconds, or bytes, from 0")
+        if after is None:
+            matcher = self.matcher()
+            engine, state = matcher._place
+            frontier = self._frontier
+            if frontier is None or frontier.store is not engine.program:
+                frontier = self._frontier = Frontier(engine.program, self.vocabulary.special, (state, b""))
+        else:
+            if after.constraint is not self:
+                raise GrammarError("the matcher belongs to another constraint", hint="after=constraint.matcher()")
+            engine, state = after._place
+            if state == encoding.FINISHED:
+                return Warmed(0, 0.0, 0, True)
+            frontier = Frontier(engine.program, self.vocabulary.special, (state, b"".join(after._pieces)))
+        return frontier.visit(self, lambda at, text: Matcher(self, engine, at, [at], [text]), seconds, max_bytes, stop)
 
     def byte_count(self) -> int:
         """Return the size of the store and its masks in bytes, without the vocabulary (estimated from their counts,

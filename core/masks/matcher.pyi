@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..vocabulary.vocabulary import Vocabulary
 from .masks import Masks
+from .warming import Warmed
 
 class MaskEngine:
     def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> None: ...
@@ -53,6 +54,7 @@ class Matcher:
 class Constraint:
     vocabulary: Vocabulary
     words: int
+    mask_memory: int
     def __init__(
         self,
         program: Program,
@@ -67,6 +69,14 @@ class Constraint:
     @property
     def masks(self) -> Masks: ...
     def matcher(self) -> Matcher: ...
+    def warm(
+        self,
+        seconds: float = ...,
+        *,
+        max_bytes: int | None = None,
+        after: Matcher | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Warmed: ...
     def byte_count(self) -> int: ...
     def counters(self) -> dict[str, int]: ...
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ModelError
-from ..generation.ranges import Ranges, check_ranges, is_whole
+from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
+from ..masks.warming import WARM_SECONDS
 from .model import LocalModel, Model
 
 #: Schemes of the addresses of models on servers.
@@ -23,7 +24,8 @@ def load_model(uri: str, **options: Any) -> Model:
             server with an OpenAI-compatible API; ``vllm:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for ``hf:`` and
-            ``gguf:``; ``context_window`` and ``prefix_cache`` for all of these; those of `RemoteModel` for servers.
+            ``gguf:``; ``context_window``, ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these;
+            those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -35,19 +37,19 @@ def load_model(uri: str, **options: Any) -> Model:
     if scheme == "embedded" and not rest:
         from .embedded.model import EmbeddedBackend
 
-        return LocalModel(_make(EmbeddedBackend, (), options, uri))
+        return _local(EmbeddedBackend, (), options, uri)
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
         from .transformers.backend import HFBackend
 
-        return LocalModel(_make(HFBackend, (rest,), options, uri))
+        return _local(HFBackend, (rest,), options, uri)
     if scheme == "gguf" and separator:
         if not rest:
             raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
         from .llama_cpp.backend import GGUFBackend
 
-        return LocalModel(_make(GGUFBackend, (rest,), options, uri))
+        return _local(GGUFBackend, (rest,), options, uri)
     if scheme in SERVER_SCHEMES and separator:
         from .remote import RemoteModel
 
@@ -55,6 +57,13 @@ def load_model(uri: str, **options: Any) -> Model:
         return model
     known = "known ones: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH', 'openai:MODEL@http://HOST:PORT/v1'"
     raise ModelError(f"unknown model address {uri!r}", hint=known)
+
+
+def _local(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> LocalModel:
+    """Return a model with logits; one of its options is not the backend's."""
+    warm_seconds = options.pop("warm_seconds", WARM_SECONDS)
+    check_ranges({"warm_seconds": warm_seconds}, _RANGES)
+    return LocalModel(_make(kind, arguments, options, uri), warm_seconds=warm_seconds)
 
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:
@@ -71,5 +80,6 @@ def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[st
 # Of options that several backends have; each checks what is its own.
 _RANGES: Ranges = {
     "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
+    "warm_seconds": (lambda value: is_number(value) and value >= 0, "a number of seconds from 0"),
     "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
 }

@@ -22,6 +22,7 @@ from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface
 from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
 from ..generation.write import Writer, silently
+from ..masks.warming import WARM_SECONDS
 from .reasoning import plan_reasoning
 
 if TYPE_CHECKING:
@@ -392,6 +393,8 @@ class LocalModel(Model):
         backend: the loaded model.
         default_max_tokens: the token budget of requests that give none.
         cache: where compiled grammars are kept; models may share one. None: one of its own, of 256 MiB at most.
+        warm_seconds: maximum time for which a thread derives masks ahead (`Constraint.warm`) while a prompt is read; 0:
+            none is.
 
     Attributes:
         backend: the loaded model.
@@ -400,7 +403,12 @@ class LocalModel(Model):
     """
 
     def __init__(
-        self, backend: Backend, *, default_max_tokens: int = DEFAULT_BUDGET, cache: ConstraintCache | None = None
+        self,
+        backend: Backend,
+        *,
+        default_max_tokens: int = DEFAULT_BUDGET,
+        cache: ConstraintCache | None = None,
+        warm_seconds: float = WARM_SECONDS,
     ) -> None:
         self.backend = backend
         self.capabilities = Capabilities()
@@ -409,7 +417,9 @@ class LocalModel(Model):
         self._default_max_tokens = default_max_tokens
         self._lock = ForwardLock()
         self._planner = Planner()
-        self._writer = Writer(backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher())
+        self._writer = Writer(
+            backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher(), warm_seconds
+        )
 
     def close(self) -> None:
         """Free the backend, its sequences, and the grammars unless their cache is shared.

@@ -1,0 +1,206 @@
+"""Warming: masks and states that a text may need next, derived before it is written."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..automaton.encoding import FINISHED, RAW
+from ..errors import ToolGrammarError
+from ..language.node_kinds import CONTROL
+
+if TYPE_CHECKING:
+    from ..automaton.lazy_dfa import LazyAutomaton
+    from .masks import Masks
+
+#: Default of the time that one call may take, in seconds.
+WARM_SECONDS = 0.005
+
+#: Maximum number of states that are visited for one constraint.
+MAX_STATES = 20_000
+#: Maximum number of literals before the same node that are followed: values of an enum, for example.
+MAX_ALIKE = 4
+#: Maximum share of a store's memory, and of that of its masks, that is filled ahead of any text.
+MAX_SHARE = 0.5
+#: Number of states after which that share is looked at again.
+ROUND = 32
+
+#: Bytes that are tried inside strings, numbers and whitespace, beside those of the shortest completion.
+_PROBES = (b"a", b"1", b" ", b'"')
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """Report of one call of `Constraint.warm`.
+
+    Attributes:
+        states: number of states visited, each with its mask.
+        seconds: time that it took.
+        bytes: memory that was derived.
+        is_complete: nothing is left that warming would visit.
+    """
+
+    states: int
+    seconds: float
+    bytes: int
+    is_complete: bool
+
+
+class Bound(Protocol):
+    """The part of `Constraint` that is used here."""
+
+    words: int
+    mask_memory: int
+
+    @property
+    def masks(self) -> Masks:
+        """The masks of new matchers."""
+
+    def byte_count(self) -> int:
+        """Return the bytes that were derived."""
+
+
+class Text(Protocol):
+    """The part of `Matcher` that is used here."""
+
+    @property
+    def _place(self) -> tuple[Any, int]: ...
+
+    def fill_mask(self, out: Any) -> None:
+        """Write the mask."""
+
+    def accept(self, token_id: int) -> bool:
+        """Advance by a token."""
+
+    def accept_bytes(self, data: bytes) -> bool:
+        """Advance by bytes."""
+
+
+class Frontier:
+    """A breadth-first visit of a store's states, which can be interrupted and resumed.
+
+    From each state it follows the shortest completion of every atom that may come next, and a few bytes that are common
+    in strings, numbers and whitespace. Each state is visited as a text would: with the mask, and with the lowering of
+    what may follow.
+
+    Args:
+        store: the store.
+        special: the control tokens by name.
+        start: the state and the text to begin with.
+    """
+
+    def __init__(self, store: LazyAutomaton, special: Mapping[str, int], start: tuple[int, bytes]) -> None:
+        self.store = store
+        self._special = special
+        self.lock = Lock()
+        self._seen = {start[0]}
+        self._todo = deque([start])
+
+    def visit(
+        self,
+        constraint: Bound,
+        matcher_at: Callable[[int, bytes], Text],
+        seconds: float,
+        max_bytes: int | None,
+        stop: Callable[[], bool] | None,
+    ) -> Warmed:
+        """Visit states until the budget is spent; see `Constraint.warm`."""
+        began = time.perf_counter()
+        before = constraint.byte_count()
+        out = np.zeros(constraint.words, dtype=np.uint32)
+        states = 0
+        if self.lock.acquire(blocking=False):  # else another thread is at it
+            try:
+                while self._todo and time.perf_counter() - began < seconds and not (stop is not None and stop()):
+                    if max_bytes is not None and constraint.byte_count() - before >= max_bytes:
+                        break
+                    if states % ROUND == 0 and self._is_filled(constraint):
+                        self._todo.clear()
+                        break
+                    self._visit_one(matcher_at, *self._todo.popleft(), out)
+                    states += 1
+            finally:
+                self.lock.release()
+        return Warmed(states, time.perf_counter() - began, constraint.byte_count() - before, not self._todo)
+
+    def _is_filled(self, constraint: Bound) -> bool:
+        """Return True if more would come at the expense of the texts."""
+        held = constraint.masks.counters()["bytes"]
+        return (
+            len(self._seen) > MAX_STATES or held > MAX_SHARE * constraint.mask_memory or self.store.is_filled(MAX_SHARE)
+        )
+
+    def _visit_one(self, matcher_at: Callable[[int, bytes], Text], state: int, text: bytes, out: Any) -> None:
+        """Derive the mask of a state, and note the states that follow."""
+        matcher = matcher_at(state, text)
+        try:
+            matcher.fill_mask(out)
+            ways, unfinished = self._ways(state)
+            is_followed = False
+            for way in ways:
+                # A second space or letter rarely leads to anything new.
+                is_again = way in _PROBES and text.endswith(way)
+                is_followed |= is_again or self._follow(matcher_at(state, text), text, way)
+            if not is_followed:
+                for atom in unfinished:
+                    with self.store.lock:
+                        end = self.store.finish_atom(atom)
+                    for way in (end[:1], end):
+                        self._follow(matcher_at(state, text), text, way)
+        except ToolGrammarError:  # a limit: the text that gets here will say so
+            return
+
+    def _follow(self, matcher: Text, text: bytes, way: bytes | str) -> bool:
+        """Note the state behind some bytes or a control token; return False if they cannot follow."""
+        if isinstance(way, str):
+            if not matcher.accept(self._special[way]):
+                return False
+            way = CONTROL
+        elif not matcher.accept_bytes(way):
+            return False
+        state = matcher._place[1]
+        if state != FINISHED and state not in self._seen:
+            self._seen.add(state)
+            self._todo.append((state, text + way))
+        return True
+
+    def _ways(self, state: int) -> tuple[dict[bytes | str, None], list[int]]:
+        """Return the bytes and the control tokens by which to go on from a state; and the positions in numbers and
+        other raw text whose shortest end is long to find, to be asked for if all these lead nowhere."""
+        store = self.store
+        ways: dict[bytes | str, None] = {}
+        unfinished: list[int] = []
+        with store.lock:
+            alike: Counter[int] = Counter()
+            is_open = False
+            for atom, rest in store.automaton.threads(state):
+                kind, what, *_ = store.automaton.unpack(atom)
+                if kind == "special":
+                    ways[store.specials[what]] = None
+                    continue
+                if kind == "literal":
+                    alike[rest] += 1
+                    if alike[rest] > MAX_ALIKE:
+                        continue
+                else:
+                    is_open = True
+                    if kind == "row" and store.rows.what(what)[0] == RAW:
+                        if not store.rows.nullable(what):
+                            unfinished.append(atom)
+                        continue
+                data = store.finish_atom(atom)
+                if data[:1] == b'"' or kind != "literal":
+                    ways[data[:1]] = None
+                if data[-1:] == b'"':
+                    ways[data[:-1]] = None
+                ways[data] = None
+            if is_open:
+                ways.update(dict.fromkeys(_PROBES))
+        ways.pop(b"", None)
+        return ways, unfinished
