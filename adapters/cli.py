@@ -202,8 +202,8 @@ def check(
             console.print(Text.assemble((path, "bold"), ": can be enforced, but some valid values are never written"))
         elif not problems:
             console.print(Text.assemble((path, "bold"), ": every keyword can be enforced exactly"))
-        for problem in narrowed:
-            console.print(Text.assemble((_where(problem), "bold"), f": never writes {problem.left_out}"))
+        for narrowing in narrowed:
+            console.print(Text.assemble((_where(narrowing), "bold"), f": never writes {narrowing.left_out}"))
         for problem in problems:
             console.print(Text.assemble((_where(problem), "bold"), f": {problem.message} [{problem.code}]"))
             if problem.hint:
