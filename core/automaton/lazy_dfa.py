@@ -80,6 +80,9 @@ def _free_string() -> tuple[array[int], list[bytes]]:
 #: Bytes in the order in which they are tried for names: letters first, so that names look like names.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
+#: The quote in that order; the whitespace of JSON.
+_QUOTE, _WHITESPACE = _UNRANKED.index(0x22), frozenset(b" \t\n\r")
+
 #: The kinds of atoms that are strings.
 _STRINGS = ("row", "counted")
 
@@ -373,6 +376,8 @@ class LazyAutomaton:
                 heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
                 continue
             following = self._following(here)
+            if 0x22 in following and _QUOTE not in data:  # whitespace before a string makes no other string of it
+                following -= _WHITESPACE
             for byte in range(0x100):
                 if _UNRANKED[byte] not in following:
                     continue

@@ -6,6 +6,17 @@ outside of strings: the nearest quote closes a string, which begins at the neare
 by an odd number of backslashes (RFC 8259 section 7). Results are kept while the text before them stays, so that each
 part of a text is read about once for each bracket around it.
 
+The contract of DYNAMIC places, through which a grammar depends on the text:
+
+- A state is *open* while it has a DYNAMIC thread. Only `LazyAutomaton.advance` meets open states; it returns closed
+  ones.
+- `resolve(text)` is a function of the text alone: it does not matter in which pieces the text was written, what was
+  undone before, or which fork asks. What it returns is a part of the place's static node.
+- Every closed state has a finishing text: a place forbids a text only where another text goes on (AFTER_NAME, after a
+  name or string of a *roomy* language), or nothing but continuations of which others are left (BEYOND).
+- An AFTER_NAME place adds no states: only tokens that end a repeated name are tried. A BEYOND place adds a state for
+  each set of earlier values, also for those that tokens of one mask would write.
+
 Compiled where that is possible (Cython in pure-Python mode): many masks depend on it.
 """
 
@@ -75,8 +86,8 @@ def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 
 @cython.cclass
 class Bracket:
-    """An open object or array, read up to its last comma (or its bracket): the index of the bracket, its own names, the
-    indices of its own commas, and its items."""
+    """An open object or array, read up to its last comma (or its bracket): the index of the bracket, its own names (of
+    an array: its items that are strings), the indices of its own commas, and its items."""
 
     at: cython.Py_ssize_t
     opening: cython.Py_ssize_t
@@ -165,12 +176,14 @@ class Written:
     def _look_back(self, end: cython.Py_ssize_t) -> tuple:
         """Read back from ``end``, outside of strings, to the innermost open bracket or the part of it read before.
 
-        Set ``self._bracket`` to that bracket, or None; return the names and the indices of the commas after that part.
+        Set ``self._bracket`` to that bracket, or None; return the names (of an array: the items that are strings) and
+        the indices of the commas after that part.
         """
         text: bytearray = self._data
         names: list = []
+        items: list = []  # the strings that are no names, as the indices of their quotes
         commas: list = []
-        ahead: list = []  # of each comma, the number of names after it
+        ahead: list = []  # of each comma, the number of names after it, and of items
         depth: cython.int = 0
         at: cython.Py_ssize_t = end - 1
         start: cython.Py_ssize_t
@@ -192,10 +205,13 @@ class Written:
                 start = _string_start(text, at)
                 if start < 0:
                     break
-                if colon and depth == 0:
-                    name = _decoded(bytes(text[start : at + 1]))
-                    if name is not None:
-                        names.append(name)
+                if depth == 0:
+                    if colon:
+                        name = _decoded(bytes(text[start : at + 1]))
+                        if name is not None:
+                            names.append(name)
+                    else:
+                        items.append((start, at + 1))
                 colon = False
                 at = start
             elif byte == 0x7D or byte == 0x5D:
@@ -213,11 +229,14 @@ class Written:
             elif byte == 0x2C:
                 if depth == 0:
                     commas.append(at)
-                    ahead.append(len(names))
+                    ahead.append((len(names), len(items)))
                 colon = False
             elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
                 colon = False
             at -= 1
+        is_array: cython.bint = bracket is not None and text[bracket.opening] == 0x5B
+        if is_array:
+            names = [_decoded(bytes(text[begin:stop])) or "" for begin, stop in items]
         names.reverse()
         commas.reverse()
         if bracket is None:
@@ -231,7 +250,7 @@ class Written:
             kept -= 1
         if kept:
             ahead.reverse()
-            count: cython.Py_ssize_t = len(names) - ahead[kept - 1]
+            count: cython.Py_ssize_t = len(names) - ahead[kept - 1][is_array]
             bracket.names += names[:count]
             bracket.commas += commas[:kept]
             bracket.at = commas[kept - 1] + 1
@@ -247,11 +266,13 @@ class Written:
         return names if self._bracket is None else self._bracket.names + names
 
     def names(self) -> list[str]:
-        """Return the names in the innermost open object, also of a member without its value."""
+        """Return the names in the innermost open object, also of a member without its value; in an array, the items
+        that are strings."""
         return self._names(len(self._data))
 
     def last_name(self) -> tuple[str, list[str]]:
-        """Return the name at the end of the text, and the names before it in the same object."""
+        """Return the string at the end of the text, a name or an item of an array, and the names in the same object
+        (the strings in the same array) before it."""
         text: bytearray = self._data
         start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
@@ -280,8 +301,8 @@ class Written:
         return found
 
     def repeats(self) -> tuple[list[bytes], bool]:
-        """Return the continuations that would repeat a name of the innermost open object; the text ends inside a name,
-        or where one may begin.
+        """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
+        open array; the text ends inside such a string, or where one may begin.
 
         Returns:
             Prefixes: each such continuation that is escaped as by `json.dumps` begins with one of them. And True if a
@@ -317,7 +338,7 @@ class Written:
 
     def spelled_names(self) -> list[bytes]:
         """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
-        object, whether the text ends inside a string or not."""
+        object (the strings of the innermost open array), whether the text ends inside a string or not."""
         names: list = self._names(len(self._data))
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
         if start >= 0:

@@ -22,7 +22,8 @@ from __future__ import annotations
 #: In an order that matters: the kinds up to DYNAMIC are atomic, which means that they are heads of themselves.
 LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC, EMPTY_KIND, EPSILON_KIND, SEQ, ALT, REPEAT, WORDS, LAZY = range(12)
 
-#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: only the name just written, if it is a repeated one.
+#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: only the name (or the string in an array) just written,
+#: if it is a repeated one.
 #: BEYOND: not the text just written, but some of its continuations. HERE: both.
 AFTER_NAME, BEYOND, HERE = 1, 2, 3
 

@@ -11,9 +11,11 @@ from typing import Any
 from ...errors import LimitError
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
+from ...language.queries import is_roomy
 from ..normal.conjunction import Arrays, Contains, Goal, same_value
 from .array_items import ample_count, fixed_positions, item_goal, item_goals, ways_to_count
 from .context import GoalNodes, Supply
+from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
 #: Maximum number of special values (see `ArrayLowering`) of one array.
@@ -32,12 +34,15 @@ class _ArrayPlan:
         few: where items must not repeat, the values (value keys) of those goals of items that have few; None: not
             computed yet.
         classes: the results of `ArrayLowering._classes`.
+        strings: where every string item is checked at its end (see `ArrayLowering`), the strings of each goal of items,
+            and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
 
-    __slots__ = ("arrays", "classes", "few", "limit", "places")
+    __slots__ = ("arrays", "classes", "few", "limit", "places", "strings")
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, checked: bool) -> None:
         self.arrays = arrays
+        self.strings: dict[Goal, tuple[int, bool]] | None = {} if checked else None
         self.limit: int | None = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
@@ -78,6 +83,9 @@ class ArrayLowering:
     Where items must not repeat, the node of each item leaves out the values of the items before it, so that every item
     that was begun can be finished. Those values are read from the text (a DYNAMIC node after each item).
 
+    Strings are only compared at their end (`unless_repeated`) where the strings of every goal of items are *roomy*:
+    whatever was written before, a string that was begun can be finished. Then no state depends on them.
+
     It is decided beforehand that enough different values will be left. A goal with many values cannot run out of them
     before the array may end. The values of a goal with few (see `Values`) are *special*: a place counts how many of
     them are left. Special values that satisfy the same goals of later items form a class, in which only their number
@@ -87,16 +95,19 @@ class ArrayLowering:
     def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._plans: dict[Arrays, _ArrayPlan] = {}
+        self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
         self._opening = self.nodes.literal(b"[")
         self._closing = self.nodes.literal(b"]")
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
     def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
         """Return the arrays that satisfy a conjunction, but for some (value keys)."""
-        plan = self._plans.get(arrays)
+        # An array that must differ from others spells out the items that it shares with them.
+        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.spelling is None
+        plan = self._plans.get((arrays, checked))
         if plan is None:
-            plan = self._plans[arrays] = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays)
+            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
+            self._plans[arrays, checked] = plan
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
@@ -152,6 +163,15 @@ class ArrayLowering:
             if len(items) > place.count:
                 heads.setdefault(value_key(items[place.count]), set()).add(array)
         written: frozenset[str] = place.written or _NONE
+        strings = self._strings(plan)
+        if strings is not None:
+            text, has_others = strings[goal]
+            after = self._rest(_Place(self, plan, place.count + 1, counted, place.written))
+            checked = nodes.sequence([text, unless_repeated(nodes), after])
+            if not has_others:
+                return checked
+            others = lowering.without(goal, written, strings=False)
+            return nodes.alt([checked, nodes.seq(others, self._after(place, None, counted, _NONE))])
         alone: set[str] = set(heads)
         classes: dict[str, int] = {}
         if plan.arrays.unique:
@@ -189,6 +209,8 @@ class ArrayLowering:
                 items = [_read(item) for item in before.items()]
             else:
                 items = [value_key(item) for item in spelling.items_before(before.text())]
+            if plan.strings is not None:
+                items = [item for item in items if item[0] != '"']
             return self._rest(_Place(self, plan, count, counted, frozenset(items), left))
 
         # While items are missing that the array must contain, a shortest text is planned without the items that are
@@ -196,6 +218,25 @@ class ArrayLowering:
         written = None if all(map(_is_enough, counted, plan.arrays.contains)) else place.written
         static = self._rest(_Place(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
+
+    def _strings(self, plan: _ArrayPlan) -> dict[Goal, tuple[int, bool]] | None:
+        """Return `_ArrayPlan.strings`, computed once."""
+        if plan.strings == {}:
+            plan.strings = None if plan.few else self._roomy_strings(plan.arrays)
+        return plan.strings
+
+    def _roomy_strings(self, arrays: Arrays) -> dict[Goal, tuple[int, bool]] | None:
+        """Return the strings of each goal of items if all are roomy, and True if the goal has other values; else
+        None."""
+        lowering, terms = self.lowering, self.nodes.terms
+        found: dict[Goal, tuple[int, bool]] = {}
+        for goal in item_goals(arrays):
+            term = lowering.strings(goal)
+            is_empty = terms.is_empty(term)
+            if not is_empty and not is_roomy(terms, term):
+                return None
+            found[goal] = lowering.string(term), is_empty or lowering.has_more_than_strings(goal)
+        return found if any(text != self.nodes.EMPTY for text, _ in found.values()) else None
 
     # -- whether enough values are left ------------------------------------------------------------------------
 

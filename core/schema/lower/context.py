@@ -89,8 +89,9 @@ class GoalNodes(Protocol):
     def branch(self, branch: Conjunction) -> int:
         """Return the texts of one alternative."""
 
-    def without(self, goal: Goal, excluded: frozenset[str]) -> int:
-        """Return the texts of a goal, but for some values (by their keys)."""
+    def without(self, goal: Goal, excluded: frozenset[str], *, strings: bool = True) -> int:
+        """Return the texts of a goal, but for some values (by their keys), and for all strings if ``strings`` is
+        False."""
 
     def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
         """Return the texts of those of some values (by their keys) for which a goal holds, each with what follows."""
@@ -100,6 +101,12 @@ class GoalNodes(Protocol):
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the ways to write a property name, without its colon."""
+
+    def string(self, term: int) -> int:
+        """Return the texts of the strings of a term."""
+
+    def has_more_than_strings(self, goal: Goal) -> bool:
+        """Return True if an alternative of a goal has values that are no strings."""
 
     # -- terms ------------------------------------------------------------------------------------------------
 

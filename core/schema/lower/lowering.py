@@ -307,8 +307,8 @@ class Lowering:
 
     # -- values that differ from others ------------------------------------------------------------------------
 
-    def without(self, goal: Goal, excluded: frozenset[str]) -> int:
-        """Return the values of a goal without some values.
+    def without(self, goal: Goal, excluded: frozenset[str], *, strings: bool = True) -> int:
+        """Return the values of a goal without some values (``strings``: False: without strings at all).
 
         Different numbers are different doubles, so that readers of doubles see different values too.
 
@@ -316,12 +316,12 @@ class Lowering:
             goal: the goal.
             excluded: the keys of the values that are left out (see `value_key`).
         """
-        if not excluded:
+        if not excluded and strings:
             return self.value(goal)
-        key = ("without", self.number, goal, excluded)
-        return self.nodes.lazy(key, lambda: self._without(goal, excluded))
+        key = ("without", self.number, goal, excluded, strings)
+        return self.nodes.lazy(key, lambda: self._without(goal, excluded, strings))
 
-    def _without(self, goal: Goal, excluded: frozenset[str]) -> int:
+    def _without(self, goal: Goal, excluded: frozenset[str], strings: bool) -> int:
         compounds = {
             kind: frozenset(text for text in excluded if text[0] == opening)
             for kind, opening in (("array", "["), ("object", "{"))
@@ -331,17 +331,28 @@ class Lowering:
         for branch in self.branches(goal):
             if branch.values is not None:
                 new = [value for value in self.allowed(branch) if value_key(value) not in excluded]
+                new = new if strings else [value for value in new if type(value) is not str]
                 parts.append(self.listed(new, integers=branch.numbers.integer))
                 continue
             if "object" in branch.types:
                 parts.append(self.objects.node(branch.objects, compounds["object"]))
             if "array" in branch.types:
                 parts.append(self.arrays.node(branch.arrays, compounds["array"]))
-            numbers = replace(branch.numbers, exact=True)
-            parts.append(
-                self._scalars(branch.replace(not_values=branch.not_values + scalars, numbers=numbers)),
-            )
+            types = branch.types & _SCALARS if strings else branch.types & _SCALARS - {"string"}
+            if types:
+                numbers = replace(branch.numbers, exact=True) if excluded else branch.numbers
+                not_values = branch.not_values + scalars
+                parts.append(self._scalars(branch.replace(types=types, not_values=not_values, numbers=numbers)))
         return self.nodes.alt(parts)
+
+    def has_more_than_strings(self, goal: Goal) -> bool:
+        """Return True if an alternative of a goal has values that are no strings."""
+        return any(
+            branch.types != {"string"}
+            if branch.values is None
+            else not all(type(value) is str for value in branch.values)
+            for branch in self.branches(goal)
+        )
 
     def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
         """Return those of some values, given by their keys, for which a goal holds: each followed by its own node."""

@@ -10,11 +10,12 @@ from typing import Any
 
 from ...language.json_text import escaped
 from ...language.lookback import Written
-from ...language.node_kinds import AFTER_NAME, BEYOND
+from ...language.node_kinds import BEYOND
 from ..normal.conjunction import Goal, Objects
 from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
+from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
 _NONE: frozenset[str] = frozenset()
@@ -415,7 +416,7 @@ class ObjectLowering:
         if plan.most == 1:
             return name
         if region.roomy and spelling is None:
-            return nodes.seq(name, nodes.dynamic("name", nodes.EPSILON, self._unless_repeated, AFTER_NAME))
+            return nodes.seq(name, unless_repeated(nodes))
 
         known: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
 
@@ -465,10 +466,6 @@ class ObjectLowering:
         if sure == UNKNOWN:
             sure = plan.sure[number] = self._direct and self.lowering.is_sure(plan.goal(number))
         return sure == 1
-
-    def _unless_repeated(self, before: Written) -> int:
-        name, others = before.last_name()
-        return self.nodes.EMPTY if name in others else self.nodes.EPSILON
 
     # -- listed values -----------------------------------------------------------------------------------------
 

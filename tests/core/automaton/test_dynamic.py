@@ -31,6 +31,10 @@ SCHEMAS: list[Any] = [
     {"type": "array", "items": {"enum": ["a", "b", "ab"]}, "uniqueItems": True, "minItems": 3},
     {"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}, "uniqueItems": True, "minItems": 2},
     {"type": "array", "items": {"type": ["string", "object"]}, "uniqueItems": True, "minItems": 2},
+    {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 3},
+    {"type": "array", "items": {"type": "string", "pattern": "^(ab)*$"}, "uniqueItems": True, "minItems": 4},
+    {"type": "array", "items": {"anyOf": [{"enum": ["a", 1]}, {"type": "string"}]}, "uniqueItems": True, "minItems": 2},
+    {"type": "array", "prefixItems": [{"enum": ["a", "b"]}], "items": {"type": "string"}, "uniqueItems": True},
 ]
 
 
@@ -42,6 +46,10 @@ BEGINNINGS = [
     '{"b": 1, "a": 1, "b',
     '["a", "',
     '["a", ',
+    '["ab", ',
+    '["ab", "ab',
+    '["ab", "", "\\u0061b", "abab", "',
+    '["ab", "", "abab", "\\u0061b',
     "[1, 1",
     "[1, ",
     "[[true], [t",
@@ -80,6 +88,31 @@ def test_shortest_completion_does_not_repeat(schema: Any) -> None:
     items = list(value)
     assert len(items) >= schema.get("minItems", schema.get("minProperties", 0))
     assert [item for index, item in enumerate(items) if item in items[:index]] == []
+
+
+def test_unique_strings_need_no_states_of_their_own() -> None:
+    """Where any string can be finished, a mask derives nothing for the strings that were written before."""
+    matcher = (
+        Grammar.from_json_schema({"type": "array", "items": {"type": "string"}, "uniqueItems": True})
+        .bind(VOCABULARY)
+        .matcher()
+    )
+    states = []
+    for item in range(40):
+        assert matcher.accept_bytes(f'{", " if item else "["}"item {item}"'.encode())
+        matcher.allowed_tokens()
+        states.append(matcher.constraint.counters()["states"])
+    assert states[-1] == states[2]
+    assert not matcher.fork().accept_bytes(b', "item 7"')
+    assert matcher.accept_bytes(b', "item 70"')
+
+
+def test_a_shortest_text_goes_past_repeated_strings() -> None:
+    """Strings of a narrow pattern are enumerated without the whitespace before them."""
+    schema = {"type": "array", "items": {"type": "string", "pattern": "^(ab)*$"}, "uniqueItems": True, "minItems": 8}
+    grammar = Grammar.from_json_schema(schema, whitespace="flexible")
+    value = json.loads(grammar.bind(VOCABULARY).matcher().shortest_completion())
+    assert value == ["ab" * count for count in range(8)]
 
 
 def test_names_are_compared_as_they_read() -> None:
@@ -144,8 +177,11 @@ def test_names_are_found_in_any_text(before: str, value: dict[str, Any], escape:
 @given(before=st.text(alphabet='"{[\\ a', max_size=6), value=st.lists(values, min_size=1))
 def test_items_are_found_in_any_text(before: str, value: list[Any]) -> None:
     """Behind an item of an array its items are those written."""
-    spelled = Written((before + json.dumps(value)[:-1]).encode()).items()
-    assert [json.loads(item) for item in spelled] == value
+    text = (before + json.dumps(value)[:-1]).encode()
+    assert [json.loads(item) for item in Written(text).items()] == value
+    strings = [item for item in value if isinstance(item, str)]
+    assert Written(text).names() == strings
+    assert Written(text + b', "new"').last_name() == ("new", strings)
 
 
 @given(value=st.dictionaries(names, values, min_size=1), data=st.data())
