@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from ..errors import BudgetError, ContextOverflowError, DecodingError
+from .completion import Completion, complete
 from .deadline import Deadline
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
     common_prefix,
-    complete,
     forced_characters,
-    has_all_bytes,
     may_say,
     no_token,
     size_of,
@@ -153,7 +152,7 @@ class Decoding:
         self._forced: list[bool] = []  # for each token, True if no choice was left
         self._pending = list(self.prompt)  # tokens that the model has not read yet
         self._logits: npt.NDArray[np.float32] | None = None  # after the last token that it has read
-        self._plan: list[int] | None = None  # tokens that complete the text from here, when they are known
+        self._completion = Completion(self.backend)
         self._kept = 0  # number of the first tokens that are not spelled again
         self._spelling = self.speller or Speller(self.backend)
         self._held = b""  # the end of the certain text, which no token has written yet
@@ -207,7 +206,7 @@ class Decoding:
         written may be either. The steps come when that is known.
         """
         needed = len(complete(self.backend, self.matcher))
-        after, self.matcher = self.matcher, text
+        after = self._switch(text)
         thinks, writes = len(complete(self.backend, thought)) + needed <= budget, True
         held: list[Step] = []
         size = 0
@@ -237,12 +236,12 @@ class Decoding:
         for step in held:
             yield replace(step, reasoning=thinks)
         if thinks:
-            self.matcher = after
+            self._switch(after)
         return thinks
 
     def _reason(self, matcher: Matcher, budget: int) -> Steps:
         """Write the reasoning, with the least number of tokens of the text kept back."""
-        text, self.matcher = self.matcher, matcher
+        text = self._switch(matcher)
         self._reasons = True
         least = len(self.token_ids) + len(complete(self.backend, matcher))
         most = budget - len(complete(self.backend, text))
@@ -251,8 +250,14 @@ class Decoding:
         yield from self._write(most)
         self.reasoning_tokens = self._kept = len(self.token_ids)
         self._reasons = False
-        self.closed_at = self._plan = None  # a closed reasoning is no closed text
-        self.matcher = text
+        self.closed_at = None  # a closed reasoning is no closed text
+        self._switch(text)
+
+    def _switch(self, matcher: Matcher) -> Matcher:
+        """Go on with another matcher; return the one before."""
+        before, self.matcher = self.matcher, matcher
+        self._completion.leave()
+        return before
 
     def _budget(self) -> int:
         room = self.backend.context_window - len(self.prompt)
@@ -304,7 +309,7 @@ class Decoding:
                 choices = None if allowed is None else len(allowed)
                 yield self._append(token_id, choices == 1, choices)
                 continue
-            path = self._plan or self._complete()
+            path = self._completion.tokens(self.matcher, self._held, remaining)
             if not path:  # the text is complete as it is
                 self.reason = "length"
                 return
@@ -319,8 +324,8 @@ class Decoding:
             for planned in path if whole else path[:1]:
                 if not self._accept(planned):
                     raise AssertionError("the completion of a text is refused by its matcher")
+                self._completion.follow(planned)
                 yield self._append(planned, True)
-            self._plan = None if whole else path[1:]
 
     def _must_stop(self) -> bool:
         """Return True if the generation is stopped or cancelled.
@@ -420,11 +425,7 @@ class Decoding:
         held, kept = self._held, self._kept
         if not self._accept(token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
-        if self._plan and self._plan[0] == token_id:
-            self._plan = self._plan[1:]
-            return True
-        if self._fits(remaining - 1):
-            self._plan = None
+        if self._completion.follow(token_id) or self._fits(remaining - 1):
             return True
         if size_of(self.backend.vocabulary, token_id) > len(held) or not held:
             self.matcher.rollback(1)
@@ -458,20 +459,9 @@ class Decoding:
         forced = self._held + self.matcher.forced_bytes()
         return all(forced.startswith(self._tokens[one] or b"\xff") for one in (token_id, instead))
 
-    def _complete(self) -> list[int]:
-        """Return tokens that complete the text from here."""
-        return complete(self.backend, self.matcher, self._held)
-
     def _fits(self, remaining: int) -> bool:
         """Return True if the text can be completed with ``remaining`` tokens."""
-        if remaining < 0:
-            return False
-        if not self._held and self.matcher.is_accepting:
-            return True
-        # At most one token for each byte and control token.
-        if len(self._held) + self.matcher.shortest_length() <= remaining and has_all_bytes(self.backend.vocabulary):
-            return True
-        return len(self._complete()) <= remaining
+        return self._completion.fits(self.matcher, self._held, remaining)
 
     # -- jumping -----------------------------------------------------------------------------------------------
 
@@ -517,6 +507,7 @@ class Decoding:
         if steps is None or not (steps or self._healed):
             self._held, self._ahead, self._among = b"", b"", None
             self.matcher.rollback(1)
+            self._completion.leave()
             return
         yield from steps
 
@@ -557,7 +548,6 @@ class Decoding:
         if not self._fits(remaining - len(ids) + (len(gone) if self.token_ids else 0)):
             self._held = held
             return None
-        self._plan = None
         for token_id in reversed(gone):
             self._pending.pop()
             self._sampler.forget(token_id)
@@ -586,6 +576,7 @@ class Decoding:
         self._pending.append(token_id)
         self._sampler.saw((token_id,))
         self._held = self._held[size:]
+        self._completion.leave()
         self._sent -= size
         self._among = None
         return True

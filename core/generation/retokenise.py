@@ -286,31 +286,6 @@ def spell_somehow(backend: Backend, data: bytes) -> list[int]:
     return [*_fewest(backend.vocabulary, data[:begin]), *rest] if rest else _fewest(backend.vocabulary, data)
 
 
-def complete(backend: Backend, matcher: Matcher, held: bytes = b"") -> list[int]:
-    """Return tokens that complete a text by its shortest completion; the matcher is left as it was.
-
-    Args:
-        backend: its tokenizer spells the completion.
-        matcher: after the certain text.
-        held: the end of that, which no token has written yet.
-
-    Raises:
-        DecodingError: the vocabulary cannot write it.
-    """
-    ids: list[int] = []
-    run = held
-    for part in matcher.shortest_parts():
-        if isinstance(part, bytes):
-            run += part
-            continue
-        if part not in backend.vocabulary.special:
-            raise no_token("be completed")
-        ids += spell_somehow(backend, run) if run else []
-        ids.append(backend.vocabulary.special[part])
-        run = b""
-    return ids + (spell_somehow(backend, run) if run else [])
-
-
 def may_say(matcher: Matcher, data: bytes) -> bool:
     """Return True if a matcher allows these bytes next."""
     if not matcher.accept_bytes(data):

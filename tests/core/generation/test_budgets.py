@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
 import re
 from typing import Any, Literal
 
 import jsonschema
 import pytest
 
-from toolgrammar.core import BudgetError, InvalidArgumentsError, Model, load_model
+from toolgrammar.core import BudgetError, Grammar, InvalidArgumentsError, JsonMode, Model, Vocabulary, load_model
+from toolgrammar.core.generation.completion import Completion, complete
+from toolgrammar.core.models.embedded.bpe import ByteBPE
+from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
 
@@ -78,3 +83,95 @@ def test_closing_can_be_refused(noise: Model) -> None:
             assert all(call.cut == () for call in generation.tool_calls)
             whole += 1
     assert whole + errors == 6 and errors > 0
+
+
+#: Arrays of arrays, and objects of them, without end.
+NESTED: dict[str, Any] = {
+    "$ref": "#/$defs/tree",
+    "$defs": {
+        "tree": {
+            "anyOf": [
+                {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+                {
+                    "type": "object",
+                    "properties": {"left": {"$ref": "#/$defs/tree"}, "ré": {"enum": ["ö€", "yes"]}},
+                    "required": ["left", "ré"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    },
+}
+
+
+def opener(text: str, window: int) -> tuple[ScriptedModel, list[int]]:
+    """A model that writes one text for ever, with joined tokens; and a list of how many tokens it spelled each time."""
+    model = ScriptedModel(lambda _: text * window, context_window=window, vocabulary=ByteBPE.load().vocabulary)
+    backend, spelled = model._scripted, list[int]()
+    encode = backend.encode
+
+    def counted(text: str) -> list[int]:
+        ids = encode(text)
+        spelled.append(len(ids))
+        return ids
+
+    backend.encode = counted  # type: ignore[method-assign]
+    return model, spelled
+
+
+@pytest.mark.parametrize("text", ["[", '{"left":'])
+def test_endless_nesting_is_spelled_in_linear_work(text: str) -> None:
+    """A model that opens brackets until the window is full makes the completion be spelled in parts, not anew."""
+    for window in (500, 1_000, 2_000):
+        model, spelled = opener(text, window)
+        generation = model.generate("x", json_mode=JsonMode(NESTED))
+        assert generation.finish_reason == "length"
+        assert window - 20 <= generation.usage.prompt_tokens + generation.usage.completion_tokens <= window
+        assert sum(spelled) <= 5 * window
+
+
+@pytest.mark.parametrize("text", ['[{"left":[', "[[],"])
+def test_every_budget_of_endless_nesting(text: str) -> None:
+    """A completion that is spelled in parts keeps every budget from the least on."""
+    model, _ = opener(text, 1_000)
+    grammar = Grammar.from_json_schema(NESTED)
+    for budget in range(2, 80):
+        generation = model.generate("x", grammar=grammar, max_tokens=budget)
+        assert generation.usage.completion_tokens <= budget
+        jsonschema.validate(json.loads(generation.text), NESTED)
+
+
+def test_a_completion_follows_the_text() -> None:
+    """Wherever a text goes, the tokens of its completion write just that, within the budget for which they fit."""
+    bpe = ByteBPE.load().vocabulary
+    markers = {"<a>": len(bpe.tokens), "<b>": len(bpe.tokens) + 1}
+    vocabulary = Vocabulary([*bpe.tokens, None, None], eos=bpe.eos, special={**bpe.special, **markers})
+    model = ScriptedModel(["x"], vocabulary=vocabulary)
+    backend = model._scripted
+    tree = Grammar.from_json_schema(NESTED)
+    grammar = Grammar.repeat(Grammar.special("<a>") + tree + Grammar.special("<b>"), 3) + tree
+    denied = fitted = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        matcher = grammar.bind(vocabulary).matcher()
+        completion = Completion(backend)
+        budget = len(complete(backend, matcher)) + rng.randrange(60)
+        assert completion.fits(matcher, b"", budget)
+        for _ in range(200):
+            allowed = matcher.allowed_tokens()
+            token = rng.choice(allowed)
+            assert matcher.accept(token)
+            exact = len(complete(backend, matcher))
+            if completion.follow(token) or completion.fits(matcher, b"", budget - 1):
+                budget -= 1
+                fitted += 1
+            else:
+                denied += exact < budget
+                matcher.rollback(1)
+            tokens = completion.tokens(matcher, b"", budget)
+            assert len(tokens) <= budget
+            ahead = matcher.fork()
+            assert all(map(ahead.accept, tokens)) and ahead.is_accepting
+            if not tokens:
+                break
+    assert fitted > 300 and denied * 50 < fitted
