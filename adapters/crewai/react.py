@@ -12,7 +12,6 @@ of them, and where arguments do, their colon is escaped. CrewAI describes the to
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from functools import partial
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat, dump_json
+from toolgrammar.tools.formats.base import decode_object
+from toolgrammar.tools.formats.stream import StreamParser, marker_search
 from toolgrammar.tools.tool import Tool
 
 ACTION, INPUT, FINAL = "Action: ", "\nAction Input: ", "Final Answer:"
@@ -28,7 +29,10 @@ OBSERVATION = "Observation:"
 # What CrewAI takes for the beginning of an action or of the answer.
 _MARKERS = rf"Action\s*\d*\s*:|{FINAL}"
 _SYNTAX = re.compile(r"[\^$\\.*+?()[\]{}|/]")
-_CALL = re.compile(rf"(?:^|(?<=\n)){ACTION}([^\n]*){INPUT}")
+_CALL = re.compile(rf"{ACTION}([^\n]*){INPUT}")
+# The beginning of one, at the end of the text.
+_OPEN_CALL = re.compile(rf"{ACTION}[^\n]*(?:{'|'.join(INPUT[:size] for size in range(len(INPUT)))})\Z")
+_MARKS = marker_search((ACTION, FINAL))
 
 
 def shielded(arguments: str) -> str:
@@ -113,63 +117,58 @@ class React(WireFormat):
         return ""
 
 
-class _Parser:
-    """Reads a turn in pieces; satisfies ``toolgrammar.core.OutputParser``."""
+class _Parser(StreamParser):
+    """Reads a turn in pieces: its text, then at most one call, whose arguments are all that follows."""
 
     def __init__(self, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
+        super().__init__()
         self._finish = finish
         self._new_id = new_id
-        self._seen = ""
-        self._sent = 0  # length of the text that is in events
-        self._answering = False
-        self._call: tuple[str, str, int] | None = None  # its id, its name, and where its arguments begin
+        self._call = ("", "")  # its id and its name
+        self._arguments: list[str] = []
+        self._begins_line = True
+        self._state = self._read_text
 
-    def feed(self, text: str) -> list[Event]:
-        """Take the next piece; return what has become certain."""
-        self._seen += text
-        events: list[Event] = []
-        if self._call is None and not self._answering:
-            action = _CALL.search(self._seen)
-            answer = self._seen.find(FINAL)
-            if answer >= 0 and (action is None or answer < action.start()):
-                self._answering = True
-            elif action is not None:
-                events += self._text_until(action.start())
-                self._call = (self._new_id(), action[1], action.end())
-                self._sent = action.end()
-                events.append(CallStart(0, *self._call[:2]))
-        if self._call is None:
-            return events + self._text_until(len(self._seen) if self._answering else self._certain())
-        if self._sent < len(self._seen):
-            events.append(ArgumentsDelta(0, self._seen[self._sent :]))
-            self._sent = len(self._seen)
-        return events
+    def _read_text(self, events: list[Event]) -> bool:
+        text, mark = self._buffer.take_before(_MARKS, final=self._final)
+        self._write(text, events)
+        if mark == ACTION and self._begins_line:
+            call = self._buffer.match(_CALL)
+            if call is not None:
+                self._buffer.skip(len(call[0]))
+                self._call = (self._new_id(), call[1])
+                events.append(CallStart(0, *self._call))
+                self._state = self._read_arguments
+                return True
+            if not self._final and self._buffer.match(_OPEN_CALL):
+                return False
+        elif mark == FINAL:
+            self._state = self._read_answer
+        self._write(self._buffer.take(self._buffer.position + len(mark)), events)
+        return mark != ""
 
-    def close(self) -> list[Event]:
-        """Say that the text is over; return the rest."""
-        if self._call is None:
-            return self._text_until(len(self._seen))
-        call_id, name, start = self._call
-        raw = self._seen[start:]
+    def _read_answer(self, events: list[Event]) -> bool:
+        self._write(self._buffer.take_all(), events)
+        return False
+
+    def _read_arguments(self, events: list[Event]) -> bool:
+        piece = self._buffer.take_all()
+        if piece:
+            self._arguments.append(piece)
+            events.append(ArgumentsDelta(0, piece))
+        if self._final:
+            events.append(CallEnd(0, self._whole_call()))
+        return False
+
+    def _whole_call(self) -> ToolCall:
+        raw = "".join(self._arguments)
         try:
-            arguments = json.loads(raw)
+            arguments = decode_object(raw)
         except ValueError as error:
-            return [CallEnd(0, ToolCall(call_id, name, {}, raw=raw, error=f"{MALFORMED}: {error}"))]
-        if not isinstance(arguments, dict):
-            return [CallEnd(0, ToolCall(call_id, name, {}, raw=raw, error=f"{MALFORMED}: no JSON object"))]
-        return [CallEnd(0, self._finish(ToolCall(call_id, name, arguments, raw=raw)))]
+            return ToolCall(*self._call, {}, raw=raw, error=f"{MALFORMED}: {error}")
+        return self._finish(ToolCall(*self._call, arguments, raw=raw))
 
-    def _certain(self) -> int:
-        """Return the end of the text that cannot become an action any more."""
-        last = self._seen.rfind("\n") + 1
-        if self._seen[last:].startswith(INPUT[1:]) or INPUT[1:].startswith(self._seen[last:]):
-            before = self._seen.rfind("\n", 0, max(last - 1, 0)) + 1
-            if self._seen.startswith(ACTION, before) and before < last:
-                return before
-        line = self._seen[last:]
-        return last if line.startswith(ACTION) or ACTION.startswith(line) else len(self._seen)
-
-    def _text_until(self, end: int) -> list[Event]:
-        text = self._seen[self._sent : end]
-        self._sent = max(self._sent, end)
-        return [TextDelta(text)] if text else []
+    def _write(self, text: str, events: list[Event]) -> None:
+        if text:
+            self._begins_line = text.endswith("\n")
+            events.append(TextDelta(text))
