@@ -10,6 +10,7 @@ from ...language.queries import is_roomy, listing
 from ...regex.compile import regex_term
 from ..normal.conjunction import (
     FALSE,
+    TRUE,
     AnyExists,
     AnyOf,
     Exists,
@@ -27,17 +28,26 @@ MAX_REGIONS = 256
 
 #: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
 #: whether its members may come in any order.
-MAX_DEMANDS = {False: 64, True: 9}
+MAX_DEMANDS = {False: 64, True: 24}
 
-#: Maximum number of different formulas that demands have for one member: to be combined freely, without asking which
-#: combinations have a value, and to be enforced at all.
-MAX_SUBSETS, MAX_DIFFERENT = 3, 12
+#: Maximum number of different formulas of demands that a member's value may meet in all combinations, without a look
+#: at which of them are possible.
+MAX_SUBSETS = 3
+
+#: Maximum number of combinations of demands that a member's value may meet.
+MAX_WAYS = 64
+
+#: Maximum number of alternatives of a formula that is asked of a value which does not meet a demand.
+MAX_SIMPLE = 4
 
 #: Maximum number of names of a region that become members of their own.
 MAX_NAMES = 64
 
 #: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
+
+#: Demands with equal formulas, as bits, whether a value meets them, and what is asked of it then; for each formula.
+_Met = tuple[tuple[int, bool, Formula], ...]
 
 _SILENT = ObjectPart()
 
@@ -90,7 +100,7 @@ class MergedObjects:
         self.nodes = lowering.nodes
         self._known: dict[Objects, ObjectShape] = {}
         #: See `_together`.
-        self._sets: dict[tuple[Goal, Meets], list[tuple[tuple[int, Formula], ...]]] = {}
+        self._sets: dict[tuple[Goal, Meets], list[_Met]] = {}
         self._besides: dict[frozenset[str], int] = {}
 
     def of(self, objects: Objects) -> ObjectShape:
@@ -120,35 +130,45 @@ class MergedObjects:
             sets = self._sets[key] = self._together(goal, meets)
         found: dict[tuple[int, Goal], None] = {}
         for way in sets:
-            asked = tuple(formula for bits, formula in way if bits & open)
-            found[sum(bits for bits, _ in way) & open, asked] = None
+            asked = tuple(formula for bits, _, formula in way if bits & open and formula != TRUE)
+            found[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
         return list(found)
 
-    def _together(self, goal: Goal, meets: Meets) -> list[tuple[tuple[int, Formula], ...]]:
-        """Return the sets of demands that a value may meet, as groups of demands (bits) with equivalent formulas."""
+    def _together(self, goal: Goal, meets: Meets) -> list[_Met]:
+        """Return the sets of demands that a value may meet.
+
+        Where they are many, or members may come in any order, a value that meets a demand is told apart from one that
+        does not, so that few sets are possible for one value.
+        """
         meaning = self.lowering.meaning
         groups: dict[object, tuple[int, Formula]] = {}
         for index, formula in meets:
             bits, first = groups.get(meaning(formula), (0, formula))
             groups[meaning(formula)] = bits | 1 << index, first
-        if len(groups) > MAX_DIFFERENT:
-            raise LimitError(
-                f"more than {MAX_DIFFERENT} alternatives that must fail have different schemas for one property",
-                hint="give each alternative of oneOf a property with its own const, or use anyOf",
-            )
-        exact = len(groups) > MAX_SUBSETS
-        ways: list[tuple[tuple[tuple[int, Formula], ...], Goal]] = [((), goal)]  # and all that is known
-        for group in groups.values():
-            _, formula = group
+        exact = len(groups) > MAX_SUBSETS or self.lowering.options.property_order == "any"
+        ways: list[tuple[_Met, Goal]] = [((), goal)]  # and all that is known
+        for bits, formula in groups.values():
+            if formula == TRUE:  # to meet more loses nothing
+                ways = [((*way, (bits, True, TRUE)), known) for way, known in ways]
+                continue
             denied = negated(formula) if exact and is_deniable(formula) else None
+            unmet = denied if denied is not None and self._is_simple(denied) else TRUE
             more = []
-            for met, known in ways:
+            for way, known in ways:
                 if not exact or self.lowering.branches((*known, formula)):
-                    more.append(((*met, group), (*known, formula)))
+                    more.append(((*way, (bits, True, formula)), (*known, formula)))
                 if denied is None or self.lowering.branches((*known, denied)):
-                    more.append((met, known if denied is None else (*known, denied)))
+                    more.append(((*way, (bits, False, unmet)), known if denied is None else (*known, denied)))
             ways = more
-        return [met for met, _ in ways]
+            if len(ways) > MAX_WAYS:
+                raise LimitError(
+                    f"more than {MAX_WAYS} combinations of alternatives that must fail are possible for one property",
+                    hint="give each alternative of oneOf a property with its own const, or use anyOf",
+                )
+        return [way for way, _ in ways]
+
+    def _is_simple(self, formula: Formula) -> bool:
+        return len(self.lowering.branches((formula,))) <= MAX_SIMPLE
 
     def _merge(self, objects: Objects) -> ObjectShape:
         parts = objects.parts

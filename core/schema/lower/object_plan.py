@@ -38,6 +38,9 @@ class ObjectPlan:
     """
 
     __slots__ = (
+        "_able",
+        "_optional",
+        "_silent",
         "absent",
         "demands",
         "follow",
@@ -75,6 +78,9 @@ class ObjectPlan:
         self.demands = len(shape.demands)
         self.absent = [0] * size
         self.open_to = [0] * (size + 1)
+        # by member: the demands that it may meet, as bits; members that are optional; those that decide no demand
+        self._able = [0] * size
+        self._optional = self._silent = 0
         if shape.demands:
             self._find_deciders(shape)
         self.least = shape.least
@@ -94,12 +100,41 @@ class ObjectPlan:
         for index, names in enumerate(shape.demands):
             for number, member in enumerate(shape.members) if names else ():
                 self.absent[number] |= (member.name in names) << index
+        for number, member in enumerate(shape.members):
+            self._able[number] = sum(1 << index for index in {index for index, _ in member.meets})
+            if not member.required:
+                self._optional |= 1 << number
+                if not self._able[number] and not self.absent[number]:
+                    self._silent |= 1 << number
         able = self.open_to[-1] = sum(
             1 << index for index in {index for each in shape.others for index, _ in each.meets}
         )
         for number in reversed(range(len(shape.members))):
-            able |= self.absent[number] | sum(1 << index for index, _ in shape.members[number].meets)
+            able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
+
+    def without_idle(self, at: int, open: int) -> tuple[int, int]:
+        """Return a set of written members, and the demands open beside it, after leaving out for good what cannot help
+        to complete an object: optional members that may meet no open demand. Numbers of members must not count."""
+        if self.least or self.most is not None:
+            return at, open
+        at |= self._silent
+        if not open:
+            return at | self._optional, 0
+        rest = self._optional & ~at
+        changed = True
+        while changed:
+            changed = False
+            left = rest
+            while left:
+                bit = left & -left
+                left ^= bit
+                number = bit.bit_length() - 1
+                if not self._able[number] & open:
+                    open &= ~self.absent[number]
+                    rest ^= bit
+                    changed = True
+        return at | self._optional & ~rest, open
 
     def goal(self, number: int) -> Goal:
         """Return the goal of a member's value, or (below zero, counted from the last) of a region's."""

@@ -56,7 +56,7 @@ class _Place:
 
     def in_order(self) -> int:
         """Return the rest of the object with members in the order of their numbers only."""
-        return self.objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open)
+        return self.objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open, self.alike, self.names)
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +137,8 @@ class ObjectLowering:
     ) -> int:
         """Return the rest of an object after a member; arguments as in `_Place`."""
         if start is not None:
-            return self.nodes.seq(self.lowering.space, self.in_order(plan, start, at, False, members, open))
+            rest = self.in_order(plan, start, at, False, members, open, alike, names)
+            return self.nodes.seq(self.lowering.space, rest)
         if open and not self.any_order and open & ~plan.open_to[at]:  # no other member decides it any more
             return self.nodes.EMPTY
         key: Any = at if plan.plain else (at, members, open)
@@ -151,21 +152,33 @@ class ObjectLowering:
 
     def _rule(self, place: _Place) -> int:
         """Return the node of a place: expanded when a text reaches it."""
-        shorter = place.in_order if self.any_order and not place.alike else None
+        shorter = place.in_order if self.any_order else None
         return self.nodes.lazy(place, place, as_empty_as=self._instead(place), as_short_as=shorter)
 
-    def in_order(self, plan: ObjectPlan, start: int, at: int, first: bool, members: int, open: int) -> int:
+    def in_order(
+        self,
+        plan: ObjectPlan,
+        start: int,
+        at: int,
+        first: bool,
+        members: int,
+        open: int,
+        alike: frozenset[str] = _NONE,
+        names: frozenset[str] = _NONE,
+    ) -> int:
         """Return the rest of an object, in any order, with members from a number on only, in the order of the numbers.
 
         A shortest text is among these, and there are fewer places than sets of members.
         """
+        if not alike:  # an idle member may be what differs
+            at, open = plan.without_idle(at, open)
         while start < len(plan.names) and at >> start & 1:
             start += 1
         if open & ~plan.open_to[start]:
             return self.nodes.EMPTY
         at |= (1 << start) - 1  # the members before no longer matter
-        place = _Place(self, plan, at, first, members, open, start=start)
-        return self.nodes.lazy(("in order", plan, start, at, first, members, open), place)
+        place = _Place(self, plan, at, first, members, open, alike, names, start)
+        return self.nodes.lazy(("in order", plan, start, at, first, members, open, alike, names), place)
 
     def _skeleton(self, plan: ObjectPlan) -> int | None:
         """Return a node that is empty if and only if the object cannot be completed, from any of its places: the
@@ -193,7 +206,7 @@ class ObjectLowering:
     def _instead(self, place: _Place) -> int | None:
         """Return a node that is empty if and only if a place is; None: the place itself."""
         if place.alike:
-            return None
+            return place.in_order() if self.any_order else None
         skeleton = self._skeleton(place.plan)
         if skeleton is None and self.any_order:
             skeleton = self._rest(place.plan, place.start or 0, place.at, place.members, place.open)
@@ -204,6 +217,7 @@ class ObjectLowering:
 
         In any order there are as many places as sets of members, but emptiness does not depend on the order.
         """
+        at, open = plan.without_idle(at, open)
         if open & ~plan.open_to[number]:
             return self.nodes.EMPTY
         key = ("rest", plan, number, at >> number, members, open)
@@ -232,7 +246,7 @@ class ObjectLowering:
                 if is_last and not met and more == members:
                     continue  # it changes nothing
                 goal = plan.goal(which)
-                value = self._written_value(name, (*goal, *demanded)) if met else self._value(plan, which)
+                value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, which)
                 options.append(nodes.seq(value, self._rest(plan, following, at, more, open & ~met)))
         return nodes.alt(options)
 
@@ -261,7 +275,9 @@ class ObjectLowering:
             done, numbers = False, [place.start]
             if not plan.required >> place.start & 1:
                 unmet = place.open & ~plan.absent[place.start]
-                skipped = self.in_order(plan, place.start + 1, at, place.first, place.members, unmet)
+                skipped = self.in_order(
+                    plan, place.start + 1, at, place.first, place.members, unmet, place.alike, place.names
+                )
         elif self.any_order:
             done = not plan.required & ~at
             numbers = [number for number in range(len(plan.names)) if not at >> number & 1]
@@ -363,12 +379,12 @@ class ObjectLowering:
                         same.setdefault(value_key(its[name]), set()).add(other)
                     names = place.names | {name}
                     choices = [
-                        (value, self._after(plan, at, members, open, frozenset(others), names))
+                        (value, self._after(plan, at, members, open, frozenset(others), names, start))
                         for value, others in sorted(same.items())
                     ]
                     options.append(self.lowering.chosen(asked, choices))
                     options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
-                elif met:
+                elif demanded:
                     options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
                 else:
                     options.append(nodes.seq(self._value(plan, number), after))

@@ -17,6 +17,7 @@ from ..read.keywords import APPLICATORS, REFERENCES, TYPES, Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from .assertions import Assertions, asserted, types_of
+from .clauses import clauses, simplified
 from .conjunction import (
     EVERY,
     TRUE,
@@ -47,6 +48,9 @@ MAX_STEPS = 40_000
 
 #: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
+
+#: Fewer dependencies than this hardly multiply.
+_FEW = 4
 
 #: Maximum number of references in a row that are followed to find the negation of a schema.
 _MAX_LINKS = 8
@@ -106,8 +110,8 @@ class Normaliser(Assertions):
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
-        #: The alternatives of a schema's negation; None while they are computed.
-        self._failures: dict[tuple[Located, bool], list[Conjunction] | None] = {}
+        #: The alternatives of a formula; None while they are computed.
+        self._alternatives: dict[tuple[Formula, bool], list[Conjunction] | None] = {}
         self._others: dict[tuple[Located, bool], list[Formula]] = {}
         # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
@@ -187,6 +191,8 @@ class Normaliser(Assertions):
                     todo.append((conjunction, steps, seen._replace(denied=kept)))
                     continue
                 finished = settled(conjunction, seen, self)
+                if finished is not None and finished.objects.any_exists:
+                    finished = simplified(finished, self.contradictions)
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
@@ -345,13 +351,31 @@ class Normaliser(Assertions):
             then = SignedSchema(located.child("then")) if "then" in schema else TRUE
             otherwise = SignedSchema(located.child("else")) if "else" in schema else TRUE
             found.append(IfThenElse(SignedSchema(located.child("if")), then, otherwise))
-        found += [IfThenElse(has(name), needed, TRUE) for name, needed in self.dependencies(located)]
+        found += self._depending(located, scopes)
         if self.asserts(located, "oneOf"):
             found.append(self._one_of(located))
         if self.asserts(located, "anyOf"):
             options = tuple(SignedSchema(located.child("anyOf", index)) for index in range(len(schema["anyOf"])))
             broken = any(scope.broken for scope in scopes)
             found.append(subsets(options, located, broken) if scopes else AnyOf(options))
+        return found
+
+    def _depending(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
+        """Return what ``dependencies`` and the like require: where they would multiply, as demands."""
+        dependencies = list(self.dependencies(located))
+        found: list[Formula] = [IfThenElse(has(name), needed, TRUE) for name, needed in dependencies]
+        if len(found) < _FEW or scopes:
+            return found
+        ways = [self._ways(needed) for _, needed in dependencies]
+        if prod(2 if each is None else 1 + len(each) for each in ways) <= MAX_PRODUCT:
+            return found
+        for index, ((name, _), holding) in enumerate(zip(dependencies, ways, strict=True)):
+            if holding is not None:
+                absent = Conjunction(objects=Objects(absent=frozenset((name,))))
+                demands = clauses((absent, *holding), self._open_objects)
+                if demands is not None:
+                    found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
+        self.document.demanding.add(id(located.schema))
         return found
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
@@ -424,19 +448,19 @@ class Normaliser(Assertions):
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
-        ways = [self._ways_to_fail(located) for located in failing]
+        ways = [self._ways(SignedSchema(located, False)) for located in failing]
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
         self.document.demanding.update(id(located.schema) for located in failing)
         return [None if each is None else together(each) for each in ways]
 
-    def _ways_to_fail(self, located: Located) -> list[Conjunction] | None:
-        """Return the alternatives of a schema's negation, computed once; None if they depend on themselves."""
-        key = located, self.rough > 0
-        if key not in self._failures:
-            self._failures[key] = None
-            self._failures[key] = self.branches((SignedSchema(located, False),))
-        return self._failures[key]
+    def _ways(self, formula: Formula) -> list[Conjunction] | None:
+        """Return the alternatives of a formula, computed once; None if they depend on themselves."""
+        key = formula, self.rough > 0
+        if key not in self._alternatives:
+            self._alternatives[key] = None
+            self._alternatives[key] = self.branches((formula,))
+        return self._alternatives[key]
 
     def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:
         """Return, for each option, the fact that none of the others holds (None: no value is left); None if some

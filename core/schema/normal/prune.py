@@ -11,9 +11,10 @@ Compiled where that is possible (Cython in pure-Python mode), as each step of an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..read.keywords import Role, keywords
+from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
 from .conjunction import EVERY, type_of
 
@@ -46,6 +47,9 @@ _COMPOUND = frozenset({"array", "object"})
 _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
+
+#: Subschemas of more parts than this are only compared by where they are.
+_SMALL = 100
 
 #: Keywords whose meaning does not depend on their place in the document.
 _OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
@@ -275,6 +279,18 @@ class Contradictions:
             return said.allowed is not None and said.allowed <= listed
         return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
 
+    def implies(self, objects: Objects, name: object, formula: object) -> bool:
+        """Return True if every value of a member satisfies a formula (False: perhaps)."""
+        return bool(self._implied(objects, name, formula))
+
+    def denies(self, objects: Objects, name: object, formula: object) -> bool:
+        """Return True if no value of a member satisfies a formula (False: perhaps some does)."""
+        return bool(self._of(objects, name).meet(self._fact(formula)).is_false())
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Return True if a pattern matches some part of a name."""
+        return bool(self._assertions.matches(pattern, name))
+
     @cython.cfunc
     def _of(self, objects: Objects, name: object) -> Said:
         """Return the facts about a member's value; computed once."""
@@ -341,7 +357,14 @@ class Contradictions:
             return document.resolve(located)
         if words <= _OF_SCALARS:
             return repr([(word, schema[word]) for word in sorted(words)])  # 1, 1.0 and true differ
-        return located
+        if self._assertions.unenforced or not _is_small(schema):
+            return located
+        try:
+            text = schema_key(schema)
+        except (ValueError, TypeError):
+            return located
+        scope = located.scope
+        return None if scope is None else scope.key, text  # references mean the same
 
     @cython.cfunc
     def _listed(self, located: Located, positive: cython.bint) -> frozenset:
@@ -377,6 +400,20 @@ class Contradictions:
             if type_of(value) in _COMPOUND:
                 return None
         return values
+
+
+def _is_small(schema: object) -> bool:
+    """Return True if a schema has at most `_SMALL` parts."""
+    stack: list = [schema]
+    count = 0
+    while stack and count <= _SMALL:
+        part = stack.pop()
+        count += 1
+        if isinstance(part, Mapping):
+            stack.extend(part.values())
+        elif isinstance(part, (list, tuple)):
+            stack.extend(part)
+    return count <= _SMALL
 
 
 @cython.cfunc
