@@ -185,7 +185,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.normal.negation", "MAX_DIFFERENT"),
         ("core.automaton.lazy_dfa", "MAX_TEXT"),
         ("core.schema.lower.merged_objects", "MAX_REGIONS"),
-        ("core.schema.lower.merged_objects", "MAX_DIFFERENT"),
+        ("core.schema.lower.merged_objects", "MAX_WAYS"),
         ("core.schema.scalars.whitespace", "MAX_SPACES"),
         ("core.schema.scalars.numbers", "MAX_DIGITS"),
         ("core.language.term_kinds", "MAX_TERMS"),

@@ -28,7 +28,7 @@ MAX_REGIONS = 256
 
 #: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
 #: whether its members may come in any order.
-MAX_DEMANDS = {False: 64, True: 24}
+MAX_DEMANDS = {False: 64, True: 18}
 
 #: Maximum number of different formulas of demands that a member's value may meet in all combinations, without a look
 #: at which of them are possible.
