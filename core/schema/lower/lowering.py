@@ -100,6 +100,7 @@ class Lowering:
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
         self._branches: dict[Goal, list[Conjunction]] = {}
+        self._sure: dict[int, tuple[Any, bool]] = {}
         self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
@@ -159,7 +160,7 @@ class Lowering:
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
         rule = _Subschema(self, located)
-        sure = self.spelling is None and is_surely_satisfiable(schema)
+        sure = self._is_sure(schema)
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
     def _scalar(self, kind: str, integer: bool = False) -> int:
@@ -223,12 +224,19 @@ class Lowering:
 
     def is_sure(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written."""
-        if self.spelling is not None:
-            return False
         if len(goal) != 1:
-            return not goal
+            return not goal and self.spelling is None
         part = goal[0]
-        return isinstance(part, SignedSchema) and part.positive and is_surely_satisfiable(part.located.schema)
+        return isinstance(part, SignedSchema) and part.positive and self._is_sure(part.located.schema)
+
+    def _is_sure(self, schema: Any) -> bool:
+        """Return True if a subschema surely has a value that can be written; computed once."""
+        if isinstance(schema, bool) or self.spelling is not None:
+            return schema is True and self.spelling is None
+        known = self._sure.get(id(schema))
+        if known is None:  # the schema is kept, so that its id stays its own
+            known = self._sure[id(schema)] = schema, is_surely_satisfiable(schema)
+        return known[1]
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""
