@@ -194,11 +194,11 @@ class TemplateFormat(WireFormat):
 
     def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int) -> tuple[str, Grammar]:
         """Return the name of a tool as it is written, and the grammar of the rest of its call."""
-        self._check_name(tool.name)
         name = tool.name if pieces[0] == "$name" else dump_name(tool.name)
         return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces[1:]))
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> Grammar:
+        self._check_name(tool.name)  # here, as the grammar of a tool is made once
         return Grammar.sequence(
             *(self._arguments(tool, turn) if piece == "$args" else self._hole_or_markup(piece) for piece in pieces)
         )
