@@ -164,10 +164,8 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         else:
             refused.append(problem)
     if refused:
-        del (
-            found,
-            problem,
-        )  # an error that a frame of its own traceback held would only be freed by the garbage collector
+        # An error that a frame of its own traceback held would only be freed by the garbage collector.
+        del found, problem
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
     return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out), tuple(narrowed))
