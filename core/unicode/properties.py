@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
-from . import data as unicode_data
 from .charset import CharSet
 
-UNICODE_VERSION = unicode_data.VERSION
-r"""The version of the Unicode Character Database behind ``\p{...}``, whatever the version of Python."""
+UNICODE_VERSION = "17.0.0"
+r"""Version of the Unicode Character Database behind ``\p{...}``, whatever the version of Python.
+
+Python's own tables would make the meaning of a pattern depend on the version of Python.
+"""
+
+DATA = Path(__file__).parent / "data" / "properties.txt"
 
 # Groups of General_Category values (UAX #44, table "General_Category Values"), with their names.
 _GROUPS = {
@@ -79,10 +84,17 @@ def loose_property(text: str) -> CharSet | None:
     return {_loose(name): charset for name, charset in table().items()}.get(_loose(value))
 
 
+@lru_cache(maxsize=1)
+def _tables() -> Mapping[str, str]:
+    """Return the tables of the data file by name."""
+    _, *sections = re.split(r"^\[(\w+)\]\n", DATA.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(sections[::2], sections[1::2], strict=True))
+
+
 def _read(table: str) -> dict[str, CharSet]:
-    """Read one table of the data module, under every name of every row."""
-    found: dict[str, CharSet] = {}
-    for row in table.replace("\n ", " ").splitlines():
+    """Return the properties of a table, under every name of every row."""
+    properties: dict[str, CharSet] = {}
+    for row in _tables()[table].strip().replace("\n ", " ").splitlines():
         names, _, distances = row.partition(":")
         bounds: list[int] = []
         position = 0
@@ -90,40 +102,40 @@ def _read(table: str) -> dict[str, CharSet]:
             position += int(distance, 36)
             bounds.append(position)
         charset = CharSet(zip(bounds[::2], [bound - 1 for bound in bounds[1::2]], strict=True))
-        found.update(dict.fromkeys(names.split(), charset))
-    return found
+        properties.update(dict.fromkeys(names.split(), charset))
+    return properties
 
 
 @lru_cache(maxsize=1)
 def _categories() -> Mapping[str, CharSet]:
-    found = _read(unicode_data.CATEGORIES)
-    found["Cn"] = found["Unassigned"] = CharSet.empty().union(*found.values()).complement()
+    properties = _read("CATEGORIES")
+    properties["Cn"] = properties["Unassigned"] = CharSet.empty().union(*properties.values()).complement()
     for names, members in _GROUPS.items():
-        charset = CharSet.empty().union(*[found[member] for member in members])
-        found.update(dict.fromkeys(names.split(), charset))
-    return found
+        charset = CharSet.empty().union(*[properties[member] for member in members])
+        properties.update(dict.fromkeys(names.split(), charset))
+    return properties
 
 
 @lru_cache(maxsize=1)
 def _binary() -> Mapping[str, CharSet]:
-    found = _read(unicode_data.BINARY)
-    found["ASCII"] = CharSet.range(0, 0x7F)
-    found["Any"] = CharSet.full()
-    found["Assigned"] = _categories()["Cn"].complement()
-    return found
+    properties = _read("BINARY")
+    properties["ASCII"] = CharSet.range(0, 0x7F)
+    properties["Any"] = CharSet.full()
+    properties["Assigned"] = _categories()["Cn"].complement()
+    return properties
 
 
 @lru_cache(maxsize=1)
 def _scripts() -> Mapping[str, CharSet]:
-    return _with_unknown(_read(unicode_data.SCRIPTS))
+    return _with_unknown(_read("SCRIPTS"))
 
 
 @lru_cache(maxsize=1)
 def _script_extensions() -> Mapping[str, CharSet]:
-    found = _read(unicode_data.SCRIPTS)
-    changed = {found[name]: found[name] ^ part for name, part in _read(unicode_data.SCRIPT_EXTENSIONS).items()}
-    found = {name: changed.get(charset, charset) for name, charset in found.items()}
-    return _with_unknown(found)
+    properties = _read("SCRIPTS")
+    changed = {properties[name]: properties[name] ^ part for name, part in _read("SCRIPT_EXTENSIONS").items()}
+    properties = {name: changed.get(charset, charset) for name, charset in properties.items()}
+    return _with_unknown(properties)
 
 
 def _with_unknown(scripts: dict[str, CharSet]) -> dict[str, CharSet]:

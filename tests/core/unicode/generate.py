@@ -1,11 +1,11 @@
-r"""Generator of ``core/unicode/data.py`` from the text files of the Unicode Character Database.
+r"""Generator of ``core/unicode/data/properties.txt`` from the text files of the Unicode Character Database.
 
 For a new version of Unicode, unpack its ``UCD.zip`` (https://www.unicode.org/Public/VERSION/ucd/) and run::
 
     python tests/core/unicode/generate.py FOLDER
 
 It lies among the tests, which run it, because it is no part of the library and not shipped with it. A property that a
-later ECMA-262 adds to ``\p{...}`` goes into `BINARY`.
+later ECMA-262 adds to ``\p{...}`` goes into `BINARY`, a new version into `UNICODE_VERSION` of ``properties.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parents[3] / "core" / "unicode" / "data.py"
+DATA = Path(__file__).resolve().parents[3] / "core" / "unicode" / "data" / "properties.txt"
 
 #: The binary properties of ECMA-262 (table 67), with their short names; ASCII, Any and Assigned need no table.
 BINARY = """\
@@ -76,7 +76,7 @@ def names_of(folder: Path, kind: str) -> dict[str, list[str]]:
 
 
 def table(rows: Iterable[tuple[str, set[int]]]) -> str:
-    """Return rows of names and code points in the notation of the data module, in the order of the names."""
+    """Return rows of names and code points in the notation of the data file, in the order of the names."""
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 
     def base36(number: int) -> str:
@@ -146,12 +146,9 @@ def extension_sets(scripts: Sets, listed: Sets, short: Mapping[str, list[str]]) 
 
 
 def rendered(parts: Mapping[str, str], source: str) -> str:
-    """Return the data module with other tables; its prose, and all that is not generated, stays."""
-    for name in ("CATEGORIES", "BINARY", "SCRIPTS", "SCRIPT_EXTENSIONS"):
-        before, start, rest = source.partition(f'\n{name}: Final = """\\\n')
-        source = before + start + parts[name] + rest[rest.index('"""') :]
-    source = re.sub(r'(?<=\nVERSION: Final = ")[0-9.]+', parts["VERSION"], source)
-    return re.sub(r"(?<=can name, of Unicode )[0-9]+\.[0-9]+", ".".join(parts["VERSION"].split(".")[:2]), source)
+    """Return the data file with other tables and their version; its other prose stays."""
+    prose = re.sub(r"(?<=can name, of Unicode )[0-9.]+(?=:)", parts["VERSION"], source.partition("\n[")[0])
+    return prose + "".join(f"\n[{name}]\n{text}" for name, text in parts.items() if name != "VERSION")
 
 
 if __name__ == "__main__":
