@@ -1,0 +1,449 @@
+"""What the guarantee is worth, with a real model: calls that are valid, and right, in many ways of asking for them.
+
+    python benchmarks/real_model.py path/to/bfcl-dev.jsonl.gz [--model smollm2] [--requests 60] [--sheets FILE] [--keep]
+
+Requests of the Berkeley Function Calling Leaderboard that one call answers, spread over the file. Each is answered
+greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt after an error, under the
+grammar, and under the grammar with one thing changed (spacing, order of properties, prompt, a draft before the call,
+number of calls, jumps). The peers (``--peers``) mask the logits of the same model for the same language.
+
+A call is right as the leaderboard has it: its function is the one that is wanted, and each argument is one of the
+accepted values (``""`` accepts that it is left out); text is compared without case, spaces and punctuation. An answer
+is *valid* if it is exactly one call, whole, of a tool that was given, and its arguments satisfy the tool's schema by
+``jsonschema``.
+
+With ``--sheets`` each answer is kept as soon as it is there, and a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from results_io import show, table
+
+from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError, load_model
+from toolgrammar.core.conversation import TextDelta
+from toolgrammar.core.models import Model
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.closed_schema import close_objects
+
+Sheet = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One request.
+
+    Attributes:
+        id: of the request.
+        question: what the user says.
+        tools: the tools.
+        answer: the name of the right function and the accepted values of each argument.
+    """
+
+    id: str
+    question: str
+    tools: ToolSet
+    answer: Mapping[str, Mapping[str, list[Any]]]
+
+
+def cases(path: Path, count: int) -> Iterator[Case]:
+    """Yield requests with one call as the answer, spread over the file."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        requests = [json.loads(line) for line in file if line.strip()]
+    single = [one for one in requests if len(one["answers"]) == 1 and len(one["question"][0]) == 1]
+    step = max(1, len(single) // count)
+    for first in range(step):  # those far apart come first
+        for one in single[first::step]:
+            try:
+                tools = ToolSet.from_any(one["functions"])
+                tools.grammar(tool_choice="required")
+            except ToolGrammarError:
+                continue  # an unsupported schema is the business of bfcl_validity.py
+            yield Case(one["id"], one["question"][0][-1]["content"], tools, one["answers"][0])
+
+
+# -- judging -------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a value as it is compared."""
+    if isinstance(value, str):
+        return re.sub(r"[ ,./\-_*^]", "", value).lower().replace("'", '"')
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def accepts(accepted: list[Any], value: Any) -> bool:
+    """Return True if a value is one of the accepted ones; those of an object are lists again."""
+    for wanted in accepted:
+        if isinstance(wanted, Mapping) and isinstance(value, Mapping):
+            if matches(wanted, value):
+                return True
+        elif plain(wanted) == plain(value) and isinstance(wanted, bool) == isinstance(value, bool):
+            return True
+    return False
+
+
+def matches(wanted: Mapping[str, list[Any]], given: Mapping[str, Any]) -> bool:
+    """Return True if arguments are right."""
+    return all(name in wanted and accepts(wanted[name], value) for name, value in given.items()) and all(
+        name in given or "" in accepted for name, accepted in wanted.items()
+    )
+
+
+def judge(case: Case, calls: Sequence[ToolCall], *, whole: bool) -> Sheet:
+    """Return what an answer is worth."""
+    sheet = {"called": bool(calls), "valid": False, "cut": bool(calls) and not whole, "function": False, "right": False}
+    if len(calls) != 1 or not whole:
+        return sheet
+    (call,) = calls
+    ((name, wanted),) = case.answer.items()
+    if call.name in case.tools and call.error is None:
+        schema = close_objects(case.tools[call.name].parameters)
+        sheet["valid"] = jsonschema.Draft202012Validator(schema).is_valid(dict(call.arguments))
+    sheet["function"] = sheet["valid"] and call.name == name
+    sheet["right"] = sheet["function"] and matches(wanted, call.arguments)
+    return sheet
+
+
+def spent(*answers: Generation) -> Sheet:
+    """Return the last text, and what the answers cost."""
+    usages = [answer.usage for answer in answers]
+    return {
+        "text": answers[-1].raw,
+        "tokens": sum(one.completion_tokens for one in usages),
+        "passes": sum(one.forward_passes for one in usages),
+        "forced": sum(one.forced_tokens for one in usages),
+    }
+
+
+# -- tool sets with one thing changed ------------------------------------------------------------------------------
+
+
+class Verbatim:
+    """A parser that reads everything as text."""
+
+    def feed(self, text: str) -> list[Any]:
+        """Return the text."""
+        return [TextDelta(text)]
+
+    def close(self) -> list[Any]:
+        """Return nothing."""
+        return []
+
+
+class Free(ToolSet):
+    """Tools that the prompt describes and no grammar enforces."""
+
+    def grammar(self, *_: Any, **__: Any) -> Grammar:
+        """Return the grammar of any text."""
+        return Grammar.text()
+
+    def parser(self, *_: Any, **__: Any) -> Any:
+        """Return a parser that finds no calls."""
+        return Verbatim()
+
+
+class Undescribed(ToolSet):
+    """Tools that the grammar enforces and no prompt describes."""
+
+    def prompt(self, *_: Any, **__: Any) -> str:
+        """Return no description."""
+        return ""
+
+
+class Listed(ToolSet):
+    """Tools that the prompt lists in words instead of JSON Schema."""
+
+    def prompt(self, *_: Any, **__: Any) -> str:
+        """Return a list of the functions and their arguments."""
+        lines = ["Answer with a call of one of these functions."]
+        for tool in self:
+            schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
+            lines.append(f"\n{tool.name}: {tool.description}")
+            for name, about in schema.get("properties", {}).items():
+                about = about if isinstance(about, Mapping) else {}
+                kind = json.dumps(about["enum"]) if "enum" in about else about.get("type", "any")
+                need = "required" if name in schema.get("required", ()) else "optional"
+                lines.append(f"- {name} ({kind}, {need}): {about.get('description', '')}")
+        return "\n".join(lines)
+
+
+class Flexible(ToolSet):
+    """Tools whose arguments may have any white space."""
+
+    def grammar(self, *given: Any, **options: Any) -> Grammar:
+        """Return the union grammar with flexible white space."""
+        return super().grammar(*given, **{**options, "whitespace": "flexible"})
+
+
+class Compact(ToolSet):
+    """Tools whose arguments have no white space."""
+
+    def grammar(self, *given: Any, **options: Any) -> Grammar:
+        """Return the union grammar without white space."""
+        return super().grammar(*given, **{**options, "whitespace": "compact"})
+
+
+class AnyOrder(ToolSet):
+    """Tools whose arguments may come in any order; in the format ``hermes``."""
+
+    def grammar(self, *_: Any, **__: Any) -> Grammar:
+        """Return the grammar of one call."""
+        return Grammar.choice(
+            *(
+                Grammar.sequence(
+                    Grammar.literal(f'<tool_call>\n{{"name": {json.dumps(tool.name)}, "arguments": '),
+                    Grammar.from_json_schema(close_objects(tool.parameters), property_order="any", whitespace="single"),
+                    Grammar.literal("}\n</tool_call>"),
+                )
+                for tool in self
+            )
+        )
+
+
+# -- the ways ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all ways share.
+
+    Attributes:
+        model: the model.
+        max_tokens: budget of an answer.
+    """
+
+    model: Model
+    max_tokens: int
+
+    @property
+    def format(self) -> str:
+        """Name of the wire format of the model's calls."""
+        return getattr(self.model, "backend").tool_format or "hermes"  # noqa: B009 - only a local model has one
+
+    def write(self, prompt: Any, tools: ToolSet, **options: Any) -> Generation:
+        """Return an answer."""
+        options = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": self.max_tokens} | options
+        return self.model.generate(prompt, tools=tools, **options)
+
+    def read(self, text: str, tools: ToolSet) -> tuple[tuple[ToolCall, ...], str]:
+        """Return the calls in a free text, and what is wrong with it, if anything is."""
+        try:
+            calls = tools.parse(text, self.format).tool_calls
+        except ToolGrammarError as error:
+            return (), str(error)
+        errors = [call.error for call in calls if call.error is not None]
+        return calls, errors[0] if errors else "" if calls else "there is no tool call in the answer"
+
+
+def constrained(kind: type[ToolSet] = ToolSet, **options: Any) -> Callable[[Bench, Case], Sheet]:
+    """Return the way of writing under the grammar, with a kind of tool set and options of `Model.generate`."""
+
+    def write(bench: Bench, case: Case) -> Sheet:
+        answer = bench.write(case.question, kind(case.tools), **options)
+        return {**judge(case, answer.tool_calls, whole=answer.finish_reason != "length"), **spent(answer)}
+
+    return write
+
+
+def free(bench: Bench, case: Case) -> Sheet:
+    """Write free text, and parse it."""
+    answer = bench.write(case.question, Free(case.tools))
+    return {**judge(case, bench.read(answer.text, case.tools)[0], whole=True), **spent(answer)}
+
+
+def free_twice(bench: Bench, case: Case) -> Sheet:
+    """Write free text, parse it, and ask once more with the error if it is not valid."""
+    answers = [bench.write(case.question, Free(case.tools))]
+    calls, error = bench.read(answers[0].text, case.tools)
+    if error:
+        conversation = [
+            Message("user", case.question),
+            Message("assistant", answers[0].text),
+            Message("user", f"That is not a valid tool call: {error}. Answer with one valid tool call."),
+        ]
+        answers.append(bench.write(conversation, Free(case.tools)))
+        calls, _ = bench.read(answers[1].text, case.tools)
+    return {**judge(case, calls, whole=True), **spent(*answers)}
+
+
+def drafted(bench: Bench, case: Case) -> Sheet:
+    """Write up to 64 tokens of free text, then the call after it."""
+    draft = bench.write(case.question, Free(case.tools), max_tokens=64)
+    answer = bench.write(case.question, case.tools, prefix=draft.text.rstrip() + "\n")
+    sheet = judge(case, answer.tool_calls, whole=answer.finish_reason != "length")
+    return {**sheet, **spent(draft, answer)}
+
+
+WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
+    "free text, parsed": free,
+    "free text, one retry with the error": free_twice,
+    "grammar": constrained(),
+    "grammar, without jumps": constrained(jump_forward=False),
+    "grammar, several calls allowed": constrained(parallel_tool_calls=True),
+    "grammar, text or a call": constrained(tool_choice="auto"),
+    "grammar, after a draft of 64 tokens": drafted,
+    "grammar, compact": constrained(Compact),
+    "grammar, any white space": constrained(Flexible),
+    "grammar, properties in any order": constrained(AnyOrder),
+    "grammar, tools listed in words": constrained(Listed),
+    "grammar, tools not described": constrained(Undescribed),
+}
+
+
+#: Two ways of writing the same text, with fewer passes in the first: where the model alone spells as its tokenizer
+#: does, the texts are equal. ``differing`` counts the others.
+JUMPS = ("grammar", "grammar, without jumps")
+
+
+def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
+    """Return the way of masking the model's logits with a peer's processor for transformers."""
+    import torch
+    from decoding import PEERS
+
+    backend = model.backend
+    peer = PEERS[name](backend)
+
+    def write(bench: Bench, case: Case) -> Sheet:
+        processor = peer.processor(case.tools)
+        prompt = backend.encode_prompt(
+            [Message("user", case.question)], case.tools.to_openai(), case.tools.prompt(bench.format)
+        )
+        session = backend.start()
+        written: list[int] = []
+        try:
+            logits = session.extend(prompt)
+            while len(written) < bench.max_tokens:
+                scores = processor(torch.tensor([[*prompt, *written]]), torch.from_numpy(np.array(logits)[None]))
+                token = int(scores[0].argmax())
+                if token in backend.vocabulary.eos:
+                    break
+                written.append(token)
+                logits = session.extend([token])
+        finally:
+            session.close()
+        text = b"".join(backend.vocabulary.tokens[token] or b"" for token in written).decode("utf-8", "replace")
+        calls, _ = bench.read(text, case.tools)
+        cost = {"text": text, "tokens": len(written), "passes": len(written) + 1, "forced": 0}
+        return {**judge(case, calls, whole=len(written) < bench.max_tokens), **cost}
+
+    return write
+
+
+# -- the run -------------------------------------------------------------------------------------------------------
+
+
+def answered(way: Callable[[Bench, Case], Sheet], bench: Bench, case: Case) -> Sheet:
+    """Return the sheet of one answer, with its time, or with the error that ended it."""
+    started = time.perf_counter()
+    try:
+        sheet = way(bench, case)
+    except ToolGrammarError as error:
+        sheet = {"error": f"{type(error).__name__}: {error}"}
+    except Exception as error:  # a peer may refuse a schema, each in its own way
+        sheet = {"error": f"{type(error).__name__}: {error}"}
+    return {**sheet, "seconds": time.perf_counter() - started}
+
+
+SHARES = ("called", "valid", "cut", "function", "right")
+COUNTED = (*SHARES, "tokens", "passes", "forced", "seconds")
+
+
+def summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Any]]:
+    """Return the sums for each way."""
+    rows: dict[str, dict[str, Any]] = {}
+    for sheet in sheets:
+        row = rows.setdefault(sheet["way"], {"asked": 0, "errors": 0, **dict.fromkeys(COUNTED, 0)})
+        row["asked"] += 1
+        row["errors"] += "error" in sheet
+        for name in COUNTED:
+            row[name] += sheet.get(name, 0)
+    return rows
+
+
+def worth_table(result: Mapping[str, Any]) -> str:
+    """Return the table of a result."""
+    columns = ("way", "called", "valid", "cut", "right function", "all right", "tokens", "forward passes", "seconds")
+    rows = [
+        [way, *(f"{row[name] / row['asked']:.0%}" for name in SHARES), row["tokens"], row["passes"],
+         f"{row['seconds']:,.0f}"]
+        for way, row in result["ways"].items()
+    ]  # fmt: skip
+    return table(columns, rows)
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="requests with answers, one JSON object a line, gzip or not")
+    parser.add_argument("--model", default="smollm2", help="as load_model takes it")
+    parser.add_argument("--requests", type=int, default=60)
+    parser.add_argument("--max-tokens", type=int, default=150, help="budget of an answer")
+    parser.add_argument(
+        "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
+    )
+    parser.add_argument("--ways", default="", help="only ways whose name contains this text")
+    parser.add_argument("--peers", default="", help="of xgrammar, llguidance; they need torch")
+    parser.add_argument("--sheets", type=Path, help="keep each answer in this file, and go on from it")
+    parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
+    options = parser.parse_args()
+    sheets: list[Sheet] = []
+    if options.sheets and options.sheets.is_file():
+        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
+    done = {(sheet["way"], sheet["id"]) for sheet in sheets}
+    model = load_model(options.model)
+    bench = Bench(model, options.max_tokens)
+    ways = {name: way for name, way in WAYS.items() if options.ways in name}
+    ways |= {f"{name}'s masks": peer_way(name, model) for name in options.peers.split(",") if name}
+    asked = 0
+    for case in cases(options.data, options.requests):
+        if asked >= options.requests:
+            break
+        if model.count_tokens(case.question, case.tools) > options.most_prompt:
+            continue
+        asked += 1
+        for name, way in ways.items():
+            if (name, case.id) in done:
+                continue
+            sheet = {"way": name, "id": case.id, **answered(way, bench, case)}
+            sheets.append(sheet)
+            if options.sheets:
+                with options.sheets.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(sheet) + "\n")
+        print(f"{asked} of {options.requests}", file=sys.stderr, flush=True)
+    order = list(WAYS)
+    sheets.sort(key=lambda sheet: order.index(sheet["way"]) if sheet["way"] in order else len(order))
+    texts = {name: {sheet["id"]: sheet.get("text") for sheet in sheets if sheet["way"] == name} for name in JUMPS}
+    differing = sum(text != texts[JUMPS[1]].get(id, text) for id, text in texts[JUMPS[0]].items())
+    result = {
+        "model": options.model.rpartition("/")[2],
+        "max_tokens": options.max_tokens,
+        "ways": summary(sheets),
+        "differing": differing,
+    }
+    show("real_model", result, worth_table(result), keep=options.keep)
+    for sheet in sheets:
+        if "error" in sheet:
+            print(f"{sheet['way']}, {sheet['id']}: {sheet['error'][:200]}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
