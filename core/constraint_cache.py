@@ -218,10 +218,10 @@ class ConstraintCache:
         entry.size = size
 
     def _total(self) -> int:
-        return self._bytes + sum(each.byte_count() for each in self._shared.values())
+        return self._bytes + sum(sharers.byte_count() for sharers in self._shared.values())
 
     def _evict(self) -> None:
-        for vocabulary in [each for each, sharers in self._shared.items() if sharers.is_renewed]:
+        for vocabulary in [owner for owner, sharers in self._shared.items() if sharers.is_renewed]:
             self._leave_old_stores(vocabulary)
         while self._entries and self._total() > self._max_bytes:
             self._drop(next(iter(self._entries)))
@@ -270,11 +270,11 @@ class _Sharers:
 
     def see(self, constraint: Constraint) -> None:
         """Note the store of a constraint that was just requested: a newer store replaces a full one."""
-        known = self.constraint
-        if known is None or known.program.store is not constraint.program.store:
-            if known is None or known.program.is_full:
+        before = self.constraint
+        if before is None or before.program.store is not constraint.program.store:
+            if before is None or before.program.is_full:
                 self.constraint = constraint
-            self.is_renewed = known is not None
+            self.is_renewed = before is not None
 
     def byte_count(self) -> int:
         """Return the size of the newest store, in bytes."""
@@ -311,19 +311,19 @@ def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
         add(f"{type(value).__name__} {value!r};".encode())
     elif isinstance(value, (tuple, list)):
         add(b"tuple %d;" % len(value))
-        for each in value:
-            if not _spell(each, add):
+        for part in value:
+            if not _spell(part, add):
                 return False
     elif isinstance(value, Mapping):
         add(b"map %d;" % len(value))
-        return _spell([each for pair in value.items() for each in pair], add)
+        return _spell([part for pair in value.items() for part in pair], add)
     elif hasattr(value, "__dataclass_fields__"):
         from .schema import CompiledSchema
 
         if isinstance(value, CompiledSchema):
             return _spell(value.key, add)
         add(type(value).__name__.encode() + b";")
-        return _spell([getattr(value, each.name) for each in fields(value)], add)
+        return _spell([getattr(value, part.name) for part in fields(value)], add)
     else:
         return False
     return True

@@ -274,11 +274,11 @@ class Grammar:
 
         def build(nodes: Nodes) -> int:
             def case(word: bytes, part: Grammar) -> int:
-                found = None if part._has_rules else nodes.known.get(part)
-                if found is None:  # each part is built when a text has come to it
-                    known = nodes.EPSILON if part._is_sure else None
-                    found = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=known)
-                return found
+                rest = None if part._has_rules else nodes.known.get(part)
+                if rest is None:  # each part is built when a text has come to it
+                    as_empty = nodes.EPSILON if part._is_sure else None
+                    rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
+                return rest
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
@@ -412,10 +412,10 @@ class Grammar:
         """Return the root node in a store."""
         if not self._is_part:
             return self._build(nodes)
-        found = nodes.known.get(self)
-        if found is None:
-            found = nodes.known[self] = self._build(nodes)
-        return found
+        node = nodes.known.get(self)
+        if node is None:
+            node = nodes.known[self] = self._build(nodes)
+        return node
 
     def __add__(self, other: Grammar) -> Grammar:
         return Grammar.sequence(self, other)
@@ -713,15 +713,15 @@ def _close(
         if kind == "rule":
             return id(bodies[part._rule]) in holding
         if kind == "sequence":
-            return all(id(each) in holding for each in rest)
+            return all(id(inner) in holding for inner in rest)
         if kind == "choice":
-            return any(id(each) in holding for each in rest)
+            return any(id(inner) in holding for inner in rest)
         if kind == "repeat":
             return rest[1] == 0 or id(rest[0]) in holding
         if kind == "cases":
-            return any(id(each) in holding for word, each in rest if not (may_be_blank and word))
+            return any(id(inner) in holding for word, inner in rest if not (may_be_blank and word))
         separator, least, _, *parts = rest  # "distinct"
-        count = sum(id(each) in holding for each in parts)
+        count = sum(id(inner) in holding for inner in parts)
         return least == 0 or (count >= least and (least == 1 or id(separator) in holding))
 
     changed = True
@@ -740,16 +740,16 @@ def _first(part: Grammar, bodies: Mapping[_Rule, Grammar], blank: set[int]) -> l
     if kind == "rule":
         return [bodies[part._rule]]
     if kind == "sequence":
-        count = next((number for number, each in enumerate(rest) if id(each) not in blank), len(rest))
+        count = next((number for number, inner in enumerate(rest) if id(inner) not in blank), len(rest))
         return rest[: count + 1]
     if kind == "choice":
         return rest
     if kind == "repeat":
         return [] if rest[2] == 0 else rest[:1]
     if kind == "cases":
-        return [each for word, each in rest if not word]
+        return [inner for word, inner in rest if not word]
     separator, _, most, *parts = rest  # "distinct"
-    after = [separator] if most > 1 and any(id(each) in blank for each in parts) else []
+    after = [separator] if most > 1 and any(id(inner) in blank for inner in parts) else []
     return [*parts, *after] if most else []
 
 
@@ -759,15 +759,15 @@ def _path(start: Grammar, end: Grammar, first: Mapping[int, list[Grammar]]) -> l
     pending = [start]
     while pending:
         part = pending.pop()
-        for each in first.get(id(part), ()):
-            if each is end:
+        for follower in first.get(id(part), ()):
+            if follower is end:
                 way = [part]
                 while way[-1] is not start:
                     way.append(before[id(way[-1])])
                 return way[::-1]
-            if id(each) not in before and each is not start:
-                before[id(each)] = part
-                pending.append(each)
+            if id(follower) not in before and follower is not start:
+                before[id(follower)] = part
+                pending.append(follower)
     return None
 
 

@@ -81,7 +81,7 @@ class Validator:
         }
         if formats:
             ours["format"] = self._format
-        keywords = {name: self._timed(name, ours.get(name, each)) for name, each in kind.VALIDATORS.items()}
+        keywords = {name: self._timed(name, ours.get(name, check)) for name, check in kind.VALIDATORS.items()}
         types = kind.TYPE_CHECKER.redefine("integer", _is_int) if plain_integers else kind.TYPE_CHECKER
         kind = jsonschema.validators.extend(kind, keywords, type_checker=types)
         self._validator = kind(schema, registry=referencing.Registry())
@@ -103,7 +103,7 @@ class Validator:
             return
         self._time.end = time.monotonic() + MAX_SECONDS
         try:
-            found = sorted(self._validator.iter_errors(value), key=lambda each: list(map(str, each.absolute_path)))
+            faults = sorted(self._validator.iter_errors(value), key=lambda fault: list(map(str, fault.absolute_path)))
         except (
             referencing.exceptions.Unresolvable,
             jsonschema.exceptions.SchemaError,
@@ -116,8 +116,8 @@ class Validator:
         except RecursionError:
             yield "", "it is nested too deeply to be checked"
             return
-        for each in found:
-            yield to_pointer(each.absolute_path), each.message
+        for fault in faults:
+            yield to_pointer(fault.absolute_path), fault.message
 
     def violations(self, value: Any) -> Iterator[str]:
         """Yield the faults of a value, one sentence each; see `problems`."""
@@ -154,10 +154,10 @@ class Validator:
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        known = self._enums.get(id(values))
-        if known is None:
-            known = self._enums[id(values)] = values, frozenset(map(value_key, values))  # kept, so the id stays its own
-        if value_key(instance) not in known[1]:
+        entry = self._enums.get(id(values))
+        if entry is None:
+            entry = self._enums[id(values)] = values, frozenset(map(value_key, values))  # kept, so the id stays its own
+        if value_key(instance) not in entry[1]:
             more = len(values) - _NAMED_VALUES
             named = repr(values) if more <= 0 else f"{values[:_NAMED_VALUES]!r} and {more:,} more"
             yield ValidationError(f"{instance!r} is not one of {named}")
@@ -217,9 +217,9 @@ def _has_whole_float(value: Any) -> bool:
 
 def _with_integers(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _with_integers(each) for name, each in value.items()}
+        return {name: _with_integers(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_integers(each) for each in value]
+        return [_with_integers(item) for item in value]
     return int(value) if _is_whole(value) and abs(value) < 2**53 else value
 
 
@@ -250,13 +250,13 @@ def _not_json(value: Any) -> tuple[str, str] | None:
         if part is None or isinstance(part, (str, bool)):
             continue
         if isinstance(part, dict):
-            for name, each in part.items():
+            for name, item in part.items():
                 if not isinstance(name, str):
                     problem = f"the name {name!r} is not a string"
                     break
-                stack.append((each, (path, name)))
+                stack.append((item, (path, name)))
         elif isinstance(part, list):
-            stack += [(each, (path, index)) for index, each in enumerate(part)]
+            stack += [(item, (path, index)) for index, item in enumerate(part)]
         elif isinstance(part, float):
             problem = None if math.isfinite(part) else f"{part} is not a JSON number"
         elif isinstance(part, int):

@@ -183,9 +183,9 @@ class _Converter:
                     )
         order = schema.get("propertyOrdering")
         if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
-            known = result["properties"]
-            first = [name for name in order if isinstance(name, str) and name in known]
-            result["properties"] = {name: known[name] for name in dict.fromkeys([*first, *known])}
+            properties = result["properties"]
+            first = [name for name in order if isinstance(name, str) and name in properties]
+            result["properties"] = {name: properties[name] for name in dict.fromkeys([*first, *properties])}
         self._required(schema, result)
         return _nullable(result) if schema.get("nullable") is True else result
 
@@ -194,19 +194,19 @@ class _Converter:
         types: list[str] = []
         others: list[dict[str, Any]] = []
         for name in names:
-            known = schema_of_type(name)
-            if known is None:
+            named = schema_of_type(name)
+            if named is None:
                 raise InvalidSchemaError(
                     f"unknown type {name!r}",
                     hint="JSON types are object, array, string, number, integer, boolean and null",
                     place=Place(pointer=pointer, keyword="type"),
                 )
-            if not known:
+            if not named:
                 return  # any value
-            if set(known) == {"type"}:
-                types += known["type"] if isinstance(known["type"], list) else [known["type"]]
+            if set(named) == {"type"}:
+                types += named["type"] if isinstance(named["type"], list) else [named["type"]]
             else:
-                others.append(known)
+                others.append(named)
         types = list(dict.fromkeys(types))
         if not others:
             result["type"] = types if isinstance(value, (list, tuple)) or len(types) > 1 else types[0]

@@ -52,12 +52,12 @@ def is_optional_type(value: Any) -> bool:
 
 def _read(node: ast.expr) -> dict[str, Any] | None:
     if isinstance(node, ast.Tuple):  # "str, optional"
-        marks = [each.id.lower() for each in node.elts[1:] if isinstance(each, ast.Name)]
+        marks = [part.id.lower() for part in node.elts[1:] if isinstance(part, ast.Name)]
         return _read(node.elts[0]) if node.elts and marks == ["optional"] * (len(node.elts) - 1) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _any_of([_read(node.left), _read(node.right)])
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):  # "int or str"
-        return _any_of([_read(each) for each in node.values])
+        return _any_of([_read(part) for part in node.values])
     if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str)):
         return {"type": "null"} if node.value is None else schema_of_type(node.value)
     name = _name(node)
@@ -72,14 +72,14 @@ def _read(node: ast.expr) -> dict[str, Any] | None:
 def _subscript(name: str | None, inner: list[ast.expr]) -> dict[str, Any] | None:
     """Return the schema of ``name[inner]``."""
     if name == "literal":
-        values = [each.value for each in inner if isinstance(each, ast.Constant)]
+        values = [part.value for part in inner if isinstance(part, ast.Constant)]
         return {"enum": values} if len(values) == len(inner) and all(map(_is_json, values)) else None
     if name == "tuple" and not (len(inner) == 2 and _is_ellipsis(inner[1])):
-        parts = [_read(each) for each in inner]
+        parts = [_read(part) for part in inner]
         if None in parts:
             return None
         return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}
-    parts = [_read(each) for each in inner if not _is_ellipsis(each)]
+    parts = [_read(part) for part in inner if not _is_ellipsis(part)]
     if name is None or None in parts:
         return None
     if name == "optional" and len(parts) == 1:
@@ -96,18 +96,18 @@ def _subscript(name: str | None, inner: list[ast.expr]) -> dict[str, Any] | None
 
 def _any_of(parts: list[dict[str, Any] | None]) -> dict[str, Any] | None:
     """Return the union of schemas: of types if they are nothing else."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    schemas = [part for part in parts if part is not None]
+    if len(schemas) < len(parts):
         return None
-    if {} in known:
+    if {} in schemas:
         return {}
-    if all(set(part) == {"type"} for part in known):
+    if all(set(part) == {"type"} for part in schemas):
         types = [
-            each for part in known for each in (part["type"] if isinstance(part["type"], list) else [part["type"]])
+            kind for part in schemas for kind in (part["type"] if isinstance(part["type"], list) else [part["type"]])
         ]
         types = list(dict.fromkeys(types))
         return {"type": types if len(types) > 1 else types[0]}
-    return {"anyOf": known}
+    return {"anyOf": schemas}
 
 
 def _name(node: ast.expr) -> str | None:

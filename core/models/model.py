@@ -185,7 +185,7 @@ class Model(ABC):
         """Generate, and return the whole result. Arguments and errors as for `stream`.
 
         Raises:
-            CancelledError: ``params.cancel`` said so.
+            CancelledError: ``params.cancel`` returned True.
         """
         return self._whole(Request(conversation_of(prompt), resolve_params(params, options), live=False))
 

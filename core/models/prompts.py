@@ -96,8 +96,8 @@ def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             results.append(turns[index])
             index += 1
         for number, call in enumerate(turn["tool_calls"]):
-            said = turn if number == 0 else {"role": turn["role"], "content": ""}
-            apart.append({**said, "tool_calls": [call]})
+            base = turn if number == 0 else {"role": turn["role"], "content": ""}
+            apart.append({**base, "tool_calls": [call]})
             own = [result for result in results if call["id"] and result["tool_call_id"] == call["id"]]
             # Results without ids are in the order of the calls.
             own = own or [result for result in results if not result["tool_call_id"]][:1]

@@ -108,7 +108,10 @@ def test_debug_says_why(caplog: pytest.LogCaptureFixture) -> None:
     """``DEBUG`` adds what was wrong and what the server said."""
     caplog.set_level(logging.DEBUG, logger="toolgrammar")
     remote(REFUSED, reply("{}"), reply(GOOD)).generate("x", tools=TOOLS)
-    assert f"it said: 'maxLength' in {SECRET}" in caplog.text and "'note' is a required property" in caplog.text
+    assert (
+        f"reason of the refusal: 'maxLength' in {SECRET}" in caplog.text
+        and "'note' is a required property" in caplog.text
+    )
 
 
 def test_silent_unless_configured() -> None:

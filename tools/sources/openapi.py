@@ -91,10 +91,10 @@ def tools_from_openapi(
     wanted = None if names is None else list(names)
     tools: dict[str, Tool] = {}
     skipped: dict[str | None, list[SchemaError]] = {}
-    known: list[str] = []
+    listed: list[str] = []
     for operation in reader.operations():
         if isinstance(operation, _Operation):
-            known.append(operation.name)
+            listed.append(operation.name)
             if wanted is not None and operation.name not in wanted:
                 continue
         try:
@@ -115,7 +115,7 @@ def tools_from_openapi(
         if name in skipped:
             raise skipped[name][0]
         if name not in tools:
-            shown = ", ".join(known[:_MAX_LISTED]) + (", ..." if len(known) > _MAX_LISTED else "")
+            shown = ", ".join(listed[:_MAX_LISTED]) + (", ..." if len(listed) > _MAX_LISTED else "")
             raise SchemaError(f"the document has no operation {name!r}", hint=f"it has {shown}")
     chosen = list(tools.values()) if wanted is None else [tools[name] for name in wanted]
     errors = [error for group in skipped.values() for error in group] if wanted is None else []

@@ -67,10 +67,10 @@ class Parameter:
         if self.as_json:
             return [(None, json.dumps(value, ensure_ascii=False))]
         if isinstance(value, Mapping):
-            pairs = [(str(key), _text(each)) for key, each in value.items() if each is not None]
+            pairs = [(str(key), _text(item)) for key, item in value.items() if item is not None]
             return [*pairs] if self.explode else [(None, part) for pair in pairs for part in pair]
         if isinstance(value, (list, tuple)):
-            return [(None, _text(each)) for each in value]
+            return [(None, _text(item)) for item in value]
         return [(None, _text(value))]
 
 
@@ -105,17 +105,17 @@ class Body:
 
     def _fields(self, value: Any) -> Iterator[tuple[str, str]]:
         """Yield the fields of a form: lists as repeated fields and objects as JSON, unless the document says else."""
-        for name, each in value.items():
+        for name, item in value.items():
             how = self.encoding.get(name)
             how = how if isinstance(how, Mapping) else {}
             style = how.get("style")
-            if style is None and "explode" not in how and isinstance(each, Mapping):
-                yield name, _text(each)
+            if style is None and "explode" not in how and isinstance(item, Mapping):
+                yield name, _text(item)
             elif is_json(str(how.get("contentType", ""))) and style is None and "explode" not in how:
-                yield name, json.dumps(each, ensure_ascii=False)
+                yield name, json.dumps(item, ensure_ascii=False)
             else:
                 style = style or "form"
-                yield from styled(name, each, style, bool(how.get("explode", style == "form")))
+                yield from styled(name, item, style, bool(how.get("explode", style == "form")))
 
 
 @dataclass(frozen=True)
@@ -227,16 +227,16 @@ def styled(name: str, value: Any, style: str, explode: bool) -> Iterator[tuple[s
         return
     if style == "deepObject" and isinstance(value, (Mapping, list, tuple)):
         parts = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, each in parts:
-            yield from styled(f"{name}[{key}]", each, style, explode)
+        for key, element in parts:
+            yield from styled(f"{name}[{key}]", element, style, explode)
     elif isinstance(value, Mapping):
-        pairs = [(str(key), _text(each)) for key, each in value.items() if each is not None]
+        pairs = [(str(key), _text(element)) for key, element in value.items() if element is not None]
         if explode:
             yield from pairs
         else:
             yield name, _separator(style).join(part for pair in pairs for part in pair)
     elif isinstance(value, (list, tuple)):
-        items = [_text(each) for each in value]
+        items = [_text(element) for element in value]
         if explode:
             yield from ((name, item) for item in items)
         else:

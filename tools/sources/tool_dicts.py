@@ -280,17 +280,17 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
         return value
     if not wrapped and set(value) == {"json"} and key in _OF_BEDROCK:  # which wraps the schema once more
         return _schema({} if value["json"] is None else value["json"], key, tool, required=required, wrapped=True)
-    given = {name: each for name, each in value.items() if each is not None}
-    marks = [name for name, each in given.items() if name in _MARKS and _MARKS[name](each)]
-    if given and not marks and all(isinstance(each, Mapping) for each in given.values()):
+    given = {name: item for name, item in value.items() if item is not None}
+    marks = [name for name, item in given.items() if name in _MARKS and _MARKS[name](item)]
+    if given and not marks and all(isinstance(item, Mapping) for item in given.values()):
         return parameter_map(given, tool, required=required)
     if marks or not given:
         stranger = next(
             (
                 name
-                for name, each in given.items()
+                for name, item in given.items()
                 if name not in _OF_SCHEMAS
-                and (_is_parameter(name, each) or ("properties" not in given and _holds_parameters(name, each)))
+                and (_is_parameter(name, item) or ("properties" not in given and _holds_parameters(name, item)))
             ),
             None,
         )

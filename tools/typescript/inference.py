@@ -62,9 +62,9 @@ class Inference:
             self._infer_places(mine, theirs, found)
         elif isinstance(theirs, ts.Object) and isinstance(mine, ts.Object):
             for wanted in theirs.properties:
-                known = mine.get(wanted.name)
-                if known is not None:
-                    self.match(self.reader.settled(known.type), self.reader.settled(wanted.type), found)
+                mine_property = mine.get(wanted.name)
+                if mine_property is not None:
+                    self.match(self.reader.settled(mine_property.type), self.reader.settled(wanted.type), found)
             for index in theirs.indexes:
                 own = [*(one.type for one in mine.properties), *(one.type for one in mine.indexes)]
                 values = [self.reader.settled(one) for one in own]

@@ -157,8 +157,8 @@ def _lengths(tuple_: ts.Tuple) -> frozenset[int] | None:
 
 
 def _disjoint(lengths: list[frozenset[int] | None]) -> bool:
-    known = [one for one in lengths if one is not None]
-    return bool(known) and not frozenset.intersection(*known)
+    finite = [one for one in lengths if one is not None]
+    return bool(finite) and not frozenset.intersection(*finite)
 
 
 def _scalar(type_: ts.Type) -> bool:

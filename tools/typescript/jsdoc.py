@@ -122,10 +122,10 @@ def _read(text: str) -> Doc:
 
 
 def _parameter(doc: Doc, value: str) -> None:
-    found = _PARAM.match(value)
-    if found is None:
+    match = _PARAM.match(value)
+    if match is None:
         raise JsDocError("@param names no parameter")
-    doc.parameters[found[1]] = _read(value[found.end() :])
+    doc.parameters[match[1]] = _read(value[match.end() :])
 
 
 def _example(doc: Doc, name: str, value: str) -> list[str]:
@@ -134,11 +134,11 @@ def _example(doc: Doc, name: str, value: str) -> list[str]:
         decoded = json.loads(value)
     except ValueError:
         return [f"Example: {value}"] if value else []
-    known = doc.keywords.setdefault("examples", [])
+    examples = doc.keywords.setdefault("examples", [])
     if name == "examples" and isinstance(decoded, list):
-        known.extend(decoded)
+        examples.extend(decoded)
     else:
-        known.append(decoded)
+        examples.append(decoded)
     return []
 
 

@@ -286,17 +286,17 @@ VOID = Keyword("void")
 
 def union(members: Iterable[Type]) -> Type:
     """Return the union of types, without repetitions."""
-    found: dict[Type, None] = {}
+    alternatives: dict[Type, None] = {}
     for member in _flat(members):
         if member == ANY:
             return ANY
         if member != NEVER:
-            found[member] = None
-    if UNKNOWN in found:
+            alternatives[member] = None
+    if UNKNOWN in alternatives:
         return UNKNOWN
-    if not found:
+    if not alternatives:
         return NEVER
-    return Union(tuple(found)) if len(found) > 1 else next(iter(found))
+    return Union(tuple(alternatives)) if len(alternatives) > 1 else next(iter(alternatives))
 
 
 def element_type(element: Element) -> Type:

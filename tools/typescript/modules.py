@@ -149,9 +149,9 @@ class Program:
         """Return what a name, or names joined by dots, refer to here; None if nothing."""
         around: Space | None = space
         while around is not None:
-            found = self._member(path[0], around, values=values, final=len(path) == 1)
-            if found is not None:
-                return self.inside(found, path[1:], values=values)
+            first = self._member(path[0], around, values=values, final=len(path) == 1)
+            if first is not None:
+                return self.inside(first, path[1:], values=values)
             around = around.parent
         return None
 
@@ -199,34 +199,34 @@ class Program:
 
     def _linked(self, link: Link, space: Space, *, values: bool, final: bool) -> Target | None:
         if link.module is None:
-            found = self.find(link.path, space, values=values)
-            if found is None or not final:
-                return found or self.find(link.path, space, values=not values)
-            return found
+            target = self.find(link.path, space, values=values)
+            if target is None or not final:
+                return target or self.find(link.path, space, values=not values)
+            return target
         module = self.module(link.module, space)
         if module is None:
             return Missing(link.module)
         return self.inside(module, link.path, values=values, final=final)
 
     def inside(
-        self, found: Target, path: tuple[str, ...], *, values: bool = False, final: bool = True
+        self, target: Target, path: tuple[str, ...], *, values: bool = False, final: bool = True
     ) -> Target | None:
         """Return what names refer to inside a namespace or module."""
         for index, name in enumerate(path):
-            if isinstance(found, Missing):
-                return found
+            if isinstance(target, Missing):
+                return target
             last = final and index == len(path) - 1
             inner: Target | None = None
-            if isinstance(found, Space):
-                inner = self._exported(name, found, values=values, final=last, seen=set())
-            elif found.kind == "enum" and last:
+            if isinstance(target, Space):
+                inner = self._exported(name, target, values=values, final=last, seen=set())
+            elif target.kind == "enum" and last:
                 return None  # a member; whoever asks knows about enums
-            elif found.name in found.space.spaces:
-                inner = self._exported(name, found.space.spaces[found.name], values=values, final=last, seen=set())
+            elif target.name in target.space.spaces:
+                inner = self._exported(name, target.space.spaces[target.name], values=values, final=last, seen=set())
             if inner is None:
                 return None
-            found = inner
-        return found
+            target = inner
+        return target
 
     def _exported(self, name: str, space: Space, *, values: bool, final: bool, seen: set[int]) -> Target | None:
         if id(space) in seen:
@@ -234,20 +234,20 @@ class Program:
         seen.add(id(space))
         if name in space.exports:
             return self._follow(space.exports[name], space, values=values, final=final)
-        found = self._member(name, space, values=values, final=final)
-        if found is not None:
-            return found
+        target = self._member(name, space, values=values, final=final)
+        if target is not None:
+            return target
         missing: Target | None = None
         for star in space.stars:
             module = self.module(star.module or "", space)
             if module is None:
                 missing = Missing(star.module or "")
             elif name != "default":
-                found = self._exported(name, module, values=values, final=final, seen=seen)
-                if isinstance(found, Missing):
-                    missing = found
-                elif found is not None:
-                    return found
+                target = self._exported(name, module, values=values, final=final, seen=seen)
+                if isinstance(target, Missing):
+                    missing = target
+                elif target is not None:
+                    return target
         return missing
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -314,20 +314,20 @@ class Program:
         name = source.text(child_of(node, "name"))
         tables = [table for table, kinds in ((space.types, _TYPES), (space.values, _VALUES)) if kind in kinds]
         for table in tables:
-            known = table.get(name)
-            if known is None:
+            earlier = table.get(name)
+            if earlier is None:
                 continue
-            both = {known.kind, kind}
-            if both <= {"interface", "class"} and not (known.kind == kind == "class"):
+            both = {earlier.kind, kind}
+            if both <= {"interface", "class"} and not (earlier.kind == kind == "class"):
                 # TypeScript joins them; a class is also a value.
-                known.kind = "class" if "class" in both else "interface"
+                earlier.kind = "class" if "class" in both else "interface"
                 if kind == "class":
-                    space.values[name] = known
+                    space.values[name] = earlier
             elif both not in ({"enum"}, {"function"}):
                 raise source.wrong(node, f"{name!r} is declared twice", "rename one of the declarations")
-            known.nodes.append(node)
-            known.statements.append(statement)
-            known.exported |= exported
+            earlier.nodes.append(node)
+            earlier.statements.append(statement)
+            earlier.exported |= exported
             return
         declaration = Declaration(name, kind, space, [node], [statement], exported)
         for table in tables:

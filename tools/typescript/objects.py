@@ -272,10 +272,10 @@ class ObjectTypes:
         keys = self.reader.type(over, scope)
         if has_word(clause, "as") and clause.child_by_field_name("alias") is None:
             raise source.refuse(clause, "the new name of the keys is missing", "write [Key in Keys as Name]: type")
-        known: dict[str, ts.Property] = {}
+        originals: dict[str, ts.Property] = {}
         if original is not None:
             for shape in self.alternatives(original, at):
-                known.update((one.name, one) for one in shape.properties)
+                originals.update((one.name, one) for one in shape.properties)
         renamed = clause.child_by_field_name("alias")
         inner = only_child(annotation)
         properties: dict[str, ts.Property] = {}
@@ -283,29 +283,29 @@ class ObjectTypes:
         for key in self.reader.members(keys, at):
             bound = scope.with_types({name: self.reader.bare(key)})
             new = self.reader.members(self.reader.type(renamed, bound)) if renamed is not None else [key]
-            for each in map(self.reader.bare, new):
+            for new_key in map(self.reader.bare, new):
                 value = self.reader.later(inner, bound)
-                if each in (ts.STRING, ts.NUMBER) or isinstance(each, ts.Template):
-                    index = self.key(key) if renamed is None else each
+                if new_key in (ts.STRING, ts.NUMBER) or isinstance(new_key, ts.Template):
+                    index = self.key(key) if renamed is None else new_key
                     indexes.append(ts.Index(index, value, at=scope.at(node)))
-                elif each == ts.ANY:
+                elif new_key == ts.ANY:
                     indexes.append(ts.Index(ts.STRING, value, at=scope.at(node)))
-                elif isinstance(each, ts.Literal) and each.kind != "boolean":
-                    before = known.get(_text(self.reader.bare(key)))
+                elif isinstance(new_key, ts.Literal) and new_key.kind != "boolean":
+                    before = originals.get(_text(self.reader.bare(key)))
                     optional = before is not None and before.optional
                     if annotation.type in ("opting_type_annotation", "adding_type_annotation"):
                         optional = "-" not in source.text(annotation)[:2]
                     definite = annotation.type == "omitting_type_annotation"
-                    properties[_text(each)] = ts.Property(
-                        _text(each),
+                    properties[_text(new_key)] = ts.Property(
+                        _text(new_key),
                         value,
                         optional and not definite,
                         definite,
                         before is not None and before.method,
-                        ts.key_of(each),
+                        ts.key_of(new_key),
                         at=scope.at(node),
                     )
-                elif each != ts.SYMBOL:
+                elif new_key != ts.SYMBOL:
                     raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
         return ts.Object(tuple(properties.values()), tuple(indexes))
 
@@ -317,7 +317,7 @@ class ObjectTypes:
         Raises:
             UnsupportedSchemaError: one is not an object, or a comment constrains it as a whole.
         """
-        found: list[ts.Object] = []
+        objects: list[ts.Object] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.resolve(member, at)
             additional: bool | None = None
@@ -332,16 +332,16 @@ class ObjectTypes:
             if isinstance(bare, ts.Object):
                 if additional is not None:
                     bare = replace(bare, indexes=(ts.Index(ts.STRING, ts.ANY),) if additional else ())
-                found.append(bare)
+                objects.append(bare)
             elif bare == ts.OBJECT:
-                found.append(ts.Object())
+                objects.append(ts.Object())
             elif isinstance(bare, ts.Refused):
                 raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
             else:
                 raise at.source.refuse(
                     at.node, "this needs an object of known properties", "use an interface, or write the result out"
                 )
-        return found
+        return objects
 
     def of(self, type_: ts.Type, at: ts.At) -> ts.Object:
         """Return the one object that a type is."""
@@ -359,24 +359,26 @@ class ObjectTypes:
             return ts.NEVER
         if isinstance(bare, (ts.Array, ts.Tuple)):
             return ts.unknown("the keys of an array are its methods too", "use number", at)
-        found: list[list[ts.Type]] = []
+        names_by_member: list[list[ts.Type]] = []
         for shape in self.alternatives(bare, at):
             names: list[ts.Type] = [one.key or ts.Literal.of(one.name) for one in shape.properties]
             for index in shape.indexes:
                 names += [ts.STRING, ts.NUMBER] if self.reader.bare(index.key) == ts.STRING else [index.key]
-            found.append(names)
-        if not found:
+            names_by_member.append(names)
+        if not names_by_member:
             return ts.NEVER
-        return ts.union([name for name in found[0] if all(_has(other, name) for other in found[1:])])
+        return ts.union(
+            [name for name in names_by_member[0] if all(_has(other, name) for other in names_by_member[1:])]
+        )
 
     def lookup(self, type_: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
         """Return the type of ``T[K]``; of a union, that of each member."""
-        found: list[ts.Type] = []
+        types: list[ts.Type] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.bare(member, at)
             for name in self.reader.members(key, index):
-                found.append(self._one(bare, self.reader.bare(name, index), at, index))
-        return ts.union(found)
+                types.append(self._one(bare, self.reader.bare(name, index), at, index))
+        return ts.union(types)
 
     def _one(self, owner: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
         if owner == ts.ANY:
@@ -389,10 +391,10 @@ class ObjectTypes:
             return self._item(owner, key, index)
         shape = self.of(owner, at)
         if isinstance(key, ts.Literal):
-            found = shape.get(_text(key))
-            if found is not None:
-                type_ = ts.documented(self.reader.settled(found.type), found.doc, found.at)
-                return ts.union([type_, ts.UNDEFINED]) if found.optional else type_
+            property_ = shape.get(_text(key))
+            if property_ is not None:
+                type_ = ts.documented(self.reader.settled(property_.type), property_.doc, property_.at)
+                return ts.union([type_, ts.UNDEFINED]) if property_.optional else type_
             extra = self.indexed(shape, _text(key))
             if extra is not None:
                 return self.reader.settled(extra)
@@ -420,8 +422,8 @@ class ObjectTypes:
 
     def value(self, shape: ts.Object, name: str) -> ts.Type | None:
         """Return the type of the property of a name, also by an index signature; None if there is none."""
-        found = shape.get(name)
-        return found.type if found is not None else self.indexed(shape, name)
+        property_ = shape.get(name)
+        return property_.type if property_ is not None else self.indexed(shape, name)
 
     def indexed(self, shape: ts.Object, name: str) -> ts.Type | None:
         """Return the type that an index signature gives to the property of a name."""
@@ -435,19 +437,19 @@ class ObjectTypes:
 
     def keys(self, type_: ts.Type, at: ts.At) -> list[ts.Type]:
         """Return the members of a type of keys: string and number literals, ``string``, ``number``, templates."""
-        found: list[ts.Type] = []
+        keys: list[ts.Type] = []
         for member in self.reader.members(type_, at):
             bare = self.reader.bare(member, at)
             if isinstance(bare, ts.Refused):
                 raise bare.at.source.refuse(bare.at.node, bare.reason, bare.hint)
             number_or_text = isinstance(bare, ts.Literal) and bare.kind != "boolean"
             if bare in (ts.STRING, ts.NUMBER, ts.SYMBOL) or number_or_text or isinstance(bare, ts.Template):
-                found.append(self.key(member))
+                keys.append(self.key(member))
             elif bare == ts.ANY:
-                found.append(ts.STRING)
+                keys.append(ts.STRING)
             else:
                 raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
-        return found
+        return keys
 
     def key(self, type_: ts.Type) -> ts.Type:
         """Return a type of keys, with the comment that constrains it; without its name and other comments."""
@@ -496,16 +498,16 @@ class ObjectTypes:
 
     def _common(self, shapes: list[ts.Object]) -> list[ts.Property]:
         """Return the properties that all of these objects have, with the types of all."""
-        found: list[ts.Property] = []
+        properties: list[ts.Property] = []
         for first in shapes[0].properties if shapes else ():
             same = [one for shape in shapes if (one := shape.get(first.name)) is not None]
             if len(same) == len(shapes) == 1:
-                found.append(first)
+                properties.append(first)
             elif len(same) == len(shapes):
                 kinds = [ts.documented(one.type, one.doc, one.at) for one in same]
                 optional = any(one.optional for one in same)
-                found.append(replace(first, type=ts.union(kinds), optional=optional, doc=None))
-        return found
+                properties.append(replace(first, type=ts.union(kinds), optional=optional, doc=None))
+        return properties
 
 
 def _override(base: ts.Object, own: ts.Object) -> ts.Object:

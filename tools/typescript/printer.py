@@ -67,7 +67,7 @@ def schema_to_typescript(schema: Mapping[str, Any] | bool, name: str = "Answer")
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Printed:
     """A type, and how much of the schema it says.
 
     Attributes:
@@ -120,10 +120,10 @@ class _Printer:
             and set(required) <= set(properties)
             and not {"$ref", "$opaque", "description"} & set(schema)
         ):
-            comment = _comment({**rest, **described}, _Said("", kinds=frozenset({"object"}), tags=name), "")
+            comment = _comment({**rest, **described}, _Printed("", kinds=frozenset({"object"}), tags=name), "")
             inner = "".join(f"{self._member(n, s, n in required, _STEP)},\n" for n, s in properties.items())
             return f"{comment}declare function {identifier}({chr(10) + inner if inner else ''}): unknown;"
-        comment = _comment(described, _Said("", tags=name), "")
+        comment = _comment(described, _Printed("", tags=name), "")
         if "$ref" in schema:
             schema = {key: value for key, value in schema.items() if key != "type"}
         return f"{comment}declare function {identifier}(_: {self._type(schema, '')}): unknown;"
@@ -185,17 +185,17 @@ class _Printer:
         said = self._expression(schema, indent)
         return _comment(_rest(schema, said), said, None) + said.text
 
-    def _expression(self, schema: Any, indent: str) -> _Said:
+    def _expression(self, schema: Any, indent: str) -> _Printed:
         """Return a type, without the comment that says the rest."""
         if schema is False:
-            return _Said("never")
+            return _Printed("never")
         if schema is True or schema == {}:
-            return _Said("unknown")
+            return _Printed("unknown")
         if "$opaque" in schema:
-            return _Said("object" if "type" in schema else "unknown", frozenset({"type"}))
+            return _Printed("object" if "type" in schema else "unknown", frozenset({"type"}))
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            return _Said(reference.removeprefix("#/$defs/"), frozenset({"$ref"}), forced=frozenset({"type"}))
+            return _Printed(reference.removeprefix("#/$defs/"), frozenset({"$ref"}), forced=frozenset({"type"}))
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if (
             isinstance(values, list)
@@ -205,7 +205,9 @@ class _Printer:
         ):
             fits = "type" not in schema or all(_fits(value, schema["type"]) for value in values)
             said = {"const", "enum", "type"} if fits else {"const", "enum"}
-            return _Said(" | ".join(map(_literal, _distinct(values))), frozenset(said), frozenset(map(_kind, values)))
+            return _Printed(
+                " | ".join(map(_literal, _distinct(values))), frozenset(said), frozenset(map(_kind, values))
+            )
         union = self._union_of(schema, indent)
         if union is not None:
             return union
@@ -220,10 +222,10 @@ class _Printer:
         if kinds[0] in _SIMPLE:
             tags = ("@integer",) if kinds[0] == "integer" else ()
             kind = "number" if kinds[0] == "integer" else kinds[0]
-            return _Said(_SIMPLE[kinds[0]], frozenset({"type"}), frozenset({kind}), tags)
-        return _Said("unknown", kinds=_KINDS)
+            return _Printed(_SIMPLE[kinds[0]], frozenset({"type"}), frozenset({kind}), tags)
+        return _Printed("unknown", kinds=_KINDS)
 
-    def _union_of(self, schema: dict[str, Any], indent: str) -> _Said | None:
+    def _union_of(self, schema: dict[str, Any], indent: str) -> _Printed | None:
         """Return the type of ``anyOf``, and of ``oneOf`` where reading it back gives the same."""
         key = next((key for key in ("anyOf", "oneOf") if key in schema), None)
         if key is None or set(schema) & ({"type", "allOf", "anyOf", "oneOf"} - {key}):
@@ -238,31 +240,31 @@ class _Printer:
                 if not all("$ref" in member or _is_bare_object(member) for member in members if member is not True):
                     return None
                 tags = ("@oneOf",)
-        return _Said(self._alternatives(members, indent), frozenset({key}), tags=tags)
+        return _Printed(self._alternatives(members, indent), frozenset({key}), tags=tags)
 
     def _alternatives(self, members: list[Any], indent: str) -> str:
         parts = [self._type(member, indent) for member in members]
         # A comment before the first member would be the whole union's.
         return ("| " if parts[0].startswith("/**") else "") + " | ".join(parts)
 
-    def _several(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Said:
+    def _several(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Printed:
         """Return a list of types."""
         if "number" in kinds and "integer" in kinds:
             kinds = [kind for kind in kinds if kind != "integer"]
         tags = ("@integer",) if "integer" in kinds else ()
-        known = frozenset("number" if kind == "integer" else kind for kind in kinds)
+        kinds_of_names = frozenset("number" if kind == "integer" else kind for kind in kinds)
         if not any(set(schema) & _ABOUT[kind] for kind in kinds if kind in _ABOUT):
             names = {**_SIMPLE, "object": "object", "array": "unknown[]"}
-            return _Said(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), known, tags)
+            return _Printed(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), kinds_of_names, tags)
         said = {"type"}
         members = []
         for kind in kinds:
             about = {key for key in schema if key in _ABOUT.get(kind, ())}
             members.append({"type": kind, **{key: schema[key] for key in about}})
             said |= about
-        return _Said(self._alternatives(members, indent), frozenset(said))
+        return _Printed(self._alternatives(members, indent), frozenset(said))
 
-    def _object(self, schema: dict[str, Any], indent: str) -> _Said:
+    def _object(self, schema: dict[str, Any], indent: str) -> _Printed:
         said = {"type"}
         properties = schema.get("properties")
         required = list(schema.get("required", ()))
@@ -274,7 +276,7 @@ class _Printer:
             value = self._type(extra, indent)
             # TypeScript takes `type T = Record<string, T>` for a circle, and the other form not.
             text = f"{{ [key: string]: {value} }}" if "$ref" in _keywords(extra) else f"Record<string, {value}>"
-            return _Said(text, frozenset(said), objects)
+            return _Printed(text, frozenset(said), objects)
         inner = indent + _STEP
         members = [self._member(n, s, n in required, inner) for n, s in (properties or {}).items()]
         if properties is not None and set(required) <= set(properties):
@@ -289,17 +291,17 @@ class _Printer:
             members.append(f"{inner}[key: string]: {self._type(extra, inner)}")
             said.add("additionalProperties")
         if not members:
-            return _Said("{}" if properties is not None else "object", frozenset(said), objects)
-        return _Said("{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(said), objects)
+            return _Printed("{}" if properties is not None else "object", frozenset(said), objects)
+        return _Printed("{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(said), objects)
 
-    def _array(self, schema: dict[str, Any], indent: str) -> _Said:
+    def _array(self, schema: dict[str, Any], indent: str) -> _Printed:
         arrays = frozenset({"array"})
         items = schema.get("items", {})
         prefix = schema.get("prefixItems")
         if not isinstance(prefix, list) or not prefix:
             text = self._type(items, indent)
             bare = re.fullmatch(r"[\w$]+(?:\[\])*|Record<[^/|]*>", text)
-            return _Said(f"{text}[]" if bare else f"({text})[]", frozenset({"type", "items"}), arrays)
+            return _Printed(f"{text}[]" if bare else f"({text})[]", frozenset({"type", "items"}), arrays)
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         forced = frozenset({"minItems", "maxItems"})
         said = {"type", "prefixItems", "items"}
@@ -319,13 +321,13 @@ class _Printer:
             text = self._type(items, indent)
             bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
             parts.append(f"...{text}[]" if bare else f"...({text})[]")
-        return _Said(f"[{', '.join(parts)}]", frozenset(said), arrays, forced=forced)
+        return _Printed(f"[{', '.join(parts)}]", frozenset(said), arrays, forced=forced)
 
 
 # -- comments --------------------------------------------------------------------------------------------------
 
 
-def _rest(schema: Any, said: _Said) -> dict[str, Any]:
+def _rest(schema: Any, said: _Printed) -> dict[str, Any]:
     """Return the keywords that the comment must say."""
     if not isinstance(schema, dict):
         return {}
@@ -334,7 +336,7 @@ def _rest(schema: Any, said: _Said) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key not in said.keywords}
 
 
-def _comment(keywords: dict[str, Any], said: _Said, indent: str | None) -> str:
+def _comment(keywords: dict[str, Any], said: _Printed, indent: str | None) -> str:
     """Return the comment that says these keywords, ending where the thing begins; ``indent=None``: on the same line."""
     if not keywords and not said.tags:
         return ""
@@ -362,15 +364,15 @@ def _comment(keywords: dict[str, Any], said: _Said, indent: str | None) -> str:
             doc = jsdoc.parse(text.strip())
         except jsdoc.JsDocError:
             continue
-        found = {**doc.keywords, **doc.schema}
+        read_back = {**doc.keywords, **doc.schema}
         if doc.description:
-            found.setdefault("description", doc.description)
-        if found == keywords and _same_types(found, keywords) and "*/" not in text.strip()[3:-2]:
+            read_back.setdefault("description", doc.description)
+        if read_back == keywords and _same_types(read_back, keywords) and "*/" not in text.strip()[3:-2]:
             return text
     return text
 
 
-def _tag(key: str, value: Any, said: _Said) -> str | None:
+def _tag(key: str, value: Any, said: _Printed) -> str | None:
     """Return the tag that says a keyword; None where only ``@schema`` can."""
     if key == "deprecated":
         return "@deprecated" if value is True else None
@@ -425,10 +427,10 @@ def _literal(value: Any) -> str:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    found: dict[str, Any] = {}
+    by_text: dict[str, Any] = {}
     for value in values:
-        found.setdefault(json.dumps(value), value)
-    return list(found.values())
+        by_text.setdefault(json.dumps(value), value)
+    return list(by_text.values())
 
 
 def _kind(value: Any) -> str:
@@ -502,15 +504,15 @@ def _keywords(schema: Any) -> Iterator[str]:
 
 def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
     """Return every reference in a schema, and in what it refers to."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [schema]
     while waiting:
         for part in _subschemas(waiting.pop()):
             reference = part.get("$ref")
-            if isinstance(reference, str) and reference not in found:
-                found.add(reference)
+            if isinstance(reference, str) and reference not in reached:
+                reached.add(reference)
                 waiting.append(definitions.get(reference, True))
-    return found
+    return reached
 
 
 def _with_names(schema: Any, names: Mapping[str, str]) -> Any:

@@ -146,17 +146,18 @@ class _Text:
     def _declared(self, name: str, *, types: bool = False) -> Declaration:
         """Return the declaration of a name: a function before a type, unless a type is asked for."""
         declarations = self.program.declarations
-        found = [d for d in declarations if d.path == name] or [d for d in declarations if d.name == name]
+        matching = [d for d in declarations if d.path == name] or [d for d in declarations if d.name == name]
         values = ("function", "const")
-        found.sort(key=lambda d: (d.kind in values) if types else (d.kind not in values))
-        if not found:
-            known = ", ".join(declaration.path for declaration in declarations[:50])
-            raise SchemaError(f"the text does not declare {name!r}", hint=f"it declares {known}")
-        if len({d.path for d in found}) > 1:
+        matching.sort(key=lambda d: (d.kind in values) if types else (d.kind not in values))
+        if not matching:
+            names = ", ".join(declaration.path for declaration in declarations[:50])
+            raise SchemaError(f"the text does not declare {name!r}", hint=f"it declares {names}")
+        if len({d.path for d in matching}) > 1:
             raise SchemaError(
-                f"the text declares {name!r} {len(found)} times", hint=f"name one: {', '.join(d.path for d in found)}"
+                f"the text declares {name!r} {len(matching)} times",
+                hint=f"name one: {', '.join(d.path for d in matching)}",
             )
-        return found[0]
+        return matching[0]
 
     def _roots(self, *, objects: bool = True) -> list[Declaration]:
         kinds = ("interface", "type") if objects else ("interface", "type", "enum", "class")
@@ -218,13 +219,13 @@ class _Text:
 
     def _methods(self, bodies: list[Node]) -> list[tuple[str, Node, Node]]:
         """Return the functions of an object type that has nothing else."""
-        found = []
+        methods = []
         for member in (member for body in bodies for member in parts(body)):
             signature, name = _method(member), member.child_by_field_name("name")
             if signature is None or name is None:
                 return []
-            found.append((self.source.text(name).strip("\"'"), signature, member))
-        return found
+            methods.append((self.source.text(name).strip("\"'"), signature, member))
+        return methods
 
     # -- making ------------------------------------------------------------------------------------------------
 
@@ -380,7 +381,7 @@ class _Text:
         return {**schema, "$defs": {key: body for key, body in self.writer.definitions.items() if key in keys}}
 
     def _reachable(self, schema: Any) -> set[str]:
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [schema]
         while waiting:
             part = waiting.pop()
@@ -390,10 +391,10 @@ class _Text:
                 waiting += part.values()
                 reference = part.get("$ref")
                 key = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
-                if key in self.writer.definitions and key not in found:
-                    found.add(key)
+                if key in self.writer.definitions and key not in reached:
+                    reached.add(key)
                     waiting.append(self.writer.definitions[key])
-        return found
+        return reached
 
     def _check_comments(self) -> None:
         """Refuse a tag where nothing reads it: it would be lost in silence."""

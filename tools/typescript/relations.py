@@ -77,9 +77,11 @@ class Relations:
         inner = scope
         target = reader.type(right, scope.with_types({name: ts.Variable(name) for name in wanted}))
         if wanted:
-            found: dict[str, list[ts.Type]] = {name: [] for name in wanted}
-            self.reader.inference.match(check, target, found)
-            inner = scope.with_types({name: ts.union(types) if types else ts.UNKNOWN for name, types in found.items()})
+            bindings: dict[str, list[ts.Type]] = {name: [] for name in wanted}
+            self.reader.inference.match(check, target, bindings)
+            inner = scope.with_types(
+                {name: ts.union(types) if types else ts.UNKNOWN for name, types in bindings.items()}
+            )
             target = reader.type(right, inner)
         bare = reader.bare(check, at)
         if bare == ts.ANY and reader.bare(target) not in (ts.ANY, ts.UNKNOWN):
@@ -227,15 +229,15 @@ class Relations:
         for index in theirs.indexes:
             if not (texts and self.reader.bare(index.key) == ts.NUMBER and self.assignable(ts.STRING, index.type)):
                 return False
-        known = [one for one in theirs.properties if one.name in _STRING_MEMBERS]
+        members = [one for one in theirs.properties if one.name in _STRING_MEMBERS]
         if any(not one.optional and one.name not in _STRING_MEMBERS for one in theirs.properties):
             return False
-        for one in known:
+        for one in members:
             if one.name != "length" or not texts:
                 raise self._undecided()
             if not self.assignable(ts.NUMBER, one.type):
                 return False
-        return bool(known or theirs.indexes)
+        return bool(members or theirs.indexes)
 
     def _arrays(self, mine: ts.Array | ts.Tuple, theirs: ts.Type) -> bool:
         if isinstance(theirs, ts.Object):
@@ -303,17 +305,17 @@ class Relations:
         if own and self._weak(theirs) and not any(mine.get(one.name) for one in theirs.properties):
             return False
         for one in theirs.properties:
-            known = mine.get(one.name)
-            if known is None:
+            own_property = mine.get(one.name)
+            if own_property is None:
                 if mine.call is not None and one.name in _FUNCTION_MEMBERS:
                     raise self._undecided()
                 if not one.optional:
                     return False
                 continue
-            if known.optional and not one.optional and not self.reader.undefined(one.type):
+            if own_property.optional and not one.optional and not self.reader.undefined(one.type):
                 return False
             target = ts.union([one.type, ts.UNDEFINED]) if one.optional else one.type
-            if not self.assignable(known.type, target):
+            if not self.assignable(own_property.type, target):
                 return False
         return all(self._index(mine, index) for index in self._asked(theirs))
 
@@ -322,7 +324,7 @@ class Relations:
         sees that it has no others."""
         key = self.reader.bare(wanted.key)
         own = [(self.reader.bare(index.key), index.type) for index in mine.indexes]
-        same = [type_ for known, type_ in own if _covers(known, key)]
+        same = [type_ for own_key, type_ in own if _covers(own_key, key)]
         if same:
             return any(self.assignable(type_, wanted.type) for type_ in same)
         if mine.declared or mine.call is not None:
@@ -337,7 +339,7 @@ class Relations:
                     type_ = ts.union(kept) if one.optional else type_
                 if not self.assignable(type_, wanted.type):
                     return False
-        return all(self.assignable(type_, wanted.type) for known, type_ in own if _covers(key, known))
+        return all(self.assignable(type_, wanted.type) for own_key, type_ in own if _covers(key, own_key))
 
     def _functions(self, mine: ts.Type, theirs: ts.Type) -> bool:
         if not (isinstance(mine, ts.Function) and isinstance(theirs, ts.Function)):

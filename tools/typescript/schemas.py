@@ -324,8 +324,10 @@ class SchemaWriter:
         if doc.integer:
             if "number" not in kinds:
                 raise source.wrong(node, "@integer constrains numbers, and the type has none", "put it before a number")
-            known = made.get("type", sorted(kinds))
-            named = ["integer" if kind == "number" else kind for kind in ([known] if isinstance(known, str) else known)]
+            stated = made.get("type", sorted(kinds))
+            named = [
+                "integer" if kind == "number" else kind for kind in ([stated] if isinstance(stated, str) else stated)
+            ]
             made["type"] = named[0] if len(named) == 1 else list(dict.fromkeys(named))
         if doc.one_of:
             if "anyOf" not in made:
@@ -372,9 +374,9 @@ class SchemaWriter:
     # -- names -------------------------------------------------------------------------------------------------
 
     def _key(self, named: ts.Named) -> str:
-        known = self._keys.get(named)
-        if known is not None:
-            return known
+        made = self._keys.get(named)
+        if made is not None:
+            return made
         declaration = named.declaration
         name = declaration.path if self._count[declaration.name] > 1 else declaration.name
         name = "_".join([name, *map(self._label, named.arguments)])
@@ -433,12 +435,12 @@ def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
 
 def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
     """Return the union: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
-    found: dict[str, Any] = {}
+    distinct: dict[str, Any] = {}
     for member in members:
         for part in member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]:
             if part is not False:
-                found.setdefault(json.dumps(part, sort_keys=True, default=str), part)
-    parts = list(found.values())
+                distinct.setdefault(json.dumps(part, sort_keys=True, default=str), part)
+    parts = list(distinct.values())
     if not parts:
         return False
     if len(parts) == 1:

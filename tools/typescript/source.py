@@ -100,37 +100,37 @@ class Source:
         end = node.start_byte
         while True:
             start = len(self.bytes[:end].rstrip())
-            found = self.comments.get(start)
-            if found is None or self.taken.get(found.start_byte, owner) != owner:
+            comment = self.comments.get(start)
+            if comment is None or self.taken.get(comment.start_byte, owner) != owner:
                 break
-            text = self.text(found)
+            text = self.text(comment)
             if text.startswith("/**"):
                 if lines:
                     break
-                self.taken[found.start_byte] = owner
-                return found
+                self.taken[comment.start_byte] = owner
+                return comment
             if text.startswith("//"):
                 blank = self.bytes[start:end].count(b"\n") > 1
-                if blank or self.trailing.get(found.start_point[0]) is found:
+                if blank or self.trailing.get(comment.start_point[0]) is comment:
                     break
-                self.taken[found.start_byte] = owner
+                self.taken[comment.start_byte] = owner
                 if not _DIRECTIVE.match(text):
                     lines.insert(0, text.lstrip("/").strip())
-            end = found.start_byte
+            end = comment.start_byte
         return "\n".join(lines) or None
 
     def comment_behind(self, node: Node) -> str | None:
         """Return the ``//`` comment that ends the line on which something ends."""
         owner = (node.start_byte, node.end_byte, node.type)
-        found = self.trailing.get(node.end_point[0])
-        if found is None or found.start_byte < node.end_byte or self.taken.get(found.start_byte, owner) != owner:
+        comment = self.trailing.get(node.end_point[0])
+        if comment is None or comment.start_byte < node.end_byte or self.taken.get(comment.start_byte, owner) != owner:
             return None
-        if self.bytes[node.end_byte : found.start_byte].strip(b" \t,;"):
+        if self.bytes[node.end_byte : comment.start_byte].strip(b" \t,;"):
             return None
-        text = self.text(found)
+        text = self.text(comment)
         if not text.startswith("//") or _DIRECTIVE.match(text):
             return None
-        self.taken[found.start_byte] = owner
+        self.taken[comment.start_byte] = owner
         return text.lstrip("/").strip()
 
     def postpone(self, node: Node) -> None:
@@ -197,10 +197,10 @@ def child_of(node: Node, name: str) -> Node:
     Raises:
         InvalidSchemaError: it is missing.
     """
-    found = node.child_by_field_name(name)
-    if found is None:
+    child = node.child_by_field_name(name)
+    if child is None:
         raise _incomplete(node)
-    return found
+    return child
 
 
 def only_child(node: Node) -> Node:
@@ -232,15 +232,15 @@ def parts(node: Node) -> list[Node]:
 
 def operands(node: Node) -> list[Node]:
     """Return the members of a union or intersection, in order; the tree nests to the left."""
-    found: list[Node] = []
+    leaves: list[Node] = []
     waiting = [node]
     while waiting:
         current = waiting.pop()
         if current.type == node.type:
             waiting.extend(reversed(parts(current)))
         else:
-            found.append(current)
-    return found
+            leaves.append(current)
+    return leaves
 
 
 def has_word(node: Node, *words: str) -> bool:

@@ -138,8 +138,8 @@ class TypeReader:
         with self.nested(scope.at(node)):
             reader = self._readers.get(node.type)
             if reader is None:
-                known = _UNREADABLE.get(node.type)
-                reason, hint = known or ("this type is not known here", "write it with interfaces and unions")
+                refusal = _UNREADABLE.get(node.type)
+                reason, hint = refusal or ("this type is not known here", "write it with interfaces and unions")
                 raise scope.source.refuse(node, reason, hint)
             return ts.documented(reader(node, scope), doc, scope.at(node))
 
@@ -198,14 +198,14 @@ class TypeReader:
 
     def step(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
         """Follow a name or an expression by one step."""
-        known = self._known.get(type_)
-        if known is None:
+        result = self._known.get(type_)
+        if result is None:
             self._open.add(type_)
             try:
-                known = self._known[type_] = self._evaluated(type_)
+                result = self._known[type_] = self._evaluated(type_)
             finally:
                 self._open.discard(type_)
-        return known
+        return result
 
     def bare(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
         """Follow names and comments to the type."""
@@ -222,12 +222,12 @@ class TypeReader:
 
     def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
         """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
-        found: list[ts.Type] = []
+        members: list[ts.Type] = []
         bare = self.bare(type_, at)
         if isinstance(bare, ts.Union):
             for member in bare.members:
-                found += self.members(member, at)
-            return found
+                members += self.members(member, at)
+            return members
         if bare == ts.NEVER:
             return []
         if bare == ts.Keyword("boolean"):
@@ -236,11 +236,11 @@ class TypeReader:
 
     def distributed(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
         """Return the members of a union for TypeScript, which drops the literals beside ``string`` or ``number``."""
-        found = self.members(type_, at)
-        wide = {bare.name for one in found if isinstance(bare := self._named(one), ts.Keyword)}
+        members = self.members(type_, at)
+        wide = {bare.name for one in members if isinstance(bare := self._named(one), ts.Keyword)}
         return [
             one
-            for one in found
+            for one in members
             if not (isinstance(bare := self.bare(one), ts.Literal) and bare.kind in wide)
             and not (isinstance(bare, ts.Object) and self.impossible(bare))
         ]
@@ -370,9 +370,9 @@ class TypeReader:
         name = scope.source.text(node)
         if name in scope.types:
             return scope.types[name]
-        found = self.program.find((name,), scope.space)
-        if found is not None:
-            return self._found(found, name, (), scope.at(node))
+        target = self.program.find((name,), scope.space)
+        if target is not None:
+            return self._found(target, name, (), scope.at(node))
         if name in UTILITIES:
             raise scope.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
         if name == "undefined":
@@ -392,14 +392,14 @@ class TypeReader:
         if node.type == "call_expression" and call[0].type == "import" and call[1].type == "arguments":
             specifier = scope.source.string(only_child(call[1]))
             module = self.program.module(specifier, scope.space)
-            found = Missing(specifier) if module is None else self.program.inside(module, tuple(names))
-            if found is not None:
-                return self._found(found, names[-1], (), scope.at(node))
+            target = Missing(specifier) if module is None else self.program.inside(module, tuple(names))
+            if target is not None:
+                return self._found(target, names[-1], (), scope.at(node))
         raise scope.source.refuse(node, "this type is not known here", "write the type itself")
 
     def _dotted(self, path: tuple[str, ...], arguments: tuple[ts.Type, ...], node: Node, scope: ts.Scope) -> ts.Type:
-        found = self.program.find(path, scope.space)
-        if found is None:
+        target = self.program.find(path, scope.space)
+        if target is None:
             owner = self.program.find(path[:-1], scope.space)
             if isinstance(owner, Declaration) and owner.kind == "enum":
                 values = self.values.enum_values(owner)
@@ -410,7 +410,7 @@ class TypeReader:
                 self.read.add(owner)
                 return ts.Literal.of(values[path[-1]], owner)
             return self.no_json(".".join(path), scope.at(node))
-        return self._found(found, ".".join(path), arguments, scope.at(node))
+        return self._found(target, ".".join(path), arguments, scope.at(node))
 
     def _found(
         self, found: Declaration | Space | Missing, name: str, arguments: tuple[ts.Type, ...], at: ts.At
@@ -425,17 +425,17 @@ class TypeReader:
         path = names_in(scope.source, child_of(node, "name"))
         given = parts(child_of(node, "type_arguments"))
         name = ".".join(path)
-        found = self.program.find(path, scope.space)
-        if found is not None:
-            return self._found(found, name, tuple(self.type(one, scope) for one in given), scope.at(node))
+        target = self.program.find(path, scope.space)
+        if target is not None:
+            return self._found(target, name, tuple(self.type(one, scope) for one in given), scope.at(node))
         if name in UTILITIES:
             return self.utilities.apply(name, given, node, scope)
         return self.no_json(name, scope.at(node), tuple(self.type(one, scope) for one in given))
 
     def reference(self, name: str, arguments: tuple[ts.Type, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
         """Return the type of a dotted name, with its type arguments."""
-        found = self.program.find(tuple(name.split(".")), scope.space)
-        return self._found(found, name, arguments, at) if found is not None else self.no_json(name, at, arguments)
+        target = self.program.find(tuple(name.split(".")), scope.space)
+        return self._found(target, name, arguments, at) if target is not None else self.no_json(name, at, arguments)
 
     def no_json(self, name: str, at: ts.At, arguments: tuple[ts.Type, ...] = ()) -> ts.Refused:
         """Return a type of TypeScript's library that JSON has no values for.

@@ -74,11 +74,11 @@ class Values:
             pairs = parts(node)
             if any(pair.type != "pair" or child_of(pair, "key").type == "computed_property_name" for pair in pairs):
                 return None
-            found = {
+            data = {
                 self._plain_name(child_of(pair, "key"), source): self.data(child_of(pair, "value"), source)
                 for pair in pairs
             }
-            return found if None not in found.values() else None
+            return data if None not in data.values() else None
         simple = ("string", "number", "true", "false", "unary_expression")
         try:
             return self.literal(node, source) if node.type in simple else None
@@ -90,16 +90,16 @@ class Values:
         if node.type == "computed_property_name":
             inner = only_child(node)
             names = ("string", "number", "identifier", "member_expression", "subscript_expression", "template_string")
-            known: ts.Type = ts.UNDEFINED
+            value: ts.Type = ts.UNDEFINED
             if inner.type in names and not scope.source.text(inner).startswith("Symbol."):
-                known = self.reader.bare(self.constant(inner, scope))
-            if not isinstance(known, ts.Literal) or known.kind == "boolean":
+                value = self.reader.bare(self.constant(inner, scope))
+            if not isinstance(value, ts.Literal) or value.kind == "boolean":
                 raise scope.source.refuse(
                     node,
                     f"the name {scope.source.text(node)!r} is not known before the program runs",
                     "write the name itself",
                 )
-            return ts.text_of(known) or "", ts.key_of(known)
+            return ts.text_of(value) or "", ts.key_of(value)
         number = ts.Literal.of(self.literal(node, scope.source)) if node.type == "number" else None
         return self._plain_name(node, scope.source), number
 
@@ -159,9 +159,9 @@ class Values:
                     return values[path[0]]
                 if len(path) == 2 and path[0] == declaration.name and path[1] in values:
                     return values[path[1]]
-                known = self.reader.bare(self.constant(node, scope))
-                if isinstance(known, ts.Literal):
-                    return known.value
+                type_ = self.reader.bare(self.constant(node, scope))
+                if isinstance(type_, ts.Literal):
+                    return type_.value
             elif node.type == "template_string":
                 return self._template(node, source, lambda child: _text(inner(child)))
             elif node.type == "unary_expression":
@@ -221,8 +221,8 @@ class Values:
             return self._declared(names_in(source, node), at, scope)
         if node.type == "member_expression":
             path = names_in(source, node)
-            found = self.reader.program.find(path, scope.space, values=True)
-            if isinstance(found, (Declaration, Missing)):
+            target = self.reader.program.find(path, scope.space, values=True)
+            if isinstance(target, (Declaration, Missing)):
                 return self._declared(path, at, scope)
             owner = self.constant(parts(node)[0], scope)
             key: ts.Type = ts.Literal.of(source.text(parts(node)[-1]))
@@ -235,23 +235,23 @@ class Values:
 
     def _declared(self, path: tuple[str, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
         name = ".".join(path)
-        found = self.reader.program.find(path, scope.space, values=True)
-        if isinstance(found, Missing):
-            return self.reader.missing(found, name, at)
-        if not isinstance(found, Declaration):
+        declaration = self.reader.program.find(path, scope.space, values=True)
+        if isinstance(declaration, Missing):
+            return self.reader.missing(declaration, name, at)
+        if not isinstance(declaration, Declaration):
             raise at.source.wrong(
                 at.node,
                 f"there are no values to take the type of: {name!r} is not declared in this text",
                 "write the type itself",
             )
-        if found in self._open:
+        if declaration in self._open:
             raise at.source.wrong(at.node, f"the value {name!r} is defined by itself", "write the type itself")
-        self._open.add(found)
-        self.reader.read.add(found)
+        self._open.add(declaration)
+        self.reader.read.add(declaration)
         try:
-            return self._of(found)
+            return self._of(declaration)
         finally:
-            self._open.discard(found)
+            self._open.discard(declaration)
 
     def _of(self, declaration: Declaration) -> ts.Type:
         scope, node = ts.Scope(declaration.space), declaration.node
@@ -275,7 +275,7 @@ class Values:
 
     def _statics(self, declaration: Declaration, scope: ts.Scope) -> ts.Type:
         """Return the constructor of a class: its static properties, and that it can be called."""
-        found: list[ts.Property] = []
+        properties: list[ts.Property] = []
         for node in declaration.nodes:
             for member in parts(child_of(node, "body")):
                 if member.type != "public_field_definition" or not has_word(member, "static"):
@@ -287,8 +287,8 @@ class Values:
                     type_ = self.reader.type(only_child(annotation), scope)
                 elif value is not None:
                     type_ = self.expression(value, scope, literal=has_word(member, "readonly"))
-                found.append(ts.Property(name, type_, at=scope.at(member)))
-        return ts.Object(tuple(found), call=ts.Function(declaration.node, scope, construct=True), declared=True)
+                properties.append(ts.Property(name, type_, at=scope.at(member)))
+        return ts.Object(tuple(properties), call=ts.Function(declaration.node, scope, construct=True), declared=True)
 
     def widened(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of a variable that is declared with this value."""
@@ -347,20 +347,20 @@ class Values:
 
     def _plain(self, node: Node, scope: ts.Scope, literal: bool, like: ts.Type | None) -> ts.Type:
         source = scope.source
-        found: ts.Type
+        type_: ts.Type
         if node.type == "template_string":
             if any(child.type == "template_substitution" for child in node.named_children):
                 return ts.STRING
-            found = ts.Literal.of(self._template(node, source, lambda child: ""))
+            type_ = ts.Literal.of(self._template(node, source, lambda child: ""))
         elif node.type == "unary_expression" and source.text(node)[0] not in "+-":
             return ts.BOOLEAN if source.text(node)[0] == "!" else ts.NUMBER
         elif node.type == "unary_expression" and child_of(node, "argument").type != "number":
             return ts.NUMBER
         else:
-            found = ts.Literal.of(self.literal(node, source))
-        if literal or (like is not None and not self.reader.relations.decided(_keyword(found), like, scope.at(node))):
-            return found
-        return self._widened(found)
+            type_ = ts.Literal.of(self.literal(node, source))
+        if literal or (like is not None and not self.reader.relations.decided(_keyword(type_), like, scope.at(node))):
+            return type_
+        return self._widened(type_)
 
     def _widened(self, type_: ts.Type) -> ts.Type:
         """Return the type of a variable that may be given another value of the kind."""
@@ -373,29 +373,29 @@ class Values:
         return self.reader.objects.value(bare, name) if isinstance(bare, ts.Object) else None
 
     def _object(self, node: Node, scope: ts.Scope, constant: bool, like: ts.Type | None) -> ts.Type:
-        found: dict[str, ts.Property] = {}
+        properties: dict[str, ts.Property] = {}
         at = scope.at(node)
         for member in parts(node):
             if member.type == "spread_element":
                 spread = self.expression(only_child(member), scope, constant=constant)
                 for one in self.reader.objects.of(spread, scope.at(member)).properties:
-                    found[one.name] = one
+                    properties[one.name] = one
                 continue
             if member.type == "shorthand_property_identifier":
                 name = scope.source.text(member)
                 type_ = self._declared((name,), scope.at(member), scope)
-                found[name] = ts.Property(name, type_ if constant else self._widened(type_), at=at)
+                properties[name] = ts.Property(name, type_ if constant else self._widened(type_), at=at)
                 continue
             if member.type == "method_definition":
                 name, key = self.property_name(child_of(member, "name"), scope)
-                found[name] = ts.Property(name, ts.Function(member, scope), method=True, key=key, at=at)
+                properties[name] = ts.Property(name, ts.Function(member, scope), method=True, key=key, at=at)
                 continue
             name, key = self.property_name(child_of(member, "key"), scope)
             value = child_of(member, "value")
             type_ = self.expression(value, scope, constant=constant, like=self._like(like, name))
             doc = self.reader.doc(member, scope.source)
-            found[name] = ts.Property(name, type_, key=key, doc=doc, at=scope.at(member))
-        return ts.Object(tuple(found.values()))
+            properties[name] = ts.Property(name, type_, key=key, doc=doc, at=scope.at(member))
+        return ts.Object(tuple(properties.values()))
 
     def _array(self, node: Node, scope: ts.Scope, constant: bool, like: ts.Type | None) -> ts.Type:
         bare = self.reader.bare(like) if like is not None else None
@@ -454,15 +454,15 @@ class Values:
         if node.type in ("class_declaration", "abstract_class_declaration"):
             name = scope.source.text(child_of(node, "name"))
             return self.reader.reference(name, (), scope.at(node), scope)
-        found = node.child_by_field_name("return_type") or node.child_by_field_name("type")
-        if found is not None:
-            if found.type == "type_annotation":
-                found = only_child(found)
-            if found.type in ("type_predicate", "type_predicate_annotation"):
+        stated = node.child_by_field_name("return_type") or node.child_by_field_name("type")
+        if stated is not None:
+            if stated.type == "type_annotation":
+                stated = only_child(stated)
+            if stated.type in ("type_predicate", "type_predicate_annotation"):
                 return ts.BOOLEAN
-            if found.type in ("asserts", "asserts_annotation"):
+            if stated.type in ("asserts", "asserts_annotation"):
                 return ts.UNDEFINED
-            return self.reader.type(found, scope)
+            return self.reader.type(stated, scope)
         body = node.child_by_field_name("body")
         if node.type == "arrow_function" and body is not None and body.type != "statement_block":
             return self.expression(body, scope)

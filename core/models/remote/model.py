@@ -340,14 +340,14 @@ class RemoteModel(Model):
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
                     async for piece in pieces:
-                        thought, said = answer.add(piece)
-                        more, said = reasoning.feed(said)
-                        for event in _certain(thought + more, said, reader):
+                        thought, text = answer.add(piece)
+                        more, text = reasoning.feed(text)
+                        for event in _certain(thought + more, text, reader):
                             yield event
             except RefusedError as refusal:
                 descent.refuse(refusal)
                 _LOG.info("the server of %s refused the form %r (%d)", self._name, form.name, refusal.status)
-                _LOG.debug("it said: %s", self._transport.shown(refusal.reason))
+                _LOG.debug("reason of the refusal: %s", self._transport.shown(refusal.reason))
                 continue
             for event in (*_certain(*reasoning.close(), reader), *reader.close()):
                 yield event
@@ -367,8 +367,8 @@ class RemoteModel(Model):
     def _forms(self, kind: str, task: Task, unknown: Collection[str]) -> list[Form]:
         if task.tools is not None:
             return forms(kind, task.params, task.tools.to_openai(closed=True), task.schema, unknown)
-        found = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
-        return found[-1:] if task.free else found
+        possible = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
+        return possible[-1:] if task.free else possible
 
     def _reader(self, task: Task, held: bool) -> AnswerReader:
         tools = task.tools or task.forbidden

@@ -63,14 +63,14 @@ def plain_schema(schema: Any) -> Any:
 
 def extra_keywords(schema: Any) -> frozenset[str]:
     """Return the keywords in a schema that a server may not know: all but those that every server takes."""
-    found: set[str] = set()
+    used: set[str] = set()
 
     def note(key: str, value: Any) -> bool:
-        found.add(key)
+        used.add(key)
         return True
 
     without(schema, note)
-    return frozenset(found - _BASIC - ANNOTATIONS)
+    return frozenset(used - _BASIC - ANNOTATIONS)
 
 
 def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
@@ -107,7 +107,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
-    found: dict[str, Any] = {}
+    reduced: dict[str, Any] = {}
     kinds = schema.get("type", "object")
     before = len(left_out)
     for key, value in schema.items():
@@ -128,16 +128,16 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
                 left_out.append(f"{place}/{escape(key)}")
             continue
         inner: list[str] = []
-        found[key] = map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
+        reduced[key] = map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
         if inner and key in _INVERTING and key != "oneOf":
-            del found[key]
+            del reduced[key]
             inner = [f"{place}/{key}"]
         elif inner and key == "oneOf":  # wider branches overlap, and then none of them would be the only one
-            branches = found.pop(key)
+            branches = reduced.pop(key)
             if "anyOf" not in schema:
-                found["anyOf"] = branches
+                reduced["anyOf"] = branches
         left_out += inner
-    return _widened(schema, found, lost=len(left_out) > before)
+    return _widened(schema, reduced, lost=len(left_out) > before)
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _is_strict(schema: Any) -> bool:
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
         return False
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-    inner += [each for key in DEFINITIONS for each in schema.get(key, {}).values()]
+    inner += [subschema for key in DEFINITIONS for subschema in schema.get(key, {}).values()]
     if "items" in schema:
         inner.append(schema["items"])
     return all(map(_is_strict, inner))
@@ -197,7 +197,7 @@ def _refers(value: Any) -> bool:
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
     """Return True if every reference leads to a definition that was kept, or to the root."""
     if isinstance(value, list):
-        return all(_resolves(each, root) for each in value)
+        return all(_resolves(item, root) for item in value)
     if not isinstance(value, dict):
         return True
     target = value.get("$ref")
@@ -205,7 +205,7 @@ def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
         where, _, name = target.removeprefix("#/").partition("/")
         if not target.startswith("#/") or where not in DEFINITIONS or name not in root.get(where, {}):
             return False
-    return all(_resolves(each, root) for each in value.values())
+    return all(_resolves(item, root) for item in value.values())
 
 
 def _is_anchored(pattern: Any) -> bool:

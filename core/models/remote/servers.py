@@ -36,10 +36,10 @@ class Form:
     @property
     def keywords(self) -> frozenset[str]:
         """Keywords in the schemas of the form that a server may not know."""
-        found: frozenset[str] = frozenset()
+        used: frozenset[str] = frozenset()
         for schema in self._schemas():
-            found |= extra_keywords(schema)
-        return found
+            used |= extra_keywords(schema)
+        return used
 
     def _schemas(self) -> Iterator[Any]:
         answer = self.fields.get("response_format", {})
@@ -68,38 +68,38 @@ def forms(
     if not tools:
         if schema is None:
             return [Form("text")]
-        known, left_out = _known(schema, unknown)
+        reduced, left_out = _known(schema, unknown)
         places = tuple(f"response{place}" for place in left_out)
-        found = [replace(form, left_out=places + form.left_out) for form in _json_forms(kind, known)]
-        return [*found, Form("prompt", schema_in_prompt=True)]
+        possible = [replace(form, left_out=places + form.left_out) for form in _json_forms(kind, reduced)]
+        return [*possible, Form("prompt", schema_in_prompt=True)]
     beside = schema is not None
     if params.tool_format is not None:
         return [Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
     sent, places = [], ()
     for tool in tools:
         function = dict(tool["function"])
-        known, left_out = _known(function.get("parameters", {"type": "object"}), unknown)
+        reduced, left_out = _known(function.get("parameters", {"type": "object"}), unknown)
         places += tuple(function["name"] + place for place in left_out)
-        sent.append({**tool, "function": {**function, "parameters": plain_schema(known)}})
-    found = []
+        sent.append({**tool, "function": {**function, "parameters": plain_schema(reduced)}})
+    possible = []
     strict, left_out, is_strict = _strict_tools(kind, sent)
     rest = _choice(kind, params)
     if beside and kind == "openai" and params.tool_choice == "auto":
         # On other servers, a response format beside tools forbids calls, or is an error.
-        known, gone = _known(schema, unknown)
+        reduced, gone = _known(schema, unknown)
         answer = tuple(f"response{place}" for place in gone)
-        found += [
+        possible += [
             Form(
                 f"{'strict ' if is_strict else ''}tools + {form.name}",
                 {**strict, **rest, **form.fields},
                 places + left_out + answer + form.left_out,
             )
-            for form in _json_forms(kind, known)[:1]
+            for form in _json_forms(kind, reduced)[:1]
         ]
     if is_strict:
-        found.append(Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside))
-    found.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
-    return [*found, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+        possible.append(Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside))
+    possible.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
+    return [*possible, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
 
 
 def _known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
@@ -113,10 +113,10 @@ def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
     choice: Any = params.tool_choice
     if choice not in ("auto", "required", "none"):
         choice = {"type": "function", "function": {"name": choice}}
-    found = {"tool_choice": choice}
+    fields = {"tool_choice": choice}
     if not params.parallel_tool_calls or kind == "llama.cpp":  # whose default is one call
-        found["parallel_tool_calls"] = params.parallel_tool_calls
-    return found
+        fields["parallel_tool_calls"] = params.parallel_tool_calls
+    return fields
 
 
 def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:
@@ -148,15 +148,15 @@ def _json_forms(kind: str, schema: Any) -> list[Form]:
         sent, left_out = anchored_schema(schema)
     places = tuple(f"response{place}" for place in left_out)
     named = {"name": "answer", "schema": sent, "strict": strict}
-    found = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, places)]
+    possible = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, places)]
     if kind == "vllm":
-        found.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
+        possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
     if schema.get("type") == "object":
         # llama.cpp and its derivatives take the schema here; other servers ignore or refuse the field.
         inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
-        found.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
-        found.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
-    return found
+        possible.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
+        possible.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
+    return possible
 
 
 # -- sampling ------------------------------------------------------------------------------------------------------
@@ -175,30 +175,30 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
     Raises:
         ModelError: this kind of server does not take an option.
     """
-    found: dict[str, Any] = {"temperature": params.temperature}
+    fields: dict[str, Any] = {"temperature": params.temperature}
     plain = {"max_tokens": params.max_tokens, "seed": params.seed, "stop": list(params.stop) or None}
-    found |= {name: value for name, value in plain.items() if value is not None}
+    fields |= {name: value for name, value in plain.items() if value is not None}
     if params.top_p != 1:
-        found["top_p"] = params.top_p
-    known: Mapping[str, str] = _SAMPLING[kind]
+        fields["top_p"] = params.top_p
+    names: Mapping[str, str] = _SAMPLING[kind]
     neutral = GenerateParams()
     for name in ("top_k", "min_p", "repetition_penalty"):
         if (value := getattr(params, name)) != getattr(neutral, name):
-            if name not in known:
+            if name not in names:
                 raise _not_taken(kind, name)
-            found[known[name]] = value
+            fields[names[name]] = value
     if params.logit_bias:
         if kind == "ollama":
             raise _not_taken(kind, "logit_bias")
-        found["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
+        fields["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
     if params.thinking not in (None, "auto"):
         if kind not in ("vllm", "llama.cpp") or not isinstance(params.thinking, bool):
             raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
-        found["chat_template_kwargs"] = {"enable_thinking": params.thinking}
+        fields["chat_template_kwargs"] = {"enable_thinking": params.thinking}
     for name in ("prefix", "trace"):
         if getattr(params, name):
             raise _not_taken(kind, name)
-    return found
+    return fields
 
 
 def _not_taken(kind: str, name: str) -> ModelError:

@@ -194,9 +194,9 @@ class Transport:
                 kind=ServerConnectionError,
             ) from None
         except httpx.HTTPError as error:
-            said = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
             raise self._error(
-                f"broke off its answer: {said}", hint="see the server's log", kind=ServerConnectionError
+                f"broke off its answer: {reason}", hint="see the server's log", kind=ServerConnectionError
             ) from None
         except (httpx.InvalidURL, httpx.StreamError) as error:
             raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
@@ -228,13 +228,13 @@ class Transport:
             if 200 <= response.status_code < 300:
                 return response
             try:
-                said = _said(await self._read(response))
+                reason = _message_of(await self._read(response))
             finally:
                 await response.aclose()
             pause = _pause(response.headers.get("retry-after"), sent)
-            is_busy = response.status_code in _BUSY and not _is_invalid(response.status_code, said)
+            is_busy = response.status_code in _BUSY and not _is_invalid(response.status_code, reason)
             if not is_busy or sent == self._most_resent or pause > MAX_WAIT:
-                raise self._failure(response, said, sent, pause)
+                raise self._failure(response, reason, sent, pause)
             sent += 1
             _LOG.info("the server is busy (%d); asking again in %.1f s", response.status_code, pause)
             await asyncio.sleep(pause)
@@ -294,29 +294,29 @@ class Transport:
         message = self.shown(f"the server at {self.base_url} {what}{tail}")
         return kind(message, hint=hint, status_code=status, retry_after=retry_after)
 
-    def _failure(self, response: httpx.Response, said: str, resent: int, pause: float) -> Exception:
+    def _failure(self, response: httpx.Response, reason: str, resent: int, pause: float) -> Exception:
         """Return the error for an answer whose status is not 2xx."""
         status = response.status_code
-        if status in (400, 413, 422, 500) and _OVERFLOW.search(said):
-            message = self.shown(f"the server at {self.base_url}: {said}")
+        if status in (400, 413, 422, 500) and _OVERFLOW.search(reason):
+            message = self.shown(f"the server at {self.base_url}: {reason}")
             return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
         if status in (400, 413, 422, 501):
             error = self._error(
-                f"refuses the request ({status}): {said}",
+                f"refuses the request ({status}): {reason}",
                 hint="change what it names; load the model with body={FIELD: None} to leave a field out",
                 status=status,
             )
-            return RefusedError(status, said, error)
+            return RefusedError(status, reason, error)
         if status in (401, 403):
             return self._error(
-                f"denies access ({status}): {said}",
+                f"denies access ({status}): {reason}",
                 hint="give api_key='env:NAME' or api_key=KEY",
                 kind=AuthenticationError if status == 401 else PermissionDeniedError,
                 status=status,
             )
         if status == 404:
             return self._error(
-                f"does not have this resource (404): {said}",
+                f"does not have this resource (404): {reason}",
                 hint="the address of the API often ends with /v1; the server lists its models at /v1/models",
                 kind=NotFoundError,
                 status=status,
@@ -331,7 +331,7 @@ class Transport:
         if status == 429:
             wait = f"; it asks to wait {pause:g} seconds" if pause > MAX_WAIT else ""
             return self._error(
-                f"is too busy (429){again}{wait}: {said}",
+                f"is too busy (429){again}{wait}: {reason}",
                 hint="send fewer requests, or try again later",
                 kind=RateLimitError,
                 status=status,
@@ -339,21 +339,21 @@ class Transport:
             )
         kind = ServerFailureError if status >= 500 else ServerTimeoutError if status == 408 else ServerError
         failed = self._error(
-            f"failed ({status}){again}: {said}",
+            f"failed ({status}){again}: {reason}",
             hint="see the server's log",
             kind=kind,
             status=status,
             retry_after=asked,
         )
-        return RefusedError(status, said, failed, is_sure=_is_invalid(status, said)) if status == 500 else failed
+        return RefusedError(status, reason, failed, is_sure=_is_invalid(status, reason)) if status == 500 else failed
 
 
-def _is_invalid(status: int, said: str) -> bool:
+def _is_invalid(status: int, reason: str) -> bool:
     """Return True if a server that reports a failure has refused the request."""
-    return status == 500 and _INVALID.search(said) is not None
+    return status == 500 and _INVALID.search(reason) is not None
 
 
-def _said(data: bytes) -> str:
+def _message_of(data: bytes) -> str:
     """Return the message of an error's body, or all of it."""
     text = data[:100_000].decode("utf-8", "replace")
     try:

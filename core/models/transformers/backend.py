@@ -360,8 +360,8 @@ def _tensors(value: Any) -> Iterator[Any]:
     if hasattr(value, "untyped_storage"):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
+        for item in value:
+            yield from _tensors(item)

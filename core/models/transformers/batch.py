@@ -51,8 +51,8 @@ def can_batch(model: Any, device: str, session: Session) -> bool:
     batch.extend([(0, first), (1, [*range(1, 10)])])
     batch.extend([(0, [6, 7]), (1, [6, 7, 8, 9])])
     batch.crop(0, len(first))
-    found = batch.extend([(1, [6]), (0, last)])[1]
-    return nearly_equal(found, expected)
+    logits = batch.extend([(1, [6]), (0, last)])[1]
+    return nearly_equal(logits, expected)
 
 
 def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> bool:
@@ -135,15 +135,15 @@ class HFBatch:
         Raises:
             ModelError: there is no such row, or it is not that long.
         """
-        found = self._rows.get(row)
-        if found is None or not 0 <= length <= len(found.ids):
+        held = self._rows.get(row)
+        if held is None or not 0 <= length <= len(held.ids):
             raise ModelError(f"row {row} cannot be cropped to {length} tokens", hint="crop only shortens")
-        if found.index is not None:
-            columns = np.flatnonzero(self._seen[found.index])
-            self._seen[found.index, columns[length:]] = False
+        if held.index is not None:
+            columns = np.flatnonzero(self._seen[held.index])
+            self._seen[held.index, columns[length:]] = False
             if not length:
-                found.index = None
-        del found.ids[length:]
+                held.index = None
+        del held.ids[length:]
 
     def drop(self, row: int) -> None:
         """Free the cache of a row, at the next step; nothing happens if there is no such row."""
@@ -240,9 +240,9 @@ class HFBatch:
             columns = np.zeros((len(rows), longest), np.int64)
             seen = np.zeros((len(rows), longest), np.bool_)
             for number, row in enumerate(self._seen):
-                found = np.flatnonzero(row)
-                columns[number, longest - len(found) :] = found
-                seen[number, longest - len(found) :] = True
+                seen_columns = np.flatnonzero(row)
+                columns[number, longest - len(seen_columns) :] = seen_columns
+                seen[number, longest - len(seen_columns) :] = True
             self._seen = seen
             order = torch.from_numpy(columns).to(self._device)[:, None, :, None]
             _change(
@@ -264,9 +264,11 @@ class HFBatch:
         for mine, other in zip(self._cache.layers, cache.layers, strict=True):
             for name in ("keys", "values"):
                 both = [getattr(mine, name), getattr(other, name)]
-                both = [torch.nn.functional.pad(each, (0, 0, width - each.shape[2], 0)) for each in both]
+                both = [torch.nn.functional.pad(tensor, (0, 0, width - tensor.shape[2], 0)) for tensor in both]
                 setattr(mine, name, torch.cat(both))
-        self._seen = np.concatenate([np.pad(each, [(0, 0), (width - each.shape[1], 0)]) for each in (self._seen, seen)])
+        self._seen = np.concatenate(
+            [np.pad(tensor, [(0, 0), (width - tensor.shape[1], 0)]) for tensor in (self._seen, seen)]
+        )
 
 
 class SeparateRows:

@@ -49,7 +49,7 @@ Meets = tuple[tuple[int, Formula], ...]
 #: Demands with equal formulas, as bits, whether a value meets them, and what is asked of it then; for each formula.
 _Met = tuple[tuple[int, bool, Formula], ...]
 
-_SILENT = ObjectPart()
+_NO_PART = ObjectPart()
 
 
 class Member(NamedTuple):
@@ -175,7 +175,7 @@ class MergedObjects:
         if len(parts) < 2 and not (
             objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists
         ):
-            only = parts[0] if parts else _SILENT
+            only = parts[0] if parts else _NO_PART
             if not only.patterns:
                 return self._alone(only, objects)
         closed = (
@@ -184,15 +184,13 @@ class MergedObjects:
             and all(part.additional is None for part in parts)
             and not objects.unevaluated
         )
-        silent = [part for rule in objects.unevaluated for part in rule.parts]
-        silent += [part for exists in _every(objects) for part in exists.beside or ()]
         named_demands = [exists.name for exists in objects.exists if exists.name is not None]
         names: dict[str, None] = {}
         for part in parts:
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(objects.required))
         names.update(dict.fromkeys(named_demands))
-        for part in silent:
+        for part in _excepted(objects):
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(sorted(objects.absent)))
         for some in objects.any_exists:
@@ -209,7 +207,7 @@ class MergedObjects:
         required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
-        said, spoken = self._said(parts, names)
+        goals, declared_names = self._plain_goals(parts, names)
         asked: dict[str, list[Formula]] = {}
         for exists in objects.exists:
             if exists.name is not None:
@@ -222,8 +220,8 @@ class MergedObjects:
             if matched or objects.unevaluated:
                 goal, declared = self._goal(objects, matched, name)
             else:
-                goal = said[name]
-                declared = name in spoken
+                goal = goals[name]
+                declared = name in declared_names
             if name in asked:
                 goal += asked[name]
             if (
@@ -286,16 +284,14 @@ class MergedObjects:
     @staticmethod
     def _patterns(objects: Objects) -> dict[str, None]:
         """Return every pattern of names on which the goal of a member may depend."""
-        silent = [part for rule in objects.unevaluated for part in rule.parts]
-        silent += [part for exists in _every(objects) for part in exists.beside or ()]
-        found: dict[str, None] = {}
-        for part in (*objects.parts, *silent):
+        patterns: dict[str, None] = {}
+        for part in (*objects.parts, *_excepted(objects)):
             if part.patterns:
-                found.update(dict.fromkeys(part.patterns))
+                patterns.update(dict.fromkeys(part.patterns))
         for exists in _every(objects):
             if exists.pattern is not None:
-                found[exists.pattern] = None
-        return found
+                patterns[exists.pattern] = None
+        return patterns
 
     def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
         """Return the goal of a member's value, and True if it is declared (``name`` None: an undeclared member)."""
@@ -309,27 +305,27 @@ class MergedObjects:
                 named = [part.additional]
             goal += named
         for rule in objects.unevaluated:
-            if not _speaks(rule.parts, matched, name):
+            if not _covers(rule.parts, matched, name):
                 goal.append(rule.formula)
         return goal, declared
 
     @staticmethod
-    def _said(parts: Iterable[ObjectPart], names: Iterable[str]) -> tuple[dict[str, list[Formula]], set[str]]:
+    def _plain_goals(parts: Iterable[ObjectPart], names: Iterable[str]) -> tuple[dict[str, list[Formula]], set[str]]:
         """Return the goal of each member whose name no pattern matches, and the names that are declared.
 
         It goes part by part, as most have few members.
         """
         goals: dict[str, list[Formula]] = {name: [] for name in names}
-        spoken: set[str] = set()
+        declared_names: set[str] = set()
         for part in parts:
-            spoken.update(part.properties)
+            declared_names.update(part.properties)
             for name, formula in part.properties.items():
                 goals[name].append(formula)
             if part.additional is not None:
                 for name, goal in goals.items():
                     if name not in part.properties:
                         goal.append(part.additional)
-        return goals, spoken
+        return goals, declared_names
 
     def _pattern(self, pattern: str) -> int:
         return regex_term(self.nodes.terms, pattern, whole=False)
@@ -412,12 +408,18 @@ def _asked(
         for exists in some.options
         if (exists.name is not None and exists.name == name)
         or exists.pattern in matched
-        or (exists.beside is not None and not _speaks(exists.beside, matched, name))
+        or (exists.beside is not None and not _covers(exists.beside, matched, name))
         or (exists.failing is not None and fails(exists.failing))
     ]
     return None if not found else found[0] if len(found) == 1 else AnyOf(tuple(found))
 
 
-def _speaks(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
+def _excepted(objects: Objects) -> list[ObjectPart]:
+    """Return the parts to whose members an unevaluated rule or a demand does not apply."""
+    parts = [part for rule in objects.unevaluated for part in rule.parts]
+    return parts + [part for exists in _every(objects) for part in exists.beside or ()]
+
+
+def _covers(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
     """Return True if some part applies to a name (None: an undeclared one) that matches these patterns."""
     return any(name in part.properties or matched.intersection(part.patterns) for part in parts)

@@ -198,11 +198,11 @@ class _Facts:
                 if exists.pattern is not None:
                     fits = self._contradictions.matches(exists.pattern, possible)
                 else:
-                    fits = not any(self._speaks(part, possible) for part in exists.beside or ())
+                    fits = not any(self._covers(part, possible) for part in exists.beside or ())
                 if fits:
                     yield Exists(exists.formula, possible)
 
-    def _speaks(self, part: ObjectPart, name: str) -> bool:
+    def _covers(self, part: ObjectPart, name: str) -> bool:
         return name in part.properties or any(self._contradictions.matches(each, name) for each in part.patterns)
 
 

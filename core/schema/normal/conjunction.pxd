@@ -29,7 +29,7 @@ cdef class Strings:
     cdef tuple _key(self)
 
 cdef class Findings:
-    cdef public dict said
+    cdef public dict members
     cdef public object is_void
     cdef public dict excluded
 

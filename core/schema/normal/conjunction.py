@@ -230,13 +230,13 @@ class Findings:
     """Memo of facts about the members of some objects, for the next comparison of alternatives.
 
     Attributes:
-        said: by name, the facts about a member's value (`prune.Said`).
+        members: by name, the facts about a member's value (`prune.MemberFacts`).
         is_void: True if a required member has no value; None: not computed yet.
         excluded: by name and depth, True if no value satisfies the constraints on a member.
     """
 
     def __init__(self) -> None:
-        self.said = {}
+        self.members = {}
         self.is_void = None
         self.excluded = {}
 

@@ -104,7 +104,7 @@ class Strings:
     ) -> None: ...
 
 class Findings:
-    said: dict[str, Any]
+    members: dict[str, Any]
     is_void: bool | None
     excluded: dict[tuple[str, int], bool]
     def __init__(self) -> None: ...

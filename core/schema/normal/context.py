@@ -18,14 +18,14 @@ class NormalForms(Protocol):
     Attributes:
         document: where the subschemas are.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
-        rough: above zero while ``oneOf`` is taken for a plain union.
+        one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
         contradictions: finds contradictions between facts.
         excluded: by two goals for one member and the depth of the search, True if the goals exclude each other.
     """
 
     document: Document
     unenforced: Collection[tuple[object, str]]
-    rough: int
+    one_of_as_union: int
     contradictions: Contradictions
     excluded: dict[tuple[Goal, Goal, int], bool]
 

@@ -225,7 +225,7 @@ def _not_any_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def _not_one_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
-    if norm.rough:
+    if norm.one_of_as_union:
         yield TRUE
         return
     overlaps = norm.overlaps(located)

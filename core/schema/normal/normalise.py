@@ -87,7 +87,7 @@ class Normaliser(Assertions):
 
     Attributes:
         steps: number of steps of all expansions so far.
-        rough: above zero while ``oneOf`` is taken for a plain union.
+        one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
         compared: number of pairs of options whose disjointness was examined.
         contradictions: finder of contradictions between facts.
         excluded: by two goals for one member and the depth of the search (see `common`), True if no value satisfies
@@ -105,7 +105,7 @@ class Normaliser(Assertions):
         super().__init__(document, unenforced, formats)
         self._open_objects = open_objects
         self.steps = 0
-        self.rough = 0
+        self.one_of_as_union = 0
         self.compared = 0
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
@@ -144,9 +144,9 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
-                sees = self._open_objects and not scopes  # formulas that are implied may be left out
+                may_skip = self._open_objects and not scopes  # formulas that are implied may be left out
                 if isinstance(formula, Conjunction):
-                    if sees and holds(conjunction, formula):
+                    if may_skip and holds(conjunction, formula):
                         continue
                     merged = self._meet(conjunction, formula)
                     if merged is None:
@@ -156,7 +156,7 @@ class Normaliser(Assertions):
                     for part in reversed(formula.parts):
                         steps = (_Step(part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
-                    if sees and any(holds(conjunction, part) for part in formula.parts):
+                    if may_skip and any(holds(conjunction, part) for part in formula.parts):
                         continue
                     for part in reversed(formula.parts):
                         if isinstance(part, Conjunction):
@@ -169,7 +169,7 @@ class Normaliser(Assertions):
                             todo.append((conjunction, (_Step(part, above, scopes), steps), seen))
                     break
                 elif isinstance(formula, IfThenElse):
-                    known = self._decided(conjunction, formula.condition) if sees else None
+                    known = self._decided(conjunction, formula.condition) if may_skip else None
                     if known is None:
                         denied = AllOf((_not(formula.condition), formula.otherwise))
                         todo.append((conjunction, (_Step(denied, above, scopes), steps), seen))
@@ -308,7 +308,7 @@ class Normaliser(Assertions):
 
     def _negation(self, located: Located) -> Formula:
         """Return the negation of a schema; computed once."""
-        key = located, self.rough > 0
+        key = located, self.one_of_as_union > 0
         found = self._negations.get(key)
         if found is None:
             found = self._negations[key] = negation(self, located)
@@ -329,7 +329,7 @@ class Normaliser(Assertions):
         """Return the formulas of a schema's applicators on the same value; computed once if there is no scope."""
         if scopes:
             return self._read_applied(located, scopes)
-        key = located, self.rough > 0
+        key = located, self.one_of_as_union > 0
         found = self._others.get(key)
         if found is None:
             found = self._others[key] = self._read_applied(located, ())
@@ -394,7 +394,7 @@ class Normaliser(Assertions):
             kinds = _of_types(types_of(located.schema)[0]) if self.asserts(located, "type") else EVERY
             # Meanwhile, every oneOf (this one may be inside itself) is taken for a union, of which it is a subset:
             # what is disjoint from the union is disjoint from it.
-            self.rough += 1
+            self.one_of_as_union += 1
             try:
                 branches = [self.branches((kinds, option)) for option in options]
                 for one, two in suspects([self.contradictions.labels(each) for each in branches]):
@@ -403,13 +403,13 @@ class Normaliser(Assertions):
                     if types:
                         found[one][two] = found[two][one] = types
             finally:
-                self.rough -= 1
+                self.one_of_as_union -= 1
             self._overlaps[located] = found
         return found
 
     def _one_of(self, located: Located) -> Formula:
         options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
-        if self.rough:
+        if self.one_of_as_union:
             return AnyOf(tuple(options))
         overlapping = self._overlapping(located)
         every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
@@ -456,7 +456,7 @@ class Normaliser(Assertions):
 
     def _ways(self, formula: Formula) -> list[Conjunction] | None:
         """Return the alternatives of a formula, computed once; None if they depend on themselves."""
-        key = formula, self.rough > 0
+        key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:
             self._alternatives[key] = None
             self._alternatives[key] = self.branches((formula,))

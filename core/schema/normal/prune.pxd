@@ -3,13 +3,13 @@
 from .conjunction cimport Conjunction, Objects
 from ..read.located cimport Located
 
-cdef class Said:
+cdef class MemberFacts:
     cdef frozenset held
     cdef frozenset denied
     cdef frozenset allowed
     cdef frozenset excluded
 
-    cdef Said meet(self, Said other)
+    cdef MemberFacts meet(self, MemberFacts other)
     cdef bint is_false(self)
 
 cdef class Contradictions:
@@ -28,11 +28,11 @@ cdef class Contradictions:
     cdef bint _is_void(self, Objects objects)
     cpdef object inherit(self, Objects both, Objects left, Objects right)
     cpdef bint holds(self, Conjunction known, object formula)
-    cdef bint _says(self, Objects objects, object part)
+    cdef bint _implies_part(self, Objects objects, object part)
     cdef bint _implied(self, Objects objects, object name, object formula)
-    cdef Said _of(self, Objects objects, object name)
-    cdef Said _fact(self, object formula)
-    cdef Said _read_fact(self, object formula)
+    cdef MemberFacts _of(self, Objects objects, object name)
+    cdef MemberFacts _fact(self, object formula)
+    cdef MemberFacts _read_fact(self, object formula)
     cdef object _meaning(self, Located located)
     cdef object _read_meaning(self, Located located)
     cdef frozenset _listed(self, Located located, bint positive)

@@ -59,7 +59,7 @@ _EMPTY: frozenset = frozenset()
 
 
 @cython.cclass
-class Said:
+class MemberFacts:
     """Facts about the value of a member, if the member is there.
 
     Attributes:
@@ -82,7 +82,7 @@ class Said:
         self.excluded = excluded
 
     @cython.cfunc
-    def meet(self, other: Said) -> Said:
+    def meet(self, other: MemberFacts) -> MemberFacts:
         """Return the facts of both."""
         if other is _NOTHING or self is other:
             return self
@@ -94,7 +94,7 @@ class Said:
         excluded: frozenset = self.excluded | other.excluded
         if allowed is not None:
             allowed = allowed - excluded
-        return Said(self.held | other.held, self.denied | other.denied, allowed, excluded)
+        return MemberFacts(self.held | other.held, self.denied | other.denied, allowed, excluded)
 
     @cython.cfunc
     def is_false(self) -> cython.bint:
@@ -102,7 +102,7 @@ class Said:
         return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
 
 
-_NOTHING: Said = Said()
+_NOTHING: MemberFacts = MemberFacts()
 _ANY_NUMBER = EVERY.numbers
 _ANY_STRING: Strings = EVERY.strings
 _ANY_ARRAY: Arrays = EVERY.arrays
@@ -158,7 +158,7 @@ class Contradictions:
 
     @cython.cfunc
     def _differ(self, left: Objects, right: Objects, name: object) -> cython.bint:
-        """Return True if no value of a member satisfies what is said of it here and there."""
+        """Return True if no value of a member satisfies what is facts of it here and there."""
         return self._of(left, name).meet(self._of(right, name)).is_false()
 
     @cython.cfunc
@@ -192,14 +192,14 @@ class Contradictions:
     @cython.ccall
     def inherit(self, both: Objects, left: Objects, right: Objects) -> object:
         """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
-        known: dict = left.notes().said
+        known: dict = left.notes().members
         if known and both is not left and both is not right:
             known = dict(known)
-            both.notes().said = known
+            both.notes().members = known
             for name in right.names_asked():
-                said = known.get(name)
-                if said is not None:
-                    known[name] = cython.cast(Said, said).meet(self._of(right, name))
+                facts = known.get(name)
+                if facts is not None:
+                    known[name] = cython.cast(MemberFacts, facts).meet(self._of(right, name))
         return None
 
     @cython.ccall
@@ -233,7 +233,7 @@ class Contradictions:
         if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
             return False
         for part in asked.parts:
-            if part not in have.parts and not self._says(have, part):
+            if part not in have.parts and not self._implies_part(have, part):
                 return False
         for exists in asked.exists:
             if exists not in have.exists and (
@@ -246,7 +246,7 @@ class Contradictions:
         return True
 
     @cython.cfunc
-    def _says(self, objects: Objects, part: object) -> cython.bint:
+    def _implies_part(self, objects: Objects, part: object) -> cython.bint:
         if part.patterns or part.additional is not None:
             return False
         for name, formula in part.properties.items():
@@ -265,19 +265,19 @@ class Contradictions:
         if not isinstance(formula, SignedSchema):
             return formula in _formulas(objects, name)
         signed: SignedSchema = formula
-        said: Said = self._of(objects, name)
-        if said is _NOTHING:
+        facts: MemberFacts = self._of(objects, name)
+        if facts is _NOTHING:
             return False
-        if self._meaning(signed.located) in (said.held if signed.positive else said.denied):
+        if self._meaning(signed.located) in (facts.held if signed.positive else facts.denied):
             return True
-        if said.allowed is None and (signed.positive or not said.excluded):
+        if facts.allowed is None and (signed.positive or not facts.excluded):
             return False
         listed: frozenset = self._listed(signed.located, False)  # None if it has other constraints
         if listed is None:
             return False
         if signed.positive:
-            return said.allowed is not None and said.allowed <= listed
-        return listed <= said.excluded or (said.allowed is not None and said.allowed.isdisjoint(listed))
+            return facts.allowed is not None and facts.allowed <= listed
+        return listed <= facts.excluded or (facts.allowed is not None and facts.allowed.isdisjoint(listed))
 
     def implies(self, objects: Objects, name: object, formula: object) -> bool:
         """Return True if every value of a member satisfies a formula (False: perhaps)."""
@@ -292,12 +292,12 @@ class Contradictions:
         return bool(self._assertions.matches(pattern, name))
 
     @cython.cfunc
-    def _of(self, objects: Objects, name: object) -> Said:
+    def _of(self, objects: Objects, name: object) -> MemberFacts:
         """Return the facts about a member's value; computed once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
-        known: dict = objects.notes().said
-        found: Said = known.get(name)
+        known: dict = objects.notes().members
+        found: MemberFacts = known.get(name)
         if found is None:
             found = _NOTHING
             for formula in _formulas(objects, name):
@@ -307,18 +307,18 @@ class Contradictions:
         return found
 
     @cython.cfunc
-    def _fact(self, formula: object) -> Said:
+    def _fact(self, formula: object) -> MemberFacts:
         """Return the facts about a value that satisfies a formula."""
-        found: Said = self._facts.get(formula)
+        found: MemberFacts = self._facts.get(formula)
         if found is None:
             found = self._read_fact(formula)
             self._facts[formula] = found
         return found
 
     @cython.cfunc
-    def _read_fact(self, formula: object) -> Said:
+    def _read_fact(self, formula: object) -> MemberFacts:
         if isinstance(formula, AllOf):
-            found: Said = _NOTHING
+            found: MemberFacts = _NOTHING
             for part in cython.cast(AllOf, formula).parts:
                 found = found.meet(self._fact(part))
             return found
@@ -328,8 +328,8 @@ class Contradictions:
         meaning: frozenset = frozenset((self._meaning(signed.located),))
         listed: frozenset = self._listed(signed.located, signed.positive)
         if signed.positive:
-            return Said(meaning, _EMPTY, listed)
-        return Said(_EMPTY, meaning, None, _EMPTY if listed is None else listed)
+            return MemberFacts(meaning, _EMPTY, listed)
+        return MemberFacts(_EMPTY, meaning, None, _EMPTY if listed is None else listed)
 
     def meaning(self, formula: object) -> object:
         """Return a key that is equal for formulas that are known to be equivalent."""

@@ -121,7 +121,7 @@ def _between(least: int, most: int) -> str:
 
 def _digits(least: int, most: int) -> list[str]:
     """Return patterns of the integers from one to another, none of them below zero."""
-    found = []
+    alternatives = []
     while least <= most:
         # As many free digits at the end as the bounds leave.
         free = 0
@@ -132,8 +132,8 @@ def _digits(least: int, most: int) -> list[str]:
         while last < 9 and least + (last - digit + 2) * 10**free - 1 <= most:
             last += 1
         lead = str(head) if head else ""
-        found.append(
+        alternatives.append(
             lead + (f"[{digit}-{last}]" if digit < last else str(digit)) + (f"[0-9]{{{free}}}" if free else "")
         )
         least += (last - digit + 1) * 10**free
-    return found
+    return alternatives

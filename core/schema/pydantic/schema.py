@@ -65,28 +65,28 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         """Return the schema; the tag of a discriminated union is required even where it has a default."""
-        found: dict[str, Any] = super().generate(schema, mode)
-        return require_tags(found) if mode == "validation" else found
+        document: dict[str, Any] = super().generate(schema, mode)
+        return require_tags(document) if mode == "validation" else document
 
     def generate_inner(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a part, with the formats of types that Pydantic itself makes from validators."""
-        found: dict[str, Any] = super().generate_inner(schema)
+        made: dict[str, Any] = super().generate_inner(schema)
         if self.mode != "validation" or schema["type"] in ("str", "model-field", "typed-dict-field", "dataclass-field"):
-            return found
-        name = found.get("format")
+            return made
+        name = made.get("format")
         if name in _EMAILS and schema["type"] != "default":
-            return {**found, "format": _EMAILS[name]}
+            return {**made, "format": _EMAILS[name]}
         if name in _TEXTS and str(schema["type"]).startswith("function") and schema["schema"]["type"] == "str":
-            return {**found, "format": _TEXTS[name]}
-        for word in _CONSTRAINTS.keys() & found.keys():
-            found = _constrained(found, word)
-        options = found.get("anyOf")
+            return {**made, "format": _TEXTS[name]}
+        for word in _CONSTRAINTS.keys() & made.keys():
+            made = _constrained(made, word)
+        options = made.get("anyOf")
         if options == []:  # Pydantic leaves out what has no JSON Schema
             return {"not": {}}
         for plain in ("minLength", "maxLength") if options else ():
-            if plain in found:  # Pydantic takes the length of whatever it is
-                found = {**found, **dict.fromkeys(_CONSTRAINTS[_LENGTHS[plain]], found[plain])}
-        return found
+            if plain in made:  # Pydantic takes the length of whatever it is
+                made = {**made, **dict.fromkeys(_CONSTRAINTS[_LENGTHS[plain]], made[plain])}
+        return made
 
     def field_is_present(self, field: Any) -> bool:
         """Return True if a field is in the schema: one of a dataclass with ``init=False`` is not."""
@@ -232,8 +232,8 @@ class PydanticJsonSchema(GenerateJsonSchema):
             return result
         zone = schema.get("tz_constraint")
         name = {"naive": "python-naive-datetime", "aware": "python-aware-datetime"}.get(zone, "python-datetime")
-        lower = [each.date() + 2 * _DAY for each in (schema.get("ge"), schema.get("gt")) if each is not None]
-        upper = [each.date() - 2 * _DAY for each in (schema.get("le"), schema.get("lt")) if each is not None]
+        lower = [bound.date() + 2 * _DAY for bound in (schema.get("ge"), schema.get("gt")) if bound is not None]
+        upper = [bound.date() - 2 * _DAY for bound in (schema.get("le"), schema.get("lt")) if bound is not None]
         patterns = between(max(lower, default=None), min(upper, default=None))
         if isinstance(zone, int):
             name = "python-aware-datetime"
@@ -299,12 +299,12 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
 def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
     """Return the schema with one of `_CONSTRAINTS` as JSON Schema's keywords, for the types that have them."""
-    found = {key: value for key, value in schema.items() if key != word}
+    rest = {key: value for key, value in schema.items() if key != word}
     keywords = _CONSTRAINTS[word]
     types = ["number"] if len(keywords) == 1 else ["string", "array", "object"]
     if word in ("gt", "ge", "lt", "le") and not isinstance(schema[word], (int, float)):
-        return found
-    return found | dict.fromkeys(keywords, schema[word]) | ({} if "type" in found else {"type": types})
+        return rest
+    return rest | dict.fromkeys(keywords, schema[word]) | ({} if "type" in rest else {"type": types})
 
 
 def _as_key(schema: Mapping[str, Any]) -> Any:
@@ -312,8 +312,8 @@ def _as_key(schema: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if "anyOf" in schema or "oneOf" in schema:
-        options = [_as_key(each) for each in schema.get("anyOf", schema.get("oneOf"))]
-        options = [each for each in options if each is not False]
+        options = [_as_key(option) for option in schema.get("anyOf", schema.get("oneOf"))]
+        options = [option for option in options if option is not False]
         return True if True in options else {"anyOf": options} if options else False
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
@@ -344,7 +344,7 @@ def _with_patterns(schema: dict[str, Any], patterns: list[str]) -> dict[str, Any
     if patterns:
         schema["pattern"] = patterns[0]
     if len(patterns) > 1:
-        schema["allOf"] = [{"pattern": each} for each in patterns[1:]]
+        schema["allOf"] = [{"pattern": pattern} for pattern in patterns[1:]]
     return schema
 
 
@@ -432,9 +432,9 @@ def json_schema_of(source: Any) -> dict[str, Any]:
         UnsupportedSchemaError: a pattern cannot be enforced.
     """
     if hasattr(source, "model_json_schema"):
-        found: dict[str, Any] = source.model_json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+        made: dict[str, Any] = source.model_json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
     elif hasattr(source, "json_schema"):
-        found = source.json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+        made = source.json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
     else:
-        found = {"$schema": "http://json-schema.org/draft-07/schema#", **source.schema(by_alias=True)}
-    return found
+        made = {"$schema": "http://json-schema.org/draft-07/schema#", **source.schema(by_alias=True)}
+    return made
