@@ -2,8 +2,9 @@
 
 Some keywords are replaced where that library is slow or deviates: patterns are ECMA-262, as JSON Schema says and as in
 grammars (``jsonschema`` uses Python's ``re``, which lacks ``\\p{L}``, matches digits of every script for ``\\d``, lets
-``$`` match before a line break, and backtracks), and ``enum`` and ``uniqueItems`` compare values by hashing. A time
-limit ends a validation that still takes too long.
+``$`` match before a line break, and backtracks), and ``enum`` and ``uniqueItems`` compare values by hashing. What
+grammars enforce beyond a dialect is checked as well: ``dependencies`` after Draft 7, OpenAPI's ``nullable``, and the
+type ``any``. A time limit ends a validation that still takes too long.
 """
 
 from __future__ import annotations
@@ -77,12 +78,15 @@ class Validator:
             "additionalProperties": self._additional_properties,
             "multipleOf": _multiple_of,
             "enum": self._enum,
+            "type": _nullable(kind.VALIDATORS["type"]),
             "uniqueItems": _unique_items,
         }
         if formats:
             ours["format"] = self._format
-        keywords = {name: self._timed(name, ours.get(name, check)) for name, check in kind.VALIDATORS.items()}
-        types = kind.TYPE_CHECKER.redefine("integer", _is_int) if plain_integers else kind.TYPE_CHECKER
+        checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **kind.VALIDATORS}
+        keywords = {name: self._timed(name, ours.get(name, check)) for name, check in checks.items()}
+        types = kind.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
+        types = types.redefine("integer", _is_int) if plain_integers else types
         kind = jsonschema.validators.extend(kind, keywords, type_checker=types)
         self._validator = kind(schema, registry=referencing.Registry())
         self._time = threading.local()
@@ -157,7 +161,7 @@ class Validator:
         entry = self._enums.get(id(values))
         if entry is None:
             entry = self._enums[id(values)] = values, frozenset(map(value_key, values))  # kept, so the id stays its own
-        if value_key(instance) not in entry[1]:
+        if value_key(instance) not in entry[1] and not (_is_allowed_null(instance, schema) and "const" not in schema):
             more = len(values) - _NAMED_VALUES
             named = repr(values) if more <= 0 else f"{values[:_NAMED_VALUES]!r} and {more:,} more"
             yield ValidationError(f"{instance!r} is not one of {named}")
@@ -199,6 +203,20 @@ class Validator:
                 yield ValidationError(f"the property {name!r} is not allowed")
             else:
                 yield from validator.descend(value, extra, path=name)
+
+
+def _is_allowed_null(instance: Any, schema: Any) -> bool:
+    return instance is None and schema.get("nullable") is True
+
+
+def _nullable(check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
+    """Return the check of ``type`` that lets null pass where ``nullable`` does."""
+
+    def checked(validator: Any, types: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if not _is_allowed_null(instance, schema):
+            yield from check(validator, types, instance, schema)
+
+    return checked
 
 
 def _is_int(checker: Any, instance: Any) -> bool:

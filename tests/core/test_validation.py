@@ -9,8 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from toolgrammar.core import LimitError
+from toolgrammar.core import Grammar, LimitError
 from toolgrammar.core import validation as module
+from toolgrammar.core.schema.read.keywords import CONSTRAINING, KEYWORDS, Draft
 from toolgrammar.core.validation import Validator, is_valid
 
 SCALARS: list[Any] = [0, 1, 1.0, True, False, None, "a", "1", "", 0.5, -0.0, 10**20, 1e20]
@@ -73,6 +74,51 @@ def test_verdicts_are_those_of_jsonschema() -> None:
 def test_what_is_decided_without_searching(document: Any, one: Any, sound: bool) -> None:
     """Large values take time in proportion to their size; a quadratic or backtracking check takes minutes."""
     assert is_valid(one, document) is sound
+
+
+NULLABLE = {"type": "string", "enum": ["a"], "nullable": True}
+
+
+@pytest.mark.parametrize(
+    ("document", "one"),
+    [
+        (NULLABLE, None),
+        (NULLABLE, "a"),
+        (NULLABLE, "b"),
+        ({**NULLABLE, "const": "a"}, None),
+        ({**NULLABLE, "nullable": False}, None),
+        ({"type": "integer", "nullable": True}, None),
+        ({"type": "integer", "nullable": True}, "a"),
+        ({"properties": {"a": {"type": "any"}}}, {"a": [1]}),
+        ({"dependencies": {"a": ["b"], "b": {"maxProperties": 2}}}, {"a": 1}),
+        ({"dependencies": {"a": ["b"], "b": {"maxProperties": 2}}}, {"a": 1, "b": 1}),
+        ({"dependencies": {"a": ["b"], "b": {"maxProperties": 2}}}, {"a": 1, "b": 1, "c": 1}),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "dependencies": {"a": ["b"]}}, {"a": 1}),
+    ],
+)
+def test_what_grammars_enforce_beyond_a_dialect_is_checked(document: Any, one: Any) -> None:
+    """The verdict on a value is whether the grammar of the schema admits it, also by keywords of other dialects."""
+    text = json.dumps(one)
+    assert is_valid(one, document) == Grammar.from_json_schema(document).matches(text)
+
+
+def test_every_keyword_that_grammars_enforce_is_checked() -> None:
+    """In each draft, `jsonschema` or this module has every keyword that constrains values, but for those read inside of
+    another."""
+    kinds = {
+        Draft.DRAFT_4: jsonschema.Draft4Validator,
+        Draft.DRAFT_6: jsonschema.Draft6Validator,
+        Draft.DRAFT_7: jsonschema.Draft7Validator,
+        Draft.DRAFT_2019_09: jsonschema.Draft201909Validator,
+        Draft.DRAFT_2020_12: jsonschema.Draft202012Validator,
+    }
+    inside = {"then", "else", "minContains", "maxContains", "nullable", "additionalItems"}
+    for draft, kind in kinds.items():
+        given = {"$schema": kind.META_SCHEMA["$schema"]}
+        checked = Validator(given)._validator.VALIDATORS.keys() | inside
+        checked |= {"exclusiveMinimum", "exclusiveMaximum"} if draft == Draft.DRAFT_4 else set()
+        enforced = {row.name for row in KEYWORDS.values() if row.name in CONSTRAINING and row.is_in(draft)}
+        assert enforced - checked == set(), draft
 
 
 @pytest.mark.timeout(60)

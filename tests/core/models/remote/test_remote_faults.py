@@ -461,8 +461,9 @@ def test_a_model_that_is_closed_while_it_answers(slow: Any) -> None:
 def test_a_process_ends_quietly() -> None:
     """A program that leaves a stream open ends at once, and says nothing."""
     code = """
-import httpx, json
+import httpx, json, logging
 from toolgrammar.core.models.remote import RemoteModel
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # -X dev logs slow callbacks, of which a busy machine has some
 class Endless(httpx.AsyncByteStream):
     async def __aiter__(self):
         import asyncio
