@@ -1,12 +1,12 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from array import array
 from collections.abc import Hashable
+from typing import Final
 
 from ..language.terms import Terms
 
 class ByteRows:
-    @property
-    def terms(self) -> Terms: ...
+    terms: Final[Terms]
     def __init__(self, terms: Terms) -> None: ...
     def __len__(self) -> int: ...
     def copy(self, terms: Terms) -> ByteRows: ...

@@ -1,7 +1,7 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from .lookback import Written
 from .terms import Terms
@@ -11,22 +11,14 @@ COMPILED: bool
 Head = tuple[int, int]
 
 class Nodes:
-    @property
-    def terms(self) -> Terms: ...
-    @property
-    def known(self) -> dict[Hashable, int]: ...
-    @property
-    def builders(self) -> dict[Hashable, Any]: ...
-    @property
-    def shorter(self) -> dict[int, Callable[[], int]]: ...
-    @property
-    def is_shared(self) -> bool: ...
-    @property
-    def head_pool(self) -> array[int]: ...
-    @property
-    def EMPTY(self) -> int: ...
-    @property
-    def EPSILON(self) -> int: ...
+    terms: Final[Terms]
+    known: Final[dict[Hashable, int]]
+    builders: Final[dict[Hashable, Any]]
+    shorter: Final[dict[int, Callable[[], int]]]
+    is_shared: Final[bool]
+    head_pool: Final[array[int]]
+    EMPTY: Final[int]
+    EPSILON: Final[int]
     weight: int
     def __init__(self, terms: Terms | None = None, *, shared: bool = False) -> None: ...
     def __len__(self) -> int: ...

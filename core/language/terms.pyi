@@ -1,6 +1,6 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..unicode.charset import CharSet
 
@@ -17,8 +17,7 @@ class Terms:
     ANY: int
     ALL: int
     room: int
-    @property
-    def memo(self) -> dict[Hashable, int]: ...
+    memo: Final[dict[Hashable, int]]
     def __init__(self) -> None: ...
     def copy(self) -> Terms: ...
     def __len__(self) -> int: ...

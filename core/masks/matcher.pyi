@@ -1,7 +1,7 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Collection
 from threading import RLock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,9 @@ from .warming import Warmed
 
 class MaskEngine:
     def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> None: ...
-    @property
-    def program(self) -> LazyAutomaton: ...
-    @property
-    def masks(self) -> Masks: ...
-    @property
-    def lock(self) -> RLock: ...
+    program: Final[LazyAutomaton]
+    masks: Final[Masks]
+    lock: Final[RLock]
     def special_number(self, token_id: int) -> int | None: ...
     def byte_count(self) -> int: ...
 
@@ -31,8 +28,7 @@ class Matcher:
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
     ) -> None: ...
-    @property
-    def constraint(self) -> Constraint: ...
+    constraint: Final[Constraint]
     @property
     def _place(self) -> tuple[MaskEngine, int]: ...
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None: ...
@@ -64,10 +60,8 @@ class Constraint:
         *,
         mask_memory: int = ...,
     ) -> None: ...
-    @property
-    def program(self) -> Program: ...
-    @property
-    def masks(self) -> Masks: ...
+    program: Final[Program]
+    masks: Final[Masks]
     def matcher(self) -> Matcher: ...
     def warm(
         self,

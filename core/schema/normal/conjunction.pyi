@@ -1,7 +1,7 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
@@ -9,13 +9,11 @@ from ..scalars.numbers import NumberRange
 COMPILED: bool
 
 class AnyOf:
-    @property
-    def parts(self) -> tuple[Formula, ...]: ...
+    parts: Final[tuple[Formula, ...]]
     def __init__(self, parts: tuple[Formula, ...]) -> None: ...
 
 class AllOf:
-    @property
-    def parts(self) -> tuple[Formula, ...]: ...
+    parts: Final[tuple[Formula, ...]]
     def __init__(self, parts: tuple[Formula, ...]) -> None: ...
 
 @dataclass(frozen=True)
@@ -25,14 +23,10 @@ class IfThenElse:
     otherwise: Formula
 
 class ObjectPart:
-    @property
-    def properties(self) -> Mapping[str, Formula]: ...
-    @property
-    def patterns(self) -> Mapping[str, Formula]: ...
-    @property
-    def additional(self) -> Formula | None: ...
-    @property
-    def names_properties(self) -> bool: ...
+    properties: Final[Mapping[str, Formula]]
+    patterns: Final[Mapping[str, Formula]]
+    additional: Final[Formula | None]
+    names_properties: Final[bool]
     def __init__(
         self,
         properties: Mapping[str, Formula] | None = None,
@@ -60,10 +54,8 @@ class AnyExists:
     absent: frozenset[str] = ...
 
 class ArrayPart:
-    @property
-    def prefix(self) -> tuple[Formula, ...]: ...
-    @property
-    def items(self) -> Formula | None: ...
+    prefix: Final[tuple[Formula, ...]]
+    items: Final[Formula | None]
     def __init__(self, prefix: tuple[Formula, ...] = (), items: Formula | None = None) -> None: ...
 
 @dataclass(frozen=True)
@@ -81,18 +73,12 @@ class UnevaluatedItems:
     formula: Formula
 
 class Strings:
-    @property
-    def least(self) -> int: ...
-    @property
-    def most(self) -> int | None: ...
-    @property
-    def patterns(self) -> tuple[str, ...]: ...
-    @property
-    def formats(self) -> tuple[str, ...]: ...
-    @property
-    def not_patterns(self) -> tuple[str, ...]: ...
-    @property
-    def not_formats(self) -> tuple[str, ...]: ...
+    least: Final[int]
+    most: Final[int | None]
+    patterns: Final[tuple[str, ...]]
+    formats: Final[tuple[str, ...]]
+    not_patterns: Final[tuple[str, ...]]
+    not_formats: Final[tuple[str, ...]]
     def __init__(
         self,
         least: int = 0,
@@ -110,24 +96,15 @@ class Findings:
     def __init__(self) -> None: ...
 
 class Objects:
-    @property
-    def parts(self) -> tuple[ObjectPart, ...]: ...
-    @property
-    def unevaluated(self) -> tuple[UnevaluatedProperties, ...]: ...
-    @property
-    def exists(self) -> tuple[Exists, ...]: ...
-    @property
-    def names(self) -> tuple[Formula, ...]: ...
-    @property
-    def required(self) -> tuple[str, ...]: ...
-    @property
-    def absent(self) -> frozenset[str]: ...
-    @property
-    def least(self) -> int: ...
-    @property
-    def most(self) -> int | None: ...
-    @property
-    def any_exists(self) -> tuple[AnyExists, ...]: ...
+    parts: Final[tuple[ObjectPart, ...]]
+    unevaluated: Final[tuple[UnevaluatedProperties, ...]]
+    exists: Final[tuple[Exists, ...]]
+    names: Final[tuple[Formula, ...]]
+    required: Final[tuple[str, ...]]
+    absent: Final[frozenset[str]]
+    least: Final[int]
+    most: Final[int | None]
+    any_exists: Final[tuple[AnyExists, ...]]
     def __init__(
         self,
         parts: tuple[ObjectPart, ...] = (),
@@ -144,25 +121,17 @@ class Objects:
     def needed(self) -> frozenset[str]: ...
     @property
     def named(self) -> frozenset[str]: ...
-    @property
-    def only_named(self) -> frozenset[str] | None: ...
-    @property
-    def findings(self) -> Findings: ...
+    only_named: Final[frozenset[str] | None]
+    findings: Final[Findings]
     def replace(self, **changes: Any) -> Objects: ...
 
 class Arrays:
-    @property
-    def parts(self) -> tuple[ArrayPart, ...]: ...
-    @property
-    def unevaluated(self) -> tuple[UnevaluatedItems, ...]: ...
-    @property
-    def contains(self) -> tuple[Contains, ...]: ...
-    @property
-    def least(self) -> int: ...
-    @property
-    def most(self) -> int | None: ...
-    @property
-    def unique(self) -> bool: ...
+    parts: Final[tuple[ArrayPart, ...]]
+    unevaluated: Final[tuple[UnevaluatedItems, ...]]
+    contains: Final[tuple[Contains, ...]]
+    least: Final[int]
+    most: Final[int | None]
+    unique: Final[bool]
     def __init__(
         self,
         parts: tuple[ArrayPart, ...] = (),
@@ -175,20 +144,13 @@ class Arrays:
     def replace(self, **changes: Any) -> Arrays: ...
 
 class Conjunction:
-    @property
-    def types(self) -> frozenset[str]: ...
-    @property
-    def values(self) -> tuple[Any, ...] | None: ...
-    @property
-    def not_values(self) -> tuple[Any, ...]: ...
-    @property
-    def numbers(self) -> NumberRange: ...
-    @property
-    def strings(self) -> Strings: ...
-    @property
-    def arrays(self) -> Arrays: ...
-    @property
-    def objects(self) -> Objects: ...
+    types: Final[frozenset[str]]
+    values: Final[tuple[Any, ...] | None]
+    not_values: Final[tuple[Any, ...]]
+    numbers: Final[NumberRange]
+    strings: Final[Strings]
+    arrays: Final[Arrays]
+    objects: Final[Objects]
     def __init__(
         self,
         types: frozenset[str] = ...,

@@ -1,17 +1,13 @@
 # Types of a compiled module (Cython in pure-Python mode).
-from typing import Any
+from typing import Any, Final
 
 COMPILED: bool
 
 class Located:
-    @property
-    def schema(self) -> Any: ...
-    @property
-    def scope(self) -> Any: ...
-    @property
-    def key(self) -> object: ...
-    @property
-    def pointer(self) -> str: ...
+    schema: Final[Any]
+    scope: Final[Any]
+    key: Final[object]
+    pointer: Final[str]
     entered: bool
     def __init__(
         self,
@@ -26,8 +22,6 @@ class Located:
     def members(self, keyword: str) -> list[tuple[str, Located]]: ...
 
 class SignedSchema:
-    @property
-    def located(self) -> Located: ...
-    @property
-    def positive(self) -> bool: ...
+    located: Final[Located]
+    positive: Final[bool]
     def __init__(self, located: Located, positive: bool = True) -> None: ...
