@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import jsonschema
@@ -47,7 +47,7 @@ MAX_INTEGER_BITS = 14_000
 _NAMED_VALUES = 20
 
 #: Program of the child process that matches a pattern that is not regular.
-_SEARCH = "import json, re, sys; sys.exit(0 if re.search(*json.load(sys.stdin)) else 3)"
+_PROGRAM = "import json, re, sys; sys.exit(0 if re.search(*json.load(sys.stdin)) else 3)"
 
 
 class Validator:
@@ -154,7 +154,7 @@ class Validator:
     # -- keywords, as jsonschema calls them ---------------------------------------------------------
 
     def _pattern(self, validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if validator.is_type(instance, "string") and not self._patterns.found(pattern, instance):
+        if validator.is_type(instance, "string") and not self._patterns.match(pattern, instance):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -187,7 +187,7 @@ class Validator:
         if validator.is_type(instance, "object"):
             for pattern, subschema in patterns.items():
                 for name, value in instance.items():
-                    if self._patterns.found(pattern, name):
+                    if self._patterns.match(pattern, name):
                         yield from validator.descend(value, subschema, path=name, schema_path=pattern)
 
     def _additional_properties(
@@ -197,7 +197,7 @@ class Validator:
             return
         declared, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
         for name, value in instance.items():
-            if name in declared or any(self._patterns.found(pattern, name) for pattern in patterns):
+            if name in declared or any(self._patterns.match(pattern, name) for pattern in patterns):
                 continue
             if extra is False:
                 yield ValidationError(f"the property {name!r} is not allowed")
@@ -294,37 +294,41 @@ class _Patterns:
     """The languages of patterns, by pattern."""
 
     def __init__(self) -> None:
-        self._terms = Terms()
-        self._known: dict[str, int | None] = {}
+        self._by_pattern: dict[str, int | None] = {}
         self._lock = threading.Lock()
 
-    def found(self, pattern: str, text: str) -> bool:
-        """True if some part of ``text`` matches.
+    @cached_property
+    def _terms(self) -> Terms:
+        """The store of the languages: most schemas have no pattern."""
+        return Terms()
+
+    def match(self, pattern: str, text: str) -> bool:
+        """Return True if some part of ``text`` matches.
 
         Raises:
             re.error: the pattern is malformed.
             LimitError: a pattern that is not regular takes too long.
         """
         with self._lock:
-            if pattern not in self._known:
+            if pattern not in self._by_pattern:
                 try:
-                    self._known[pattern] = regex_term(self._terms, pattern, whole=False)
+                    self._by_pattern[pattern] = regex_term(self._terms, pattern, whole=False)
                 except PatternError:
                     re.compile(pattern)  # it may be that no grammar enforces it
-                    self._known[pattern] = None
-            known = self._known[pattern]
-            if known is not None:
-                return self._terms.matches(known, text)
-        return _searched(pattern, text)
+                    self._by_pattern[pattern] = None
+            term = self._by_pattern[pattern]
+            if term is not None:
+                return self._terms.matches(term, text)
+        return _search(pattern, text)
 
 
 @lru_cache(maxsize=1_024)
-def _searched(pattern: str, text: str) -> bool:
-    """True if some part of a text matches a pattern as Python's ``re`` reads it.
+def _search(pattern: str, text: str) -> bool:
+    """Return True if some part of a text matches a pattern as Python's ``re`` reads it.
 
     Its matcher backtracks, and nothing but the end of its process ends it.
     """
-    command = [sys.executable, "-I", "-S", "-c", _SEARCH]
+    command = [sys.executable, "-I", "-S", "-c", _PROGRAM]
     try:
         if getattr(sys, "frozen", False) or not sys.executable:
             raise OSError("there is no Python interpreter to run it in")

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
-from toolgrammar.core.json_pointer import escape
+from toolgrammar.core.json_pointer import to_pointer
 from toolgrammar.core.schema.pydantic.discriminator import require_tags
 from toolgrammar.core.schema.read.keywords import (
     DATA,
@@ -73,6 +73,8 @@ _ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
 _NEVER_NULL = (frozenset(KEYWORDS) - (DATA - {"enum"})) | {"optional", "propertyOrdering"}
 #: What ``required`` may say of one property, as text.
 _FLAGS = ("true", "false", "")
+#: The way to a subschema: names of keywords and properties, and indices.
+_Steps = tuple[object, ...]
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -91,7 +93,7 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
     declared = schema.get("$schema") if isinstance(schema, Mapping) else None
     old = isinstance(declared, str) and any(draft in declared for draft in _OLD_DRAFTS)
     try:
-        converted: dict[str, Any] | bool = require_tags(_Converter(old).convert(schema, ""))
+        converted: dict[str, Any] | bool = require_tags(_Converter(old).convert(schema, ()))
         return converted
     except RecursionError:  # the caller's own stack was deep already, or the nesting is in an enum or default
         raise LimitError("the schema is nested too deeply", hint="use $ref for recursive structures") from None
@@ -116,33 +118,34 @@ class _Converter:
 
     def __init__(self, old_draft: bool) -> None:
         self.old_draft = old_draft
-        self.open: dict[int, str] = {}
+        self.open: dict[int, _Steps] = {}
 
-    def convert(self, schema: Any, pointer: str) -> dict[str, Any] | bool:
+    def convert(self, schema: Any, steps: _Steps) -> dict[str, Any] | bool:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
             raise InvalidSchemaError(
-                f"expected a schema (object or boolean), found {type(schema).__name__}", place=Place(pointer=pointer)
+                f"expected a schema (object or boolean), found {type(schema).__name__}",
+                place=_place(steps),
             )
         if id(schema) in self.open:
-            return {"$ref": "#" + self.open[id(schema)]}
+            return {"$ref": "#" + to_pointer(self.open[id(schema)])}
         if len(self.open) >= MAX_DEPTH:
             raise LimitError(
                 f"the schema is nested more than {MAX_DEPTH} levels deep",
                 hint="use $ref for recursive structures",
-                place=Place(pointer=pointer),
+                place=_place(steps),
             )
-        self.open[id(schema)] = pointer
+        self.open[id(schema)] = steps
         try:
-            return self._object(schema, pointer)
+            return self._object(schema, steps)
         finally:
             del self.open[id(schema)]
 
-    def _object(self, schema: Mapping[str, Any], pointer: str) -> dict[str, Any] | bool:
+    def _object(self, schema: Mapping[str, Any], steps: _Steps) -> dict[str, Any] | bool:
         for key in schema:
             if not isinstance(key, str):
-                raise InvalidSchemaError(f"the key {key!r} is not a string", place=Place(pointer=pointer))
+                raise InvalidSchemaError(f"the key {key!r} is not a string", place=_place(steps))
         schema = _by_the_standard(schema)
         if self.old_draft and "$ref" in schema:
             # Before Draft 2019-09 everything beside $ref is ignored; definitions are still reachable by pointer.
@@ -150,7 +153,7 @@ class _Converter:
             schema = {key: schema[key] for key in schema if key in keep}
         result: dict[str, Any] = {}
         for key, value in schema.items():
-            here = f"{pointer}/{escape(key)}"
+            here = (*steps, key)
             if key == "type":
                 self._type(value, schema, result, here)
             elif key in _ONE_SCHEMA:
@@ -160,9 +163,9 @@ class _Converter:
             elif key in SCHEMA_MAPS:
                 result[key] = self._map(value, here)
             elif key == "items":
-                self._items(schema, result, pointer)
+                self._items(schema, result, steps)
             elif key == "dependencies":
-                self._dependencies(value, result, pointer)
+                self._dependencies(value, result, steps)
             elif key in ("required", "optional", "nullable", "additionalItems") or (
                 key == "$schema" and self.old_draft
             ):
@@ -179,7 +182,7 @@ class _Converter:
                     raise InvalidSchemaError(
                         f"{key} holds an infinity or what is not a number, which JSON cannot write",
                         hint="leave it out",
-                        place=Place(pointer=here),
+                        place=_place(here),
                     )
         order = schema.get("propertyOrdering")
         if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
@@ -189,7 +192,7 @@ class _Converter:
         self._required(schema, result)
         return _nullable(result) if schema.get("nullable") is True else result
 
-    def _type(self, value: Any, schema: Mapping[str, Any], result: dict[str, Any], pointer: str) -> None:
+    def _type(self, value: Any, schema: Mapping[str, Any], result: dict[str, Any], steps: _Steps) -> None:
         names = value if isinstance(value, (list, tuple)) else [value]
         types: list[str] = []
         others: list[dict[str, Any]] = []
@@ -199,7 +202,7 @@ class _Converter:
                 raise InvalidSchemaError(
                     f"unknown type {name!r}",
                     hint="JSON types are object, array, string, number, integer, boolean and null",
-                    place=Place(pointer=pointer, keyword="type"),
+                    place=_place(steps, keyword="type"),
                 )
             if not named:
                 return  # any value
@@ -217,41 +220,39 @@ class _Converter:
             raise InvalidSchemaError(
                 f"the type {value!r} stands beside anyOf",
                 hint="write the type as a part of anyOf",
-                place=Place(pointer=pointer, keyword="type"),
+                place=_place(steps, keyword="type"),
             )
         # What the type says of its parts counts where the schema does not say it itself.
         result.update({key: part for key, part in others[0].items() if key == "type" or key not in schema})
 
-    def _items(self, schema: Mapping[str, Any], result: dict[str, Any], pointer: str) -> None:
+    def _items(self, schema: Mapping[str, Any], result: dict[str, Any], steps: _Steps) -> None:
         value = schema["items"]
         if isinstance(value, (list, tuple)):
             if value:
-                result["prefixItems"] = self._list(value, f"{pointer}/prefixItems")
+                result["prefixItems"] = self._list(value, (*steps, "prefixItems"))
             if "additionalItems" in schema:
-                result["items"] = self.convert(schema["additionalItems"], f"{pointer}/items")
+                result["items"] = self.convert(schema["additionalItems"], (*steps, "items"))
         else:
-            result["items"] = self.convert(value, f"{pointer}/items")
+            result["items"] = self.convert(value, (*steps, "items"))
 
-    def _list(self, value: Any, pointer: str) -> list[Any]:
+    def _list(self, value: Any, steps: _Steps) -> list[Any]:
         if not isinstance(value, (list, tuple)):
-            raise InvalidSchemaError("expected a list of schemas", place=Place(pointer=pointer))
-        return [self.convert(item, f"{pointer}/{index}") for index, item in enumerate(value)]
+            raise InvalidSchemaError("expected a list of schemas", place=_place(steps))
+        return [self.convert(item, (*steps, index)) for index, item in enumerate(value)]
 
-    def _map(self, value: Any, pointer: str) -> dict[str, Any]:
+    def _map(self, value: Any, steps: _Steps) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise InvalidSchemaError("expected an object of schemas", place=Place(pointer=pointer))
-        return {name: self.convert(sub, f"{pointer}/{escape(name)}") for name, sub in value.items()}
+            raise InvalidSchemaError("expected an object of schemas", place=_place(steps))
+        return {name: self.convert(sub, (*steps, name)) for name, sub in value.items()}
 
-    def _dependencies(self, value: Any, result: dict[str, Any], pointer: str) -> None:
+    def _dependencies(self, value: Any, result: dict[str, Any], steps: _Steps) -> None:
         if not isinstance(value, Mapping):
-            raise InvalidSchemaError("expected an object", place=Place(pointer=pointer, keyword="dependencies"))
+            raise InvalidSchemaError("expected an object", place=_place(steps, keyword="dependencies"))
         for name, sub in value.items():
             if isinstance(sub, (list, tuple)):
                 result.setdefault("dependentRequired", {})[name] = list(sub)
             else:
-                result.setdefault("dependentSchemas", {})[name] = self.convert(
-                    sub, f"{pointer}/dependentSchemas/{escape(name)}"
-                )
+                result.setdefault("dependentSchemas", {})[name] = self.convert(sub, (*steps, "dependentSchemas", name))
 
     def _required(self, schema: Mapping[str, Any], result: dict[str, Any]) -> None:
         """Gather ``required`` and ``optional``, wherever the dialect puts them, in one list on the object."""
@@ -272,6 +273,10 @@ class _Converter:
             result["required"] = required
         elif stated is not None and not isinstance(stated, bool) and str(stated).lower() not in _FLAGS:
             result["required"] = copy.deepcopy(stated)
+
+
+def _place(steps: _Steps, keyword: str | None = None) -> Place:
+    return Place(pointer=to_pointer(steps), keyword=keyword)
 
 
 def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -51,6 +51,11 @@ def _tool(source: Any) -> list[Tool] | None:
     return [source] if isinstance(source, Tool) else None
 
 
+def _list(source: Any) -> list[Tool] | None:
+    """Return the tools of a plain list, which is of no other kind."""
+    return _iterable(source) if type(source) in (list, tuple) else None
+
+
 def _dict_with_list(source: Any) -> list[Tool] | None:
     """Return the tools of a provider's dict that holds a list of them."""
     listed = tool_dicts.list_in(source) if isinstance(source, Mapping) else None
@@ -68,6 +73,7 @@ def _iterable(source: Any) -> list[Tool] | None:
 #: The order matters where a source is of several kinds: tool objects may be callable and iterable.
 RECOGNISERS: tuple[Callable[[Any], list[Tool] | None], ...] = (
     _tool,
+    _list,
     typescript.recognise,
     classes.recognise,
     openapi.recognise,

@@ -96,8 +96,6 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     def str_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a string: patterns in ECMA-262, whatever they were written in."""
-        from ...regex.foreign import to_ecma
-
         result: dict[str, Any] = super().str_schema(schema)
         if self.mode != "validation":
             return result
@@ -111,6 +109,8 @@ class PydanticJsonSchema(GenerateJsonSchema):
         if pattern == _BYTE_SIZE:  # `ByteSize` takes fewer texts than its pattern
             patterns.append(rf"^\d{{1,15}}(?:\.\d{{1,3}})? ?(?:{_BYTE_UNITS})?$")
         elif pattern is not None:
+            from ...regex.foreign import to_ecma
+
             engine = schema.get("regex_engine") or self._config.regex_engine
             try:
                 patterns.append(to_ecma(pattern, "python" if engine == "python-re" else "rust"))
