@@ -57,7 +57,8 @@ def blocks(page: Path) -> list[Block]:
     fences = list(FENCE.finditer(text))
     result = []
     for match, after in zip(fences, [*fences[1:], None], strict=False):
-        follows = after is not None and after[1] == "text" and not text[match.end() : after.start()].strip()
+        between = "" if after is None else text[match.end() : after.start()].replace("</div>", "").strip()
+        follows = after is not None and after[1] == "text" and not between
         line = text.count("\n", 0, match.start()) + 2
         result.append(Block(line, match[1], match[2], after[2] if after is not None and follows else None))
     return result
