@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from .conversation.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+    from .conversation.trace import ForbiddenToken, Trace, TracedToken
     from .errors import (
         AuthenticationError,
         BudgetError,
@@ -96,6 +97,7 @@ __all__ = [
     "Event",
     "Finish",
     "FinishReason",
+    "ForbiddenToken",
     "GenerateParams",
     "Generation",
     "GenerationTimeoutError",
@@ -137,6 +139,8 @@ __all__ = [
     "ToolGrammarError",
     "ToolInterface",
     "ToolTimeoutError",
+    "Trace",
+    "TracedToken",
     "UnknownToolError",
     "UnsatisfiableSchemaError",
     "UnsupportedPatternError",
@@ -201,6 +205,7 @@ _HOME = {
         "Usage",
     ),
     "grammar": ("Grammar",),
+    "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
     "conversation.messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),

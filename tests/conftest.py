@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,39 @@ def built_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def pure_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltWheel:
     """The wheel of a machine without a C compiler."""
     return _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_NO_EXTENSIONS="1")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A page after its scripts ran in a browser.
+
+    Attributes:
+        document: the document as HTML.
+        complaints: what the browser's console said.
+    """
+
+    document: str
+    complaints: list[str]
+
+
+@pytest.fixture
+def open_page(tmp_path: Path) -> Callable[..., Opened]:
+    """Open a page in headless Chromium; more script may be run after its own."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no Chromium is installed")
+
+    def open_it(document: str, script: str = "", width: int = 1280) -> Opened:
+        path = tmp_path / "page.html"
+        path.write_text(document.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+        options = (
+            "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+            "--disable-component-update --disable-sync --virtual-time-budget=5000 --enable-logging=stderr"
+        ).split()
+        command = [browser, *options, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]
+        result = subprocess.run(
+            [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=100, check=True
+        )
+        return Opened(result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line])
+
+    return open_it

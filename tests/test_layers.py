@@ -23,6 +23,7 @@ PIPELINE = (
     "core.json_pointer",
     "core.logs",
     "core.options",
+    "core.pages",
     # languages
     "core.unicode",
     "core.language",

@@ -19,6 +19,7 @@ from .events import (
     Usage,
 )
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+from .trace import ForbiddenToken, Trace, TracedToken
 
 __all__ = [
     "ArgumentsDelta",
@@ -27,6 +28,7 @@ __all__ = [
     "Event",
     "Finish",
     "FinishReason",
+    "ForbiddenToken",
     "Generation",
     "ImagePart",
     "Message",
@@ -37,5 +39,7 @@ __all__ = [
     "TextPart",
     "TokenWritten",
     "ToolCall",
+    "Trace",
+    "TracedToken",
     "Usage",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, Union
 
 from .messages import Message, ToolCall
+from .trace import Trace
 
 FinishReason = Literal["stop", "tool_calls", "length", "cancelled"]
 
@@ -103,11 +104,13 @@ class Finish:
         reason: why it stopped.
         usage: token counts.
         cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
+        trace: how each token came, with ``GenerateParams(trace=True)``.
     """
 
     reason: FinishReason
     usage: Usage
     cut: tuple[str, ...] = ()
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
 
 Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
@@ -124,6 +127,7 @@ class Generation:
         cut: JSON pointers of values closed by force in the text answer.
         raw: the exact text that the model wrote, control markers included.
         token_ids: the tokens written.
+        trace: how each of them came, with ``GenerateParams(trace=True)``.
     """
 
     message: Message
@@ -132,6 +136,7 @@ class Generation:
     cut: tuple[str, ...] = ()
     raw: str = ""
     token_ids: tuple[int, ...] = field(default=(), repr=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ one at its first `Forward` and frees it at `Released`, at its end, or when it is
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,9 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
                 with lock:
                     if session is None:
                         session = start()
+                    begin = time.perf_counter()
                     logits = session.extend(item.token_ids)
+                    item.seconds = time.perf_counter() - begin
                 if begins:
                     item.cached_tokens = session.cached_tokens
             elif not isinstance(item, Released):
@@ -125,7 +128,7 @@ def run_many(
         while waiting or ready:
             while waiting and len(ready) < max_rows:
                 ready[waiting.popleft()] = None
-            asked: list[tuple[int, tuple[int, ...]]] = []
+            asked: list[tuple[int, Forward]] = []
             for number, reply in ready.items():
                 try:
                     wanted = _advance(works[number], reply, number, rows, batch, emit)
@@ -133,7 +136,7 @@ def run_many(
                     errors[number] = error
                     wanted = None
                 if wanted is not None:
-                    asked.append((number, wanted.token_ids))
+                    asked.append((number, wanted))
                 elif number in rows:
                     batch.drop(rows.pop(number))
             ready = {}
@@ -144,7 +147,11 @@ def run_many(
                     rows[number] = fresh
                     fresh += 1
             with lock:
-                replies = batch.extend([(rows[number], ids) for number, ids in asked])
+                begin = time.perf_counter()
+                replies = batch.extend([(rows[number], forward.token_ids) for number, forward in asked])
+                seconds = time.perf_counter() - begin
+            for _, forward in asked:
+                forward.seconds = seconds
             ready = {number: reply for (number, _), reply in zip(asked, replies, strict=True)}
     finally:
         for work in works:

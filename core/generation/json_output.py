@@ -17,6 +17,7 @@ from .params import JsonMode
 from .plan import adapter_of, is_python_type
 
 if TYPE_CHECKING:
+    from ..conversation.trace import Trace
     from .driver import Logits, Released
     from .loop import Forward
 
@@ -46,7 +47,7 @@ def ask_until_valid(
         convert: the value must also be an instance of the Python type that ``mode.schema`` is.
 
     Returns:
-        The first valid answer, with the token counts of all.
+        The first valid answer, with the token counts and the traces of all.
 
     Raises:
         InvalidArgumentsError: no answer was valid.
@@ -54,6 +55,7 @@ def ask_until_valid(
     """
     usage = Usage()
     wrong: list[str] = []
+    refused: list[Trace] = []
     attempts = MAX_RETRIES + 1 if mode.repair else 1
     for attempt in range(1, attempts + 1):
         generation = yield from write(messages)
@@ -64,7 +66,10 @@ def ask_until_valid(
         if not wrong:
             text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
             message = replace(generation.message, content=text)
-            return replace(generation, message=message, finish_reason="stop", usage=usage)
+            trace = generation.trace and replace(generation.trace, earlier=tuple(refused))
+            return replace(generation, message=message, finish_reason="stop", usage=usage, trace=trace)
+        if generation.trace is not None:
+            refused.append(replace(generation.trace, problems=tuple(wrong)))
         _LOG.info("answer %d of at most %d of %s is not valid; problems: %d", attempt, attempts, name, len(wrong))
         _LOG.debug("problems of answer %d: %s", attempt, wrong)
         again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."

@@ -38,14 +38,17 @@ from .retokenise import (
     text_end,
 )
 from .sampler import Sampler
+from .tracer import Tracer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..conversation.events import FinishReason
+    from ..conversation.trace import How
     from ..masks import Matcher
     from .backend import Backend
     from .params import GenerateParams
+    from .tracer import Observation
 
 #: Longest forced run that is taken in one jump, in bytes.
 MAX_JUMP = 2048
@@ -70,10 +73,12 @@ class Forward:
     Attributes:
         token_ids: the tokens.
         cached_tokens: set by the driver: number of them that were not computed again.
+        seconds: set by the driver: time of the forward pass; of one for many sequences, the whole.
     """
 
     token_ids: tuple[int, ...]
     cached_tokens: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,7 @@ class Decoding:
         cached_tokens: number of tokens of the prompt that were not computed again.
         reasoning_tokens: number of tokens of the reasoning.
         stop_requested: set it to end the generation after the present step.
+        tracer: collects the trace, with ``params.trace``.
     """
 
     backend: Backend
@@ -164,6 +170,7 @@ class Decoding:
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
         self._sampler = Sampler(self.params)
+        self.tracer = Tracer(self.backend.vocabulary, self.backend.name) if self.params.trace else None
         vocabulary = self.backend.vocabulary
         self._tokens, self._eos, self._size = vocabulary.tokens, vocabulary.eos, vocabulary.size
         self._mask = np.zeros((self._size + 31) // 32, dtype=np.uint32)
@@ -183,6 +190,9 @@ class Decoding:
             GenerationTimeoutError: the timeout passed.
             DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
         """
+        return self._steps() if self.tracer is None else self.tracer.timed(self._steps())
+
+    def _steps(self) -> Steps:
         budget = self._budget()
         self._deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
@@ -214,6 +224,7 @@ class Decoding:
             remaining = budget - len(self.token_ids) - 1
             allowed = np.union1d(self._allowed(), self._allowed(thought))
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+            seen = self._observe(allowed)
             if token_id in self._eos and text.is_accepting:
                 text.accept(token_id)
                 thinks = False
@@ -229,10 +240,12 @@ class Decoding:
                 if not thinks:
                     self._deny()
             if thinks or writes:
-                held.append(self._append(token_id, len(allowed) == 1, len(allowed)))
+                held.append(self._append(token_id, "forced" if len(allowed) == 1 else "sampled", len(allowed), seen))
                 size += len(held[-1].data) or 1
                 writes = writes and not (thinks and size >= self.marker)
         thinks = thinks and not writes
+        if thinks and self.tracer is not None:
+            self.tracer.reasoned()
         for step in held:
             yield replace(step, reasoning=thinks)
         if thinks:
@@ -301,13 +314,12 @@ class Decoding:
             if token_id in self._eos and self.matcher.is_accepting:
                 self.matcher.accept(token_id)
                 return
+            if self.tracer is not None and allowed is None:
+                allowed = self._allowed()
+            seen = self._observe(allowed)
             if self._try(token_id, remaining):
-                if self.params.trace and allowed is None:
-                    self.matcher.rollback(1)
-                    allowed = self._allowed()
-                    self.matcher.accept(token_id)
                 choices = None if allowed is None else len(allowed)
-                yield self._append(token_id, choices == 1, choices)
+                yield self._append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
                 continue
             path = self._completion.tokens(self.matcher, self._held, remaining)
             if not path:  # the text is complete as it is
@@ -319,13 +331,13 @@ class Decoding:
                 whole = len(path) >= remaining
                 other = None if whole else (yield from self._choose_again(token_id, remaining))
                 if other is not None:
-                    yield self._append(other, False)
+                    yield self._append(other, "sampled", seen=seen)
                     continue
             for planned in path if whole else path[:1]:
                 if not self._accept(planned):
                     raise AssertionError("the completion of a text is refused by its matcher")
                 self._completion.follow(planned)
-                yield self._append(planned, True)
+                yield self._append(planned, "closed")
 
     def _must_stop(self) -> bool:
         """Return True if the generation is stopped or cancelled.
@@ -352,6 +364,8 @@ class Decoding:
             forward = Forward(ids)
             logits = yield forward
             self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
+            if self.tracer is not None:
+                self.tracer.forward(forward.seconds, self.forward_passes == 1)
             if logits is None or logits.shape != (self._size,):
                 shape = None if logits is None else logits.shape
                 raise DecodingError(
@@ -403,8 +417,19 @@ class Decoding:
             self._kept = len(self.token_ids) + 1
         return True
 
-    def _append(self, token_id: int, forced: bool, choices: int | None = None) -> Step:
+    def _observe(self, allowed: npt.NDArray[np.intp] | None) -> Observation | None:
+        """Return what the trace holds of a mask, and of the logits if the model was asked; None without a trace."""
+        if self.tracer is None or allowed is None:
+            return None
+        logits = self._logits if len(allowed) > 1 else None
+        return self.tracer.observe(logits, allowed, self.matcher, self._held)
+
+    def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
         """Record a token that was accepted; return the step with the bytes that no earlier step had."""
+        forced = how != "sampled"
+        if self.tracer is not None:
+            healed = sum(size_of(self.backend.vocabulary, token) for token in self._healed)
+            self.tracer.add(token_id, how, seen, reasoning=self._reasons, healed=healed)
         self.token_ids.append(token_id)
         self._forced.append(forced and not self._repeats)
         self._repeats = False
@@ -554,11 +579,13 @@ class Decoding:
             if self.token_ids:
                 self.token_ids.pop()
                 self._repeats = not self._forced.pop()
+                if self.tracer is not None:
+                    self.tracer.take_back()
             else:
                 self._prompt_tail.pop()
                 self._healed.insert(0, token_id)
         self._sent += len(taken)
-        steps = [self._append(token_id, True) for token_id in ids]
+        steps = [self._append(token_id, "jumped") for token_id in ids]
         self._among = settled.among
         return steps
 
@@ -585,5 +612,5 @@ class Decoding:
         """Record tokens for text that was sent before its last token was taken back: the generation ends here."""
         if self._sent and self.token_ids:
             for token_id in spell_somehow(self.backend, self._held[: self._sent]):
-                self._append(token_id, True)
+                self._append(token_id, "jumped")
         self._held = b""

@@ -6,7 +6,7 @@ import codecs
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..conversation.builder import MessageBuilder
 from ..conversation.events import (
@@ -26,6 +26,7 @@ from .params import OutputParser
 from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
+    from ..conversation.trace import Trace
     from ..vocabulary.vocabulary import Vocabulary
 
 
@@ -63,6 +64,8 @@ class Output:
         self._at_answer_start = False  # newlines between reasoning and answer belong to neither
         self._answer_from = 0  # index in `raw` of its first character
         self._arguments_from = 0  # the arguments of the present call do not begin before
+        self._step_from = 0  # index in `raw` of the first character of the present step
+        self._tracer = decoding.tracer
         self._bytes = 0  # of the text, those of the present step included
         self._is_own = True  # the budget has had no say in the text so far
         self._whole: list[str] = []  # the present call's arguments while that is so
@@ -104,7 +107,7 @@ class Output:
         """End the text; return its last events."""
         return self._collected(self._rest())
 
-    def finish(self, prompt_tokens: int) -> Finish:
+    def finish(self, prompt_tokens: int, trace: Trace | None = None) -> Finish:
         """Return the last event."""
         decoding = self._decoding
         reason = "tool_calls" if decoding.reason == "stop" and self._built.has_calls else decoding.reason
@@ -116,12 +119,27 @@ class Output:
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
-        return Finish(reason, usage, self._truncated_in_text())
+        return Finish(reason, usage, self._truncated_in_text(), trace)
 
     def generation(self, finish: Finish) -> Generation:
         """Return the whole result."""
         token_ids = tuple(self._decoding.token_ids)
-        return Generation(self._built.message(), finish.reason, finish.usage, finish.cut, self.raw, token_ids)
+        return Generation(
+            self._built.message(), finish.reason, finish.usage, finish.cut, self.raw, token_ids, finish.trace
+        )
+
+    def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
+        """Return the trace of the answer; None if none was asked for.
+
+        Args:
+            prompt_tokens: number of tokens of the prompt.
+            schemas: schemas of the arguments of each tool, and under None that of a JSON answer.
+        """
+        if self._tracer is None:
+            return None
+        answer = self.raw.find(self._built.text, self._answer_from) if self._is_json and self._built.text else -1
+        names = [call.name for call in self._built.message().tool_calls]
+        return self._tracer.trace(self.raw, prompt_tokens, names, schemas, answer)
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -163,7 +181,7 @@ class Output:
             text = shown
             self._at_answer_start = False
             self._answer_from = self._arguments_from = self._raw_size
-        before = self._raw_size
+        before = self._step_from = self._raw_size
         self._add_raw(text)
         events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
         if any(isinstance(event, CallStart) for event in events):
@@ -172,6 +190,8 @@ class Output:
 
     def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
         for event in events:
+            if self._tracer is not None:
+                self._tracer.saw(event, self.raw, self._step_from)
             if isinstance(event, TextDelta):
                 yield from self._read_text(event.text)
                 if self._stopped:
@@ -227,6 +247,8 @@ class Output:
             # Not written as JSON: the text does not show where its values are, but the parser's events do.
             return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._open_arguments(raw)))
         self._arguments_from = start + len(raw)
+        if self._tracer is not None:
+            self._tracer.located(event.index, event.call.name, raw, start)
         if offset is None or offset >= start + len(raw):
             return event
         return CallEnd(event.index, replace(event.call, cut=truncated_pointers(raw, offset - start)))

@@ -141,7 +141,7 @@ class GenerateParams:
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
-        trace: also yield `TokenWritten` events.
+        trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
             or not, raises `GenerationTimeoutError` (a `TimeoutError`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..conversation.events import Generation, TokenWritten
 from ..grammar import Grammar
@@ -15,13 +15,14 @@ from .driver import Item, Released
 from .json_output import check_text
 from .loop import Decoding, Forward
 from .output import Output
-from .plan import Plan
+from .plan import Plan, schema_of
 from .retokenise import Speller
 
 if TYPE_CHECKING:
     from ..masks import Constraint, Matcher
     from .backend import Backend
     from .driver import Logits, Work
+    from .params import GenerateParams
 
 _LOG = logger_of("models")
 
@@ -75,7 +76,8 @@ class Writer:
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
-        finish = output.finish(len(plan.prompt))
+        trace = output.trace(len(plan.prompt), _schemas(plan.params)) if plan.params.trace else None
+        finish = output.finish(len(plan.prompt), trace)
         generation = output.generation(finish)
         if plan.check is not None and finish.reason != "cancelled":
             check_text(generation.text, plan.check)
@@ -135,6 +137,22 @@ class Writer:
                 decoding.instead = self._matcher_of(plan.grammar)
                 decoding.marker = reasoning.marker_size
         return decoding
+
+
+def _schemas(params: GenerateParams) -> dict[str | None, Any]:
+    """Return the schemas that a request names: of each tool's arguments, and under None that of a JSON answer."""
+    schemas: dict[str | None, Any] = {}
+    if params.tools is not None:
+        for tool in params.tools.to_openai():
+            schemas[tool["function"]["name"]] = tool["function"].get("parameters")
+    if params.json_mode is not None:
+        grammar = params.json_mode.grammar
+        schemas[None] = schema_of(params.json_mode.schema) if grammar is None else grammar.schema
+    elif params.response_schema is not None:
+        schemas[None] = params.response_schema
+    elif params.grammar is not None:
+        schemas[None] = params.grammar.schema
+    return schemas
 
 
 def silently(work: Work) -> Generator[Forward | Released, Logits | None, Generation]:

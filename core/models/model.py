@@ -544,7 +544,7 @@ class LocalModel(Model):
 
         whole = yield from ask_until_valid(write, first, mode, rules, name=self.name, convert=request.convert)
         yield TextDelta(whole.text)
-        yield Finish(whole.finish_reason, whole.usage)
+        yield Finish(whole.finish_reason, whole.usage, trace=whole.trace)
         yield whole
 
     def _plan(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> Plan:

@@ -1,0 +1,559 @@
+"""Collector of a trace: facts of each token while the loop writes, and their places when the answer is whole."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import time
+from bisect import bisect_right
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
+from ..conversation.trace import ForbiddenToken, How, Trace, TracedToken
+from ..json_pointer import resolve_local
+from .json_places import Places
+from .retokenise import common_prefix, may_say
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..masks import Matcher
+    from ..vocabulary.vocabulary import Vocabulary
+
+#: Maximum number of removed tokens that are named at each place, and the least probability of one.
+MAX_FORBIDDEN = 6
+LEAST_FORBIDDEN = 0.001
+
+#: Maximum number of allowed tokens that are named one by one.
+MAX_NAMED = 8
+
+#: Maximum length of what a trace quotes of a schema, in characters.
+MAX_SCHEMA = 240
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A mask, and what the model thought of it, before a token was accepted.
+
+    Attributes:
+        allowed: number of allowed tokens.
+        probabilities: of all tokens; None if the model was not asked.
+        removed: their sum over the tokens that were not allowed.
+        forbidden: the likeliest of those.
+        expected: the mask in words.
+    """
+
+    allowed: int
+    probabilities: npt.NDArray[np.float64] | None
+    removed: float | None
+    forbidden: tuple[ForbiddenToken, ...]
+    expected: str
+
+
+@dataclass
+class _Record:
+    """A token that was written; the places follow when the answer is whole."""
+
+    token: TracedToken
+    data: bytes
+    chosen: str | None = None  # its text, if the model chose it
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the raw text that spells JSON.
+
+    Attributes:
+        start: its first character in the raw text.
+        end: the character after its last.
+        call: number of the call; None for JSON that is no call.
+        tool: the tool of the call.
+        places: of the JSON.
+        offset: where the part begins in the JSON.
+        is_plain: the part is a string without quotes and escapes; all of it is at ``offset``.
+    """
+
+    start: int
+    end: int
+    call: int | None
+    tool: str | None
+    places: Places
+    offset: int = 0
+    is_plain: bool = False
+
+
+@dataclass
+class Tracer:
+    """Collects the trace of one answer. The loop reports its tokens, and the output reports its calls.
+
+    Args:
+        vocabulary: of the tokens.
+        model: the model's name.
+    """
+
+    vocabulary: Vocabulary
+    model: str
+    model_seconds: float = 0.0
+    prompt_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._records: list[_Record] = []
+        self._taken: _Record | None = None  # a chosen token that was taken back, until another replaces it
+        self._engine_seconds = 0.0
+        self._resumed = time.perf_counter()
+        self._told = (0.0, 0.0)  # model and engine seconds that are in records
+        self._before = 0  # bytes at the beginning of the tokens that belong to the prompt
+        self._parts: list[_Part] = []
+        self._names: list[tuple[int, int, int, str]] = []  # start, end, call and name of tools in the raw text
+        self._texts: list[tuple[int, int]] = []  # start and end of steps of free text
+        self._arguments: dict[int, str] = {}
+        self._after = 0  # the name of the next call does not stand before
+
+    # -- time --------------------------------------------------------------------------------------------------
+
+    def timed(self, steps: Generator[Any, Any, None]) -> Generator[Any, Any, None]:
+        """Run the loop, and measure the time that it runs itself; forward passes know their own."""
+        reply = None
+        while True:
+            self._resumed = time.perf_counter()
+            try:
+                item = steps.send(reply)
+            except StopIteration:
+                return
+            finally:
+                self._engine_seconds += time.perf_counter() - self._resumed
+            try:
+                reply = yield item
+            except GeneratorExit:
+                steps.close()
+                raise
+
+    def forward(self, seconds: float, is_first: bool) -> None:
+        """Add the time of a forward pass."""
+        self.model_seconds += seconds
+        if is_first:
+            self.prompt_seconds = seconds
+
+    # -- tokens ------------------------------------------------------------------------------------------------
+
+    def observe(
+        self, logits: npt.NDArray[np.float32] | None, allowed: npt.NDArray[np.intp], matcher: Matcher, held: bytes
+    ) -> Observation:
+        """Return the facts of a place before a token is accepted there; its own time is no engine time.
+
+        Args:
+            logits: the model's; None if it was not asked.
+            allowed: ids of the allowed tokens.
+            matcher: at the place, after what is held.
+            held: text that is certain and not written yet.
+        """
+        begin = time.perf_counter()
+        probabilities: npt.NDArray[np.float64] | None = None
+        removed: float | None = None
+        forbidden: tuple[ForbiddenToken, ...] = ()
+        if logits is not None:
+            probabilities = _softmax(logits)
+        if probabilities is not None:
+            rest = probabilities.copy()
+            rest[allowed] = 0.0
+            removed = float(rest.sum())
+            forbidden = self._likeliest(rest, matcher, held)
+        seen = Observation(len(allowed), probabilities, removed, forbidden, self._expected(allowed, held))
+        self._resumed += time.perf_counter() - begin
+        return seen
+
+    def add(self, token_id: int, how: How, seen: Observation | None, *, reasoning: bool, healed: int) -> None:
+        """Record a token that was accepted.
+
+        Args:
+            token_id: the token.
+            how: how it came.
+            seen: the place before it.
+            reasoning: it is a part of the reasoning.
+            healed: number of bytes at its beginning, and that of tokens after it, that the prompt had already.
+        """
+        self._before += healed
+        data = self.vocabulary.tokens[token_id]
+        engine = self._engine_seconds + time.perf_counter() - self._resumed
+        token = TracedToken(
+            token_id,
+            "",
+            self._name(token_id) if data is None else "",
+            how,
+            role="reasoning" if reasoning else "text",
+            model_seconds=self.model_seconds - self._told[0],
+            engine_seconds=engine - self._told[1],
+        )
+        self._told = (self.model_seconds, engine)
+        if seen is not None:
+            probability = None if seen.probabilities is None else float(seen.probabilities[token_id])
+            token = replace(
+                token,
+                allowed=seen.allowed,
+                probability=probability,
+                removed=seen.removed,
+                forbidden=seen.forbidden,
+                expected=seen.expected,
+            )
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            token = _joined(taken, token)
+        text = (data or b"").decode("utf-8", "replace")
+        self._records.append(_Record(token, data or b"", text if how == "sampled" else None))
+
+    def take_back(self) -> None:
+        """Forget the last token: the tokenizer joins it with what follows."""
+        self._taken = self._records.pop()
+
+    def reasoned(self) -> None:
+        """Record that all tokens so far are reasoning."""
+        for record in self._records:
+            record.token = replace(record.token, role="reasoning")
+
+    # -- output ------------------------------------------------------------------------------------------------
+
+    def saw(self, event: Event, raw: str, begin: int) -> None:
+        """Record what a step of the output was, so that its characters have a place.
+
+        Args:
+            event: of the step.
+            raw: the raw text so far.
+            begin: index in it of the step's first character.
+        """
+        if isinstance(event, TextDelta):
+            self._texts.append((begin, len(raw)))
+        elif isinstance(event, CallStart):
+            place = raw.rfind(event.name, self._after)
+            if place >= 0:
+                self._names.append((place, place + len(event.name), event.index, event.name))
+        elif isinstance(event, ArgumentsDelta):
+            self._arguments[event.index] = self._arguments.get(event.index, "") + event.text
+        elif isinstance(event, CallEnd):
+            self._after = len(raw)
+
+    def located(self, call: int, name: str, arguments: str, start: int) -> None:
+        """Record that the arguments of a call stand as they are in the raw text, from an index on."""
+        places = Places(arguments)
+        self._parts.append(_Part(start, start + len(arguments), call, name, places))
+
+    def trace(
+        self, raw: str, prompt_tokens: int, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
+    ) -> Trace:
+        """Return the trace of the whole answer.
+
+        Args:
+            raw: its raw text.
+            prompt_tokens: number of tokens of the prompt.
+            names: the tool of each call.
+            schemas: of the tools' arguments, and under None that of JSON that is no call.
+            answer: where such JSON begins in the raw text; -1 without.
+        """
+        finder = _Finder(raw, self, names, schemas, answer)
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        tokens: list[TracedToken] = []
+        begin, before = 0, self._before
+        for number, record in enumerate(self._records):
+            skipped = min(before, len(record.data))
+            before -= skipped
+            text = decode(record.data[skipped:])
+            if number == len(self._records) - 1 and begin + len(text) < len(raw):
+                text += decode(b"", final=True)  # half a character at the end
+            tokens.append(finder.placed(replace(record.token, text=text), begin))
+            begin += len(text)
+        return Trace(
+            tuple(tokens),
+            self.model,
+            self.vocabulary.size,
+            prompt_tokens,
+            self.prompt_seconds,
+            self.model_seconds,
+            self._engine_seconds,
+        )
+
+    # -- words -------------------------------------------------------------------------------------------------
+
+    def _name(self, token_id: int) -> str:
+        return self.vocabulary.derived(_control_names).get(token_id, f"<{token_id}>")
+
+    def _text(self, token_id: int) -> str:
+        data = self.vocabulary.tokens[token_id]
+        return self._name(token_id) if data is None else data.decode("utf-8", "replace")
+
+    def _likeliest(self, rest: npt.NDArray[np.float64], matcher: Matcher, held: bytes) -> tuple[ForbiddenToken, ...]:
+        """Return the likeliest tokens of those that were removed."""
+        count = min(MAX_FORBIDDEN, len(rest))
+        places = np.argpartition(rest, len(rest) - count)[len(rest) - count :]
+        places = places[np.argsort(-rest[places], kind="stable")]
+        return tuple(
+            ForbiddenToken(int(place), self._text(int(place)), float(rest[place]), self._why(int(place), matcher, held))
+            for place in places
+            if rest[place] >= LEAST_FORBIDDEN
+        )
+
+    def _why(self, token_id: int, matcher: Matcher, held: bytes) -> str:
+        """Return the reason that a token is not allowed, in words."""
+        data = self.vocabulary.tokens[token_id]
+        if not data:
+            ends = token_id in self.vocabulary.eos
+            return "the answer is not complete" if ends else "this control token may not come here"
+        size = common_prefix(data, held)
+        if size == len(held):
+            while size < len(data) and may_say(matcher, data[len(held) : size + 1]):
+                size += 1
+        if size == len(data):
+            return "it fits, but the tokenizer spells the fixed text otherwise, or the token budget is too short"
+        fits = data[:size].decode("utf-8", "ignore")
+        if not fits:
+            return "nothing may begin so here"
+        return f"{_quoted(fits)} fits, {_quoted(data[len(fits.encode()) :].decode('utf-8', 'replace'))} does not"
+
+    def _expected(self, allowed: npt.NDArray[np.intp], held: bytes) -> str:
+        """Return a set of tokens in words."""
+        first = self.vocabulary.derived(_first_bytes)
+        if len(allowed) <= MAX_NAMED:
+            texts = sorted({self._text(int(token)) for token in allowed}, key=lambda text: (len(text), text))
+            return "only " + ", ".join(_quoted(text) for text in texts)
+        kinds = np.bincount(first[allowed], minlength=258)
+        words = describe(bytes(np.flatnonzero(kinds[:256]).tolist()))
+        if held:
+            words = f"{_quoted(held.decode('utf-8', 'replace'))}, or the beginning of it"
+        if kinds[257]:
+            words += ", or the end of the answer"
+        elif kinds[256]:
+            words += ", or a control token"
+        return words.removeprefix(", or ")
+
+
+def _joined(taken: _Record, token: TracedToken) -> TracedToken:
+    """Return a token that replaces one at the place of that one."""
+    first = taken.token
+    return replace(
+        token,
+        how=first.how,
+        allowed=first.allowed,
+        probability=first.probability,
+        removed=first.removed,
+        forbidden=first.forbidden,
+        expected=first.expected,
+        instead_of=first.instead_of or taken.chosen,
+        role=first.role,
+        model_seconds=token.model_seconds + first.model_seconds,
+        engine_seconds=token.engine_seconds + first.engine_seconds,
+    )
+
+
+class _Finder:
+    """Finds the place of each token in the calls and the JSON of an answer."""
+
+    def __init__(
+        self, raw: str, tracer: Tracer, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
+    ) -> None:
+        parts = list(tracer._parts)
+        located = {part.call for part in parts}
+        for call, text in tracer._arguments.items():
+            start = next((end for _, end, number, _ in tracer._names if number == call), -1)
+            if call not in located and call < len(names) and start >= 0:
+                parts += _spelled_otherwise(raw, start, call, names[call], text)
+        if answer >= 0:
+            parts.append(_Part(answer, len(raw), None, None, Places(raw[answer:])))
+        self._parts = sorted(parts, key=lambda part: part.start)
+        self._starts = [part.start for part in self._parts]
+        self._tools = tracer._names
+        self._texts = tracer._texts
+        self._text_starts = [start for start, _ in self._texts]
+        self._schemas = schemas
+        self._rules: dict[tuple[str | None, str], str] = {}
+
+    def placed(self, token: TracedToken, begin: int) -> TracedToken:
+        """Return a token with its place; it begins at this character of the raw text."""
+        if token.role == "reasoning":
+            return token
+        end = begin + len(token.text)
+        for start, stop, call, name in self._tools:
+            if start < end and begin < stop:
+                return replace(token, role="tool", tool=name, call=call)
+        before = len(token.text) - len(token.text.lstrip(" \t\r\n,:"))
+        first = begin + before if before < len(token.text) else begin
+        number = bisect_right(self._starts, first) - 1
+        if number >= 0 and first < self._parts[number].end:
+            return self._at(token, self._parts[number], first)
+        number = bisect_right(self._text_starts, begin) - 1
+        is_text = number >= 0 and begin < self._texts[number][1]
+        return replace(token, role="text" if is_text else "format")
+
+    def _at(self, token: TracedToken, part: _Part, place: int) -> TracedToken:
+        pointer, role = part.places.at(part.offset + (0 if part.is_plain else place - part.start))
+        key = (part.tool, pointer)
+        if key not in self._rules:
+            self._rules[key] = rule_at(self._schemas.get(part.tool), pointer)
+        return replace(token, role=role, pointer=pointer, tool=part.tool, call=part.call, schema=self._rules[key])
+
+
+def _spelled_otherwise(raw: str, start: int, call: int, name: str, arguments: str) -> list[_Part]:
+    """Return the values of a call whose format does not write its arguments as one JSON text, where they are found.
+
+    Args:
+        raw: the raw text.
+        start: the call's values stand after this character.
+        call: number of the call.
+        name: its tool.
+        arguments: as JSON.
+    """
+    places = Places(arguments)
+    parts: list[_Part] = []
+    for value in places.values:
+        if value.parent is None or value.parent.parent is not None:
+            continue
+        place = max(raw.find(str(value.step), start), start)
+        spelled = arguments[value.start : value.end]
+        plain = _plain_string(spelled)
+        for text in (spelled,) if plain is None else (spelled, plain):
+            found = raw.find(text, place)
+            if found >= 0 and text:
+                start = found + len(text)
+                parts.append(_Part(found, start, call, name, places, value.start, text is not spelled))
+                break
+    return parts
+
+
+def _plain_string(spelled: str) -> str | None:
+    """Return the string that a JSON text is; None if it is another value."""
+    return str(json.loads(spelled)) if spelled.startswith('"') and spelled.endswith('"') else None
+
+
+def rule_at(schema: Any, pointer: str) -> str:
+    """Return what a schema says of the value at a JSON pointer, as JSON text; empty where it says nothing.
+
+    It is for people: conditions (``if``, ``not``, ``dependentSchemas``) are not followed.
+    """
+    found = [schema]
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = [below for each in found for below in _below(schema, each, name)]
+    plain = [_brief(_followed(schema, each)) for each in found if isinstance(each, Mapping)]
+    texts = list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in plain if each))
+    text = " or ".join(texts)
+    return text if len(text) <= MAX_SCHEMA else text[: MAX_SCHEMA - 1] + "…"
+
+
+def _followed(root: Any, schema: Any) -> Any:
+    for _ in range(8):
+        if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
+            return schema
+        try:
+            schema = resolve_local(root, schema["$ref"])
+        except (LookupError, TypeError):
+            return schema
+    return schema
+
+
+def _below(root: Any, schema: Any, name: str, depth: int = 8) -> list[Any]:
+    """Return the schemas of one member or item."""
+    schema = _followed(root, schema)
+    if not isinstance(schema, Mapping) or not depth:
+        return []
+    found: list[Any] = []
+    properties, items = schema.get("properties"), schema.get("items")
+    if isinstance(properties, Mapping) and name in properties:
+        found.append(properties[name])
+    elif isinstance(schema.get("additionalProperties"), Mapping):
+        found.append(schema["additionalProperties"])
+    if name.isdigit():
+        prefix = schema.get("prefixItems", items if isinstance(items, list) else [])
+        if isinstance(prefix, list) and int(name) < len(prefix):
+            found.append(prefix[int(name)])
+        elif isinstance(items, Mapping):
+            found.append(items)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(keyword, ()) if isinstance(schema.get(keyword, ()), list) else ():
+            found += _below(root, part, name, depth - 1)
+    return found
+
+
+#: Keywords that say nothing of the value itself.
+_SILENT = frozenset({"title", "description", "examples", "$defs", "definitions", "$schema", "$id", "default"})
+
+
+def _brief(schema: Any) -> Any:
+    """Return a schema without what is said of its parts."""
+    if not isinstance(schema, Mapping):
+        return schema
+    brief = {name: value for name, value in schema.items() if name not in _SILENT}
+    if isinstance(brief.get("properties"), Mapping):
+        brief["properties"] = list(brief["properties"])
+    return brief
+
+
+@lru_cache(maxsize=512)
+def describe(data: bytes) -> str:
+    """Return a set of bytes, ascending, that may come next, in words."""
+    letters = {byte for byte in data if chr(byte).isalpha() and byte < 128}
+    printable = {byte for byte in data if 33 <= byte < 127}
+    if len(printable) >= 80:
+        missing = [chr(byte) for byte in range(33, 127) if byte not in printable]
+        return "any character" + (" but " + " ".join(missing) if missing else "")
+    parts: list[str] = []
+    small, great = set(range(97, 123)), set(range(65, 91))
+    if small | great <= letters:
+        parts.append("a letter")
+        letters = set()
+    for group, words in ((small, "a small letter"), (great, "a capital letter")):
+        if group <= letters:
+            parts.append(words)
+            letters -= group
+    if letters:
+        parts.append(_ranges(sorted(letters)))
+    digits = [byte for byte in data if 48 <= byte < 58]
+    if digits:
+        parts.append("a digit" if len(digits) == 10 else _ranges(digits))
+    if set(data) & {9, 10, 13, 32}:
+        parts.append("a space" if set(data) & {9, 10, 13, 32} == {32} else "white space")
+    parts += [chr(byte) for byte in sorted(printable) if not chr(byte).isalnum()]
+    if any(byte >= 128 for byte in data):
+        parts.append("a character beyond ASCII")
+    return ", ".join(parts) or "nothing"
+
+
+def _ranges(codes: Sequence[int]) -> str:
+    """Return characters with runs of three or more as ranges."""
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and runs[-1][-1] == code - 1:
+            runs[-1].append(code)
+        else:
+            runs.append([code])
+    parts = [[chr(run[0]) + "-" + chr(run[-1])] if len(run) > 2 else [chr(code) for code in run] for run in runs]
+    return " ".join(part for each in parts for part in each)
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`"
+
+
+def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
+    """Return the probabilities of logits; None if they have none. NaN counts as never."""
+    wide = logits.astype(np.float64)
+    wide[np.isnan(wide)] = -np.inf
+    best = wide.max()
+    if not np.isfinite(best):
+        return None
+    weights = np.exp(wide - best)
+    whole: npt.NDArray[np.float64] = weights / weights.sum()
+    return whole
+
+
+def _control_names(vocabulary: Vocabulary) -> Mapping[int, str]:
+    return {number: name for name, number in vocabulary.special.items()}
+
+
+def _first_bytes(vocabulary: Vocabulary) -> npt.NDArray[np.intp]:
+    """Return the first byte of each token; 256 for a control token, 257 for one that ends a text."""
+    first = [data[0] if data else 256 for data in vocabulary.tokens]
+    for token_id in vocabulary.eos:
+        first[token_id] = 257
+    return np.array(first, dtype=np.intp)
