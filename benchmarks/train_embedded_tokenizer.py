@@ -18,7 +18,6 @@ import inspect
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -27,7 +26,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from toolgrammar.core.models.embedded.bpe import DATA, split_pieces
+from toolgrammar.core.models.decoder.bpe import split_pieces
+from toolgrammar.core.models.embedded.model import TOKENIZER
 from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 
 SIZE = 4096
@@ -210,9 +210,10 @@ def main() -> None:
     joined = [token for token, _ in by_id if len(token) > 1]
     head = [f"#special {name}" for name in SPECIAL] + [f"#eos {name}" for name in EOS]
     head += [f"#marker {text}" for text in MARKERS]
-    DATA.parent.mkdir(exist_ok=True)
-    Path(DATA).write_text("\n".join([*head, "", *single, *joined]) + "\n", encoding="utf-8")
-    print(f"{DATA}: {len(single) + len(joined) + len(MARKERS) + len(SPECIAL)} tokens, {DATA.stat().st_size:,} bytes")
+    TOKENIZER.parent.mkdir(exist_ok=True)
+    TOKENIZER.write_text("\n".join([*head, "", *single, *joined]) + "\n", encoding="utf-8")
+    count = len(single) + len(joined) + len(MARKERS) + len(SPECIAL)
+    print(f"{TOKENIZER}: {count} tokens, {TOKENIZER.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

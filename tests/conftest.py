@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+#: The cache folder that the user named, before the tests take one of their own.
+_USERS_CACHE = os.environ.get("TOOLGRAMMAR_CACHE_DIR")
 
 # Before any framework is imported: no telemetry, no version check, no prompt, no model download, and nothing written
 # to the home folder.
@@ -119,6 +122,41 @@ def named_model(request: pytest.FixtureRequest) -> Any:
     from toolgrammar.core import load_model
 
     return load_model(uri)
+
+
+@pytest.fixture(scope="session")
+def smollm2_file() -> Path:
+    """The file of the model ``smollm2``, fetched once into the user's cache; skipped where that cannot be done."""
+    from toolgrammar.core import ModelError
+    from toolgrammar.core.models.published import SMOLLM2, find, pull
+
+    own = os.environ.pop("TOOLGRAMMAR_CACHE_DIR")
+    if _USERS_CACHE is not None:
+        os.environ["TOOLGRAMMAR_CACHE_DIR"] = _USERS_CACHE
+    try:
+        file = pull(SMOLLM2)
+    except ModelError as error:
+        pytest.skip(f"the model smollm2 is not on this machine: {error.message}")
+    finally:
+        os.environ["TOOLGRAMMAR_CACHE_DIR"] = own
+    kept = Path(own, "models", file.name)
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            kept.symlink_to(file)
+        except OSError:  # Windows allows it to few
+            shutil.copyfile(file, kept)
+    assert find(SMOLLM2) is not None
+    return file
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_file: Path) -> Iterator[Any]:
+    """The model ``smollm2``, loaded once for all tests."""
+    from toolgrammar.core import load_model
+
+    with load_model("smollm2") as model:
+        yield model
 
 
 @dataclass(frozen=True)

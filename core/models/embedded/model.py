@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from ...conversation.messages import Message
-from ...generation.backend import closed_error
-from ..local_backend import LocalBackend
+from ..decoder.backend import DecoderBackend
+from ..decoder.bpe import ByteBPE
+from ..decoder.network import DecoderConfig, Network, noise_weights
 from ..prefix_cache import PREFIX_BYTES
 from ..prompts import call_json, refuse_images
-from .bpe import ByteBPE
-from .decoder import DecoderConfig, DecoderSession, Network, noise_weights
+
+#: The tokenizer of the model.
+TOKENIZER = Path(__file__).parent / "data" / "embedded_tokenizer.txt"
 
 
-class EmbeddedBackend(LocalBackend):
+class EmbeddedBackend(DecoderBackend):
     """The embedded model; implements `Backend`. Its sessions are independent of each other.
 
     Args:
@@ -47,14 +49,14 @@ class EmbeddedBackend(LocalBackend):
         context_window: int = 4096,
         prefix_cache: int = PREFIX_BYTES,
     ) -> None:
-        self._tokenizer = ByteBPE.load()
+        self._tokenizer = ByteBPE.load(TOKENIZER)
         size = self._tokenizer.vocabulary.size
         if weights is None:
             config = DecoderConfig(vocabulary=size)
             network = Network(config, noise_weights(config, seed), context_window)
         else:
             network = Network.load(Path(weights), size, context_window)
-        self._network: Network | None = network
+        self.network = network
         super().__init__(
             "embedded",
             self._tokenizer.vocabulary,
@@ -118,21 +120,6 @@ class EmbeddedBackend(LocalBackend):
         prompt.text("assistant\n")
         return prompt.finish()
 
-    def new_session(self) -> DecoderSession:
-        """Return an empty sequence.
-
-        Raises:
-            ModelError: the model is closed.
-        """
-        if self._network is None:
-            raise closed_error("model")
-        return DecoderSession(self._network, self._sessions)
-
-    def close(self) -> None:
-        """Free the weights and all sequences; closing twice is allowed."""
-        super().close()
-        self._network = None
-
 
 class _Prompt:
     """Writes ChatML as token ids; text between two markers is encoded as one, however many pieces it came in."""
@@ -154,7 +141,7 @@ class _Prompt:
     def control(self, name: str) -> None:
         """Add a control token."""
         self._flush()
-        self._ids.append(self._tokenizer.special[name])
+        self._ids.append(self._tokenizer.vocabulary.special[name])
 
     def turn(self, role: str, text: str) -> None:
         """Add a whole turn."""

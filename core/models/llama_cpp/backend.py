@@ -20,18 +20,11 @@ from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
+from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import (
-    encode_inside,
-    plain_prompt,
-    refuse_images,
-    template_turns,
-    thinking_variables,
-    with_calls_in_turn,
-)
+from ..prompts import encode_inside, plain_prompt, refuse_images
 from ..sessions import check_crop, check_new_tokens
-from .template import ChatTemplate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -129,16 +122,8 @@ class GGUFBackend(LocalBackend):
         bos = weights.bos if weights.adds_bos else None
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, bos)
-        template = self._template
-        turns, known_tools = template_turns(messages, tools, tool_prompt, template.source)
-        turns = with_calls_in_turn(
-            turns,
-            lambda given: "".join(
-                text for text, _ in template.render(given, known_tools, thinking_variables(thinking))
-            ),
-        )
         ids: list[int] = []
-        for text, is_spelled in self._template.render(turns, known_tools, thinking_variables(thinking)):
+        for text, is_spelled in self._template.render_prompt(messages, tools, tool_prompt, thinking):
             if is_spelled:
                 ids += self.encode(text)
             elif not ids:

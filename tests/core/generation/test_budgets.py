@@ -12,7 +12,8 @@ import pytest
 
 from toolgrammar.core import BudgetError, Grammar, InvalidArgumentsError, JsonMode, Model, Vocabulary, load_model
 from toolgrammar.core.generation.completion import Completion, complete
-from toolgrammar.core.models.embedded.bpe import ByteBPE
+from toolgrammar.core.models.decoder.bpe import ByteBPE
+from toolgrammar.core.models.embedded.model import TOKENIZER
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
@@ -106,7 +107,7 @@ NESTED: dict[str, Any] = {
 
 def opener(text: str, window: int) -> tuple[ScriptedModel, list[int]]:
     """A model that writes one text for ever, with joined tokens; and a list of how many tokens it spelled each time."""
-    model = ScriptedModel(lambda _: text * window, context_window=window, vocabulary=ByteBPE.load().vocabulary)
+    model = ScriptedModel(lambda _: text * window, context_window=window, vocabulary=ByteBPE.load(TOKENIZER).vocabulary)
     backend, spelled = model._scripted, list[int]()
     encode = backend.encode
 
@@ -143,7 +144,7 @@ def test_every_budget_of_endless_nesting(text: str) -> None:
 
 def test_a_completion_follows_the_text() -> None:
     """Wherever a text goes, the tokens of its completion write just that, within the budget for which they fit."""
-    bpe = ByteBPE.load().vocabulary
+    bpe = ByteBPE.load(TOKENIZER).vocabulary
     markers = {"<a>": len(bpe.tokens), "<b>": len(bpe.tokens) + 1}
     vocabulary = Vocabulary([*bpe.tokens, None, None], eos=bpe.eos, special={**bpe.special, **markers})
     model = ScriptedModel(["x"], vocabulary=vocabulary)

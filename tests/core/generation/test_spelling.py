@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import GenerateParams, Grammar, JsonMode, Model, Vocabulary
-from toolgrammar.core.models.embedded.bpe import ByteBPE
+from toolgrammar.core.models.decoder.bpe import ByteBPE
+from toolgrammar.core.models.embedded.model import TOKENIZER
 from toolgrammar.tools import ToolSet
 
 #: The pre-tokenizers of Qwen 2.5, Llama 3 and o200k, from their ``tokenizer.json`` and tiktoken.
@@ -156,7 +157,7 @@ def tekken() -> tuple[Vocabulary, Callable[[str], list[int]]]:
 
 def embedded() -> tuple[Vocabulary, Callable[[str], list[int]]]:
     """The tokenizer of the embedded model."""
-    tokenizer = ByteBPE.load()
+    tokenizer = ByteBPE.load(TOKENIZER)
     return tokenizer.vocabulary, tokenizer.encode
 
 

@@ -27,7 +27,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 def weights_of(model: Model) -> weakref.ref[Any]:
     """The weights, not kept alive."""
     backend: Any = model.backend
-    return weakref.ref(backend._network if isinstance(backend, EmbeddedBackend) else backend._model)
+    return weakref.ref(backend.network if isinstance(backend, EmbeddedBackend) else backend._model)
 
 
 def opened(model: Model) -> int:

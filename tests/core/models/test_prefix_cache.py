@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import CancelledError, JsonMode, Message, Model, ModelError, load_model
-from toolgrammar.core.models.embedded.decoder import DecoderSession
+from toolgrammar.core.models.decoder.network import DecoderSession
 from toolgrammar.core.models.embedded.model import EmbeddedBackend
 
 SCHEMA = {"enum": ["yes", "no", "perhaps", "nobody knows"]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Message, ToolCall
-from toolgrammar.core.models.llama_cpp.template import ChatTemplate
+from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.prompts import template_turns, with_calls_in_turn
 
 pytest.importorskip("jinja2")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import VocabularyError
-from toolgrammar.core.models.embedded.bpe import DATA, ByteBPE, split_pieces
+from toolgrammar.core.models.decoder.bpe import ByteBPE, split_pieces
+from toolgrammar.core.models.embedded.model import TOKENIZER
 
 BYTES = [bytes([byte]) for byte in range(256)]
 MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -20,13 +21,13 @@ ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))  # lone sur
 @pytest.fixture(scope="module")
 def tokenizer() -> ByteBPE:
     """The tokenizer that comes with the library."""
-    return ByteBPE.load()
+    return ByteBPE.load(TOKENIZER)
 
 
 def test_the_data_file_has_what_the_model_needs(tokenizer: ByteBPE) -> None:
     """The file is small, and has 4,096 tokens, the control tokens, the markers and every single byte."""
     vocabulary = tokenizer.vocabulary
-    assert DATA.stat().st_size < 100_000
+    assert TOKENIZER.stat().st_size < 100_000
     assert vocabulary.size == 4096
     assert list(vocabulary.special) == ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     assert vocabulary.eos == {vocabulary.special["<|im_end|>"], vocabulary.special["<|endoftext|>"]}
@@ -62,7 +63,7 @@ def test_pieces_are_the_text(text: str) -> None:
 
 def test_lowest_rank_is_joined_first() -> None:
     """Merging follows the ranks, the leftmost first among equals."""
-    tokenizer = ByteBPE([*BYTES, b"bc", b"ab", b"abc", b"aa"])
+    tokenizer = ByteBPE.ranked([*BYTES, b"bc", b"ab", b"abc", b"aa"])
     tokens = tokenizer.vocabulary.tokens
     assert [tokens[i] for i in tokenizer.encode("abc")] == [b"abc"]  # a token as a whole
     assert [tokens[i] for i in tokenizer.encode("abcab")] == [b"abc", b"ab"]  # bc, then ab, then a + bc
@@ -133,7 +134,7 @@ def test_halves_of_characters_decode_to_replacement(tokenizer: ByteBPE) -> None:
 def test_bad_tables_are_errors(tokens: list[bytes], options: dict[str, list[str]], message: str) -> None:
     """A table that could not encode every text, or contradicts itself, is refused."""
     with pytest.raises(VocabularyError, match=message):
-        ByteBPE(tokens, **options)
+        ByteBPE.ranked(tokens, **options)
 
 
 @pytest.mark.parametrize("content", ["#colour red\n\na\n", "#special <s>\n\nword with space\n"])

@@ -1,9 +1,10 @@
-"""A llama-shaped transformer decoder in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+"""A Llama decoder in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 
-Small models only: there is no batching, no quantisation and no accelerator. `Network` holds the weights and may be
-shared; `DecoderSession` is one sequence with its key/value cache.
+Small models only: there is no batching and no accelerator. `Network` holds the weights and may be shared;
+`DecoderSession` is one sequence with its key/value cache.
 
-Weights are named arrays; a matrix maps row vectors, ``y = x @ w``:
+Weights are named arrays; a matrix maps row vectors, ``y = x @ w``, and may be quantised (`TransposedBlocks`; the
+embedding is then a `BlockMatrix`):
 
 ===========================  ==============================================================
 ``embedding``                ``[vocabulary, dim]``
@@ -16,6 +17,7 @@ Weights are named arrays; a matrix maps row vectors, ``y = x @ w``:
 ``layers.N.down``            ``[hidden, dim]``
 ``norm``                     ``[dim]``
 ``head``                     ``[dim, vocabulary]``; when absent, the embedding transposed
+``rope_factors``             ``[head_dim / 2]``, divisors of the rotary frequencies; when absent, ones
 ===========================  ==============================================================
 """
 
@@ -34,8 +36,7 @@ import numpy.typing as npt
 from ...errors import ModelError
 from ...generation.backend import closed_error
 from ..sessions import OpenSessions, check_crop, check_new_tokens
-
-Floats = npt.NDArray[np.float32]
+from .matrices import Floats, beside
 
 #: Number of tokens that a new cache has room for.
 _FIRST_CAPACITY = 64
@@ -43,7 +44,7 @@ _FIRST_CAPACITY = 64
 #: Maximum number of tokens in one forward pass: attention scores take heads * chunk * length floats.
 _PREFILL_CHUNK = 256
 
-_ARRAYS = "toolgrammar.core.models.embedded.decoder names the arrays of a decoder and their shapes"
+_ARRAYS = "toolgrammar.core.models.decoder.network names the arrays of a decoder and their shapes"
 
 
 @dataclass(frozen=True)
@@ -121,27 +122,30 @@ class Network:
 
     Args:
         config: its shape.
-        weights: the named arrays (see the module's text); converted to float32.
+        weights: the named arrays (see the module's text); those that are not quantised are converted to float32.
         context_window: the longest sequence.
 
     Raises:
         ModelError: the shape is contradictory, or an array is missing, unknown or of another shape.
     """
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]], context_window: int) -> None:
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, Any], context_window: int) -> None:
         _check_shape(config, weights)
         if context_window < 1:
             raise ModelError(f"context_window is {context_window}", hint="give at least 1")
         self.config = config
         self.context_window = context_window
-        arrays = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
+        arrays: dict[str, Any] = {
+            name: np.asarray(array, np.float32) if isinstance(array, np.ndarray) else array
+            for name, array in weights.items()
+        }
         self.parameters = sum(array.size for array in arrays.values())
         self.embedding = arrays["embedding"]
         self.norm = arrays["norm"]
         self.head = arrays.get("head", self.embedding.T)
         self.layers = [_Layer(arrays, f"layers.{layer}.") for layer in range(config.layers)]
         half = config.head_dim // 2
-        frequencies = config.rope_base ** (-np.arange(half) / half)
+        frequencies = config.rope_base ** (-np.arange(half) / half) / arrays.get("rope_factors", np.ones(half))
         angles = np.outer(np.arange(context_window), frequencies)
         self.cosine = np.cos(angles).astype(np.float32)
         self.sine = np.sin(angles).astype(np.float32)
@@ -190,12 +194,12 @@ class Network:
 class _Layer:
     """The arrays of one block; those that are applied to the same input lie side by side, for one product."""
 
-    def __init__(self, arrays: Mapping[str, Floats], prefix: str) -> None:
+    def __init__(self, arrays: Mapping[str, Any], prefix: str) -> None:
         self.attention_norm = arrays[prefix + "attention_norm"]
-        self.query_key_value = np.concatenate([arrays[prefix + name] for name in ("query", "key", "value")], axis=1)
+        self.query_key_value = beside([arrays[prefix + name] for name in ("query", "key", "value")])
         self.output = arrays[prefix + "output"]
         self.mlp_norm = arrays[prefix + "mlp_norm"]
-        self.gate_up = np.concatenate([arrays[prefix + "gate"], arrays[prefix + "up"]], axis=1)
+        self.gate_up = beside([arrays[prefix + "gate"], arrays[prefix + "up"]])
         self.down = arrays[prefix + "down"]
 
 
@@ -337,7 +341,7 @@ def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
     return result
 
 
-def _check_shape(config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]]) -> None:
+def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
     """Check that weights are exactly those of a decoder of this shape; the error names what is not."""
     for name, size in asdict(config).items():
         kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
@@ -354,9 +358,10 @@ def _check_shape(config: DecoderConfig, weights: Mapping[str, npt.NDArray[Any]])
             raise ModelError(f"the weights have no array {name!r}", hint=_ARRAYS)
         if weights[name].shape != shape:
             raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
-    head_shape = (config.dim, config.vocabulary)
-    if "head" in weights and weights["head"].shape != head_shape:
-        raise ModelError(f"the array 'head' has the shape {weights['head'].shape}, not {head_shape}", hint=_ARRAYS)
-    unknown = set(weights) - set(expected) - {"head"}
+    optional = {"head": (config.dim, config.vocabulary), "rope_factors": (config.head_dim // 2,)}
+    for name, shape in optional.items():
+        if name in weights and weights[name].shape != shape:
+            raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
+    unknown = set(weights) - set(expected) - set(optional)
     if unknown:
         raise ModelError(f"the weights have an unknown array {min(unknown)!r}", hint=_ARRAYS)

@@ -13,7 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...errors import MissingDependencyError, ModelError
+from ..conversation.messages import Message
+from ..errors import ModelError
+from .prompts import template_turns, thinking_variables, with_calls_in_turn
 
 #: Characters for private use, which stand in a rendered text for the spelling of a control token.
 _PRIVATE = range(0xF0000, 0xFFFFE)
@@ -29,7 +31,6 @@ class ChatTemplate:
         eos: likewise for the token that ends one.
 
     Raises:
-        MissingDependencyError: Jinja is not installed.
         ModelError: the template has a syntax error.
 
     Attributes:
@@ -42,6 +43,31 @@ class ChatTemplate:
         self._pattern = re.compile("|".join(map(re.escape, self._names)) or r"(?!)")
         self._constants = {"bos_token": bos, "eos_token": eos}
         self._compiled = _compile(source)
+
+    def render_prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]],
+        tool_prompt: str,
+        thinking: bool | None,
+    ) -> Iterator[tuple[str, bool]]:
+        """Yield the prompt of a conversation in pieces, as `render` does.
+
+        Args:
+            messages: the conversation.
+            tools: handed to the template if it knows tools.
+            tool_prompt: put into the system turn if it does not.
+            thinking: handed to the template, if given, under the usual names of that variable.
+
+        Raises:
+            ModelError: the template refuses the conversation.
+        """
+        turns, known_tools = template_turns(messages, tools, tool_prompt, self.source)
+        variables = thinking_variables(thinking)
+        turns = with_calls_in_turn(
+            turns, lambda given: "".join(text for text, _ in self.render(given, known_tools, variables))
+        )
+        return self.render(turns, known_tools, variables)
 
     def render(
         self,
@@ -97,14 +123,9 @@ def _map_texts(value: Any, change: Any) -> Any:
 
 
 def _compile(source: str) -> Any:
-    try:
-        import jinja2
-        from jinja2.ext import Extension
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise MissingDependencyError(
-            "chat templates need Jinja", hint="pip install 'toolgrammar[llama-cpp]'"
-        ) from error
+    import jinja2
+    from jinja2.ext import Extension
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
         """``{% generation %}``, which marks what a model is trained on, and writes nothing."""

@@ -1,0 +1,299 @@
+"""Models of GGUF files in NumPy: a Llama with its byte-level BPE tokenizer and its chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...conversation.messages import Message
+from ...errors import ModelError
+from ...generation.backend import closed_error
+from ...vocabulary.token_bytes import byte_alphabet
+from ...vocabulary.vocabulary import Vocabulary
+from ..chat_template import ChatTemplate
+from ..local_backend import LocalBackend
+from ..prefix_cache import PREFIX_BYTES
+from ..prompts import plain_prompt, refuse_images
+from .bpe import SPLITTERS, ByteBPE, splitter
+from .gguf_file import GGUFFile
+from .matrices import BlockMatrix
+from .network import DecoderConfig, DecoderSession, Network
+
+#: Types of tokens in a GGUF file (``tokenizer.ggml.token_type``).
+_UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 2, 3, 4, 5
+
+#: Control tokens that end a turn or a text, whatever the file names as its end: as in llama.cpp.
+_ENDS = ("<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>")
+
+_OTHER_WAY = "`gguf:PATH` runs every architecture, by llama.cpp"
+
+#: Tensors of a block in a GGUF file, by the names of `Network`.
+_BLOCK = {
+    "attention_norm": "attn_norm",
+    "query": "attn_q",
+    "key": "attn_k",
+    "value": "attn_v",
+    "output": "attn_output",
+    "mlp_norm": "ffn_norm",
+    "gate": "ffn_gate",
+    "up": "ffn_up",
+    "down": "ffn_down",
+}
+
+
+class DecoderBackend(LocalBackend):
+    """The common part of the backends whose network is a `Network`: sessions that are independent of each other.
+
+    Attributes:
+        network: the weights; None when the model is closed.
+    """
+
+    network: Network | None = None
+
+    def new_session(self) -> DecoderSession:
+        """Return an empty sequence.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        if self.network is None:
+            raise closed_error("model")
+        return DecoderSession(self.network, self._sessions)
+
+    def close(self) -> None:
+        """Free the weights and all sequences; closing twice is allowed."""
+        super().close()
+        self.network = None
+
+
+class NumpyBackend(DecoderBackend):
+    """A Llama in a GGUF file, computed by NumPy and a compiled kernel; implements `Backend`.
+
+    Quantised weights stay so, at 1.25 bytes each, where the library was installed with a C compiler; otherwise they
+    take four bytes each.
+
+    Args:
+        path: the file.
+        name: the model's name; by default the path.
+        context_window: maximum number of tokens of a sequence; by default that of the training.
+        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
+        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
+
+    Raises:
+        ModelError: the file cannot be read, or is of an architecture, with a tokenizer or of a type of tensors that is
+            not known here.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        context_window: int | None = None,
+        prefix_cache: int = PREFIX_BYTES,
+        tool_format: str | None = None,
+    ) -> None:
+        with GGUFFile(path) as file:
+            metadata = file.metadata
+            _check_architecture(file)
+            self._tokenizer = _tokenizer(file)
+            vocabulary = self._tokenizer.vocabulary
+            config = _config(file, vocabulary.size)
+            window = context_window or int(metadata["llama.context_length"])
+            self.network = Network(config, _weights(file, config), window)
+            bos = metadata.get("tokenizer.ggml.bos_token_id")
+            self._bos = int(bos) if bos is not None and metadata.get("tokenizer.ggml.add_bos_token") else None
+            source = str(metadata.get("tokenizer.chat_template", ""))
+            names = metadata["tokenizer.ggml.tokens"]
+            eos = metadata.get("tokenizer.ggml.eos_token_id")
+            self._template = (
+                ChatTemplate(
+                    source,
+                    controls=vocabulary.special,
+                    bos="" if bos is None else names[bos],
+                    eos="" if eos is None else names[eos],
+                )
+                if source
+                else None
+            )
+        super().__init__(
+            str(path) if name is None else name,
+            vocabulary,
+            window,
+            prefix_cache=prefix_cache,
+            tool_format=tool_format,
+            chat_template=source,
+            takes_thinking=True,
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
+        return self._tokenizer.encode(text)
+
+    def encode_prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_prompt: str = "",
+        thinking: bool | None = None,
+    ) -> list[int]:
+        """Return the token ids of a conversation, by the chat template in the file where there is one.
+
+        The text of a message is never a control token, whatever it spells.
+
+        Args:
+            messages: the conversation.
+            tools: handed to the template if it knows tools.
+            tool_prompt: put into the system turn if it does not.
+            thinking: handed to the template, if given, under the usual names of that variable.
+
+        Raises:
+            ModelError: the template refuses the conversation, or a message has an image.
+        """
+        refuse_images(messages)
+        if self._template is None:
+            return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, self._bos)
+        ids: list[int] = []
+        for text, is_spelled in self._template.render_prompt(messages, tools, tool_prompt, thinking):
+            ids += self._tokenizer.encode(text, controls=not is_spelled)
+        return ids if self._bos is None or ids[:1] == [self._bos] else [self._bos, *ids]
+
+
+def _check_architecture(file: GGUFFile) -> None:
+    """Check that the network in a file is a plain Llama.
+
+    Raises:
+        ModelError: it is not.
+    """
+    metadata = file.metadata
+    architecture = metadata.get("general.architecture")
+    if architecture != "llama":
+        raise ModelError(
+            f"{str(file.path)!r} is of the architecture {architecture!r}; only 'llama' runs in NumPy", hint=_OTHER_WAY
+        )
+    scaling = metadata.get("llama.rope.scaling.type", "none")
+    unknown = [name for name in file.names if name.endswith((".bias", "_norm_exps.weight")) or "_exps." in name]
+    if scaling not in ("none", "linear"):
+        what = f"rotary positions scaled by {scaling!r}"
+    elif metadata.get("llama.expert_count", 0):
+        what = "a mixture of experts"
+    elif metadata.get("split.count", 1) > 1:
+        what = "only one part of its weights"
+    elif unknown:
+        what = f"the tensor {unknown[0]!r}"
+    else:
+        return
+    raise ModelError(f"{str(file.path)!r} has {what}, which NumPy does not run here", hint=_OTHER_WAY)
+
+
+def _config(file: GGUFFile, vocabulary: int) -> DecoderConfig:
+    """Return the shape of the network in a file."""
+    metadata = file.metadata
+    try:
+        dim, heads = int(metadata["llama.embedding_length"]), int(metadata["llama.attention.head_count"])
+        config = DecoderConfig(
+            vocabulary=vocabulary,
+            dim=dim,
+            layers=int(metadata["llama.block_count"]),
+            heads=heads,
+            kv_heads=int(metadata.get("llama.attention.head_count_kv", heads)),
+            hidden=int(metadata["llama.feed_forward_length"]),
+            rope_base=float(metadata.get("llama.rope.freq_base", 10_000.0)),
+            epsilon=float(metadata["llama.attention.layer_norm_rms_epsilon"]),
+        )
+        window = int(metadata["llama.context_length"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{str(file.path)!r} does not say its shape: {error}", hint="convert the model again"
+        ) from error
+    width = config.dim // config.heads if config.heads else 0
+    widths = [metadata.get(f"llama.{key}", width) for key in
+              ("rope.dimension_count", "attention.key_length", "attention.value_length")]  # fmt: skip
+    if window < 1 or any(each != width for each in widths):
+        raise ModelError(f"{str(file.path)!r} has heads of another width than {width}", hint=_OTHER_WAY)
+    return config
+
+
+def _weights(file: GGUFFile, config: DecoderConfig) -> dict[str, Any]:
+    """Return the arrays of a file under the names and in the shapes of `Network`."""
+    weights: dict[str, Any] = {
+        "embedding": file.tensor("token_embd.weight"),
+        "norm": file.tensor("output_norm.weight"),
+    }
+    if "output.weight" in file.names:
+        weights["head"] = file.tensor("output.weight").T
+    factors = np.ones(config.head_dim // 2, np.float32)
+    if "rope_freqs.weight" in file.names:
+        factors = np.asarray(file.tensor("rope_freqs.weight"))
+    scale = np.float32(file.metadata.get("llama.rope.scaling.factor", 1.0))
+    weights["rope_factors"] = factors * scale
+    for layer in range(config.layers):
+        for name, inner in _BLOCK.items():
+            tensor = file.tensor(f"blk.{layer}.{inner}.weight")
+            if name in ("query", "key"):
+                tensor = _in_halves(tensor, config.heads if name == "query" else config.kv_heads)
+            weights[f"layers.{layer}.{name}"] = tensor.T
+    return weights
+
+
+def _in_halves(rows: Any, heads: int) -> Any:
+    """Return a projection to queries or keys whose rotary pairs are the halves of a head.
+
+    In GGUF files the two numbers of a pair are neighbours, as in Meta's own code.
+    """
+    count = rows.shape[0]
+    if count % (2 * heads):
+        raise ModelError(f"{count} rows are not {heads} heads of even width", hint="convert the model again")
+    order = np.arange(count).reshape(heads, -1, 2).swapaxes(1, 2).ravel()
+    if isinstance(rows, BlockMatrix):
+        return BlockMatrix(rows.q[order], rows.scales[order], rows.offsets[order])
+    return rows[order]
+
+
+def _tokenizer(file: GGUFFile) -> ByteBPE:
+    """Return the tokenizer of a file.
+
+    Raises:
+        ModelError: it is not a byte-level BPE whose pieces are known here.
+        VocabularyError: its tokens are broken.
+    """
+    metadata = file.metadata
+    kind, pieces = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
+    if kind != "gpt2" or pieces not in SPLITTERS:
+        raise ModelError(
+            f"{str(file.path)!r} has a tokenizer of the kind {kind!r}, {pieces!r}; NumPy models take 'gpt2' with "
+            + ", ".join(map(repr, SPLITTERS)),
+            hint=_OTHER_WAY,
+        )
+    try:
+        names, kinds = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"].tolist()
+        alphabet = byte_alphabet()
+
+        def spelled(name: str) -> bytes:
+            return bytes([alphabet[character] for character in name])
+
+        pairs = (line.split(" ") for line in metadata["tokenizer.ggml.merges"])
+        merges = {(spelled(left), spelled(right)): rank for rank, (left, right) in enumerate(pairs)}
+        tokens: list[bytes | None] = []
+        special: dict[str, int] = {}
+        markers: dict[str, int] = {}
+        for token_id, (name, form) in enumerate(zip(names, kinds, strict=True)):
+            if form in (_CONTROL, _UNKNOWN):
+                special.setdefault(name, token_id)
+                tokens.append(None)
+            elif form == _USER_DEFINED:
+                markers[name] = token_id
+                tokens.append(name.encode())
+            else:
+                tokens.append(None if form == _UNUSED else spelled(name))
+        ends = {special[name] for name in _ENDS if name in special}
+        if (named := metadata.get("tokenizer.ggml.eos_token_id")) is not None:
+            ends.add(int(named))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"the tokenizer in {str(file.path)!r} is broken: {error}", hint="convert the model again"
+        ) from error
+    vocabulary = Vocabulary(tokens, eos=ends, special=special)
+    return ByteBPE(vocabulary, merges, splitter(pieces), markers=markers, whole_pieces=pieces == "llama-bpe")

@@ -1,0 +1,136 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Matrices of small integers with a scale and an offset for each block: unpacking of rows, and products with them.
+
+An element is ``scale * q + offset``, in single precision. A row is unpacked into a buffer that fits in the processor's
+first cache, and multiplied from there: so a product is that of the unpacked matrix, up to the order of the sum.
+
+Compiled where that is possible (Cython in pure-Python mode), and never called otherwise: without a compiler, models
+hold their weights in single precision.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+#: True if this module is compiled.
+COMPILED: bool = bool(cython.compiled)
+
+#: Elements in the smallest block; every block is a multiple of it.
+LANES = 16
+
+
+def unpack(
+    q: cython.schar[:, ::1],
+    scales: cython.float[:, ::1],
+    offsets: cython.float[:, ::1],
+    start: cython.Py_ssize_t,
+    out: cython.float[:, ::1],
+) -> None:
+    """Write the rows from ``start`` on into ``out``, as many as it has.
+
+    Args:
+        q: the integers, ``[rows, columns]``.
+        scales: ``[rows, blocks]``; the blocks divide the columns evenly, each a multiple of `LANES`.
+        offsets: likewise.
+        start: the first row.
+        out: ``[n, columns]``.
+
+    Raises:
+        IndexError: there are not so many rows, or the shapes do not fit.
+    """
+    row: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    scale: cython.float
+    offset: cython.float
+    blocks: cython.Py_ssize_t = scales.shape[1]
+    size: cython.Py_ssize_t = q.shape[1] // blocks
+    count: cython.Py_ssize_t = out.shape[0]
+    if start < 0 or start + count > q.shape[0] or out.shape[1] != q.shape[1]:
+        raise IndexError("rows beyond the matrix, or of another length")
+    with cython.nogil:
+        for row in range(count):
+            for block in range(blocks):
+                scale = scales[start + row, block]
+                offset = offsets[start + row, block]
+                at = block * size
+                while at < (block + 1) * size:
+                    for j in range(16):
+                        out[row, at + j] = scale * q[start + row, at + j] + offset
+                    at += 16
+
+
+def multiply(
+    q: cython.schar[:, ::1],
+    scales: cython.float[:, ::1],
+    offsets: cython.float[:, ::1],
+    vectors: cython.float[:, ::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    buffer: cython.float[::1],
+    out: cython.float[:, ::1],
+) -> None:
+    """Write the products of some rows with each of several vectors.
+
+    Args:
+        q: as for `unpack`; the scales and offsets too.
+        scales: see there.
+        offsets: see there.
+        vectors: ``[n, columns]``.
+        start: the first row.
+        stop: the row after the last.
+        buffer: room for a row.
+        out: ``[n, rows]``.
+
+    Raises:
+        IndexError: the shapes do not fit.
+    """
+    row: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    which: cython.Py_ssize_t
+    scale: cython.float
+    offset: cython.float
+    total: cython.float
+    integers: cython.p_schar
+    vector: cython.p_float
+    unpacked: cython.p_float
+    sums = cython.declare(cython.float[16])
+    columns: cython.Py_ssize_t = q.shape[1]
+    blocks: cython.Py_ssize_t = scales.shape[1]
+    size: cython.Py_ssize_t = columns // blocks
+    count: cython.Py_ssize_t = vectors.shape[0]
+    if start < 0 or stop > q.shape[0] or vectors.shape[1] != columns or buffer.shape[0] < columns:
+        raise IndexError("rows beyond the matrix, or of another length")
+    if out.shape[0] < count or out.shape[1] < stop:
+        raise IndexError("the products have no room")
+    unpacked = cython.address(buffer[0])
+    with cython.nogil:
+        for row in range(start, stop):
+            integers = cython.address(q[row, 0])
+            for block in range(blocks):
+                scale = scales[row, block]
+                offset = offsets[row, block]
+                at = block * size
+                while at < (block + 1) * size:
+                    for j in range(16):
+                        unpacked[at + j] = scale * integers[at + j] + offset
+                    at += 16
+            for which in range(count):
+                vector = cython.address(vectors[which, 0])
+                for j in range(16):
+                    sums[j] = 0.0
+                at = 0
+                while at < columns:
+                    for j in range(16):
+                        sums[j] += unpacked[at + j] * vector[at + j]
+                    at += 16
+                total = 0.0
+                for j in range(16):
+                    total += sums[j]
+                out[which, row] = total

@@ -1,0 +1,295 @@
+"""Byte-level BPE tokenizers: that of the embedded model, and those in GGUF files.
+
+Text is cut into pieces, such as a word with the space before it; tokens never cross their bounds. In each piece the
+neighbours whose merge has the lowest rank are joined, the leftmost first, until none can be joined.
+
+Where every single byte is a token, every text has an encoding. Some models have no token for some control characters
+and for bytes that UTF-8 does not use: such a byte is left out, as by the libraries that these models come from.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from ...errors import VocabularyError
+from ...unicode.charset import CharSet
+from ...unicode.properties import find_property
+from ...vocabulary.token_bytes import byte_alphabet
+from ...vocabulary.vocabulary import Vocabulary
+
+#: Cuts a text into pieces; joined, they are the text.
+Splitter = Callable[[str], Iterable[str]]
+
+#: Merges by the two neighbours: lower ranks first.
+Merges = Mapping[tuple[bytes, bytes], int]
+
+# In order: a word with at most one sign before it, one digit, punctuation with a space before and line ends after it,
+# whitespace up to the last line end, whitespace but for the last character if a word follows, other whitespace.
+_PIECES = re.compile(
+    r"(?:[^\r\n\w]|_)?[^\W\d_]+|\d| ?(?:[^\s\w]|_)+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)  # fmt: skip
+
+#: Up to this length a piece is cached, and merged by the loop that is quick for short ones.
+_SHORT = 64
+_CACHED_PIECES = 16_384
+_NO_RANK = 1 << 30
+
+# Sources: the tokenizer.json of the models, and `llama_vocab::impl::load` in llama.cpp, src/llama-vocab.cpp. L, N and S
+# stand for letters, numbers and white space, as Unicode has them.
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?[{L}]+| ?[{N}]+| ?[^{S}{L}{N}]+|[{S}]+(?![^{S}])|[{S}]+"
+_PATTERNS = {
+    "gpt-2": _GPT2,
+    "smollm": _GPT2,
+    "llama-bpe": r"'(?i:s|t|re|ve|m|ll|d)|[^\r\n{L}{N}]?[{L}]+|[{N}]{{1,3}}| ?[^{S}{L}{N}]+[\r\n]*|"
+    r"[{S}]*[\r\n]+|[{S}]+(?![^{S}])|[{S}]+",
+}
+#: Patterns under which each number is a piece of its own, before all else.
+_DIGITS = frozenset({"smollm"})
+
+#: Pre-tokenizers that are known, as GGUF files name them.
+SPLITTERS = tuple(_PATTERNS)
+
+
+def split_pieces(text: str) -> Iterable[str]:
+    """Yield the pieces of ``text`` for the embedded model's tokenizer.
+
+    Law: ``"".join(split_pieces(text)) == text``; likewise for every `splitter`.
+    """
+    return (match.group() for match in _PIECES.finditer(text))
+
+
+@lru_cache(maxsize=len(_PATTERNS))
+def splitter(name: str) -> Splitter:
+    """Return the splitter of a pre-tokenizer; ``name`` is one of `SPLITTERS`."""
+    classes = {
+        letter: _class_body(find_property(name)) for letter, name in (("L", "L"), ("N", "N"), ("S", "White_Space"))
+    }
+    find = re.compile(_PATTERNS[name].format(**classes)).findall
+    if name not in _DIGITS:
+        return find
+    apart = re.compile("([{N}])".format(**classes)).split
+
+    def split(text: str) -> Iterable[str]:
+        for index, part in enumerate(apart(text)):
+            if index % 2:
+                yield part
+            else:
+                yield from find(part)
+
+    return split
+
+
+def _class_body(characters: CharSet | None) -> str:
+    """Return a set of characters as it stands between brackets in a regular expression of Python."""
+    assert characters is not None
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in characters)
+
+
+class ByteBPE:
+    """A byte-level BPE tokenizer. Immutable but for a bounded cache; may be shared between threads.
+
+    Args:
+        vocabulary: the tokens; its control tokens are never written for a text, unless asked for.
+        merges: the merges by their ranks.
+        split: cuts a text into pieces.
+        markers: added tokens that are ordinary text, such as ``<tool_call>``, with their ids: where a text spells one,
+            it is written as that token.
+        whole_pieces: a piece that is a token as a whole is that token, whatever the merges.
+
+    Attributes:
+        vocabulary: as given.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: Merges,
+        split: Splitter,
+        *,
+        markers: Mapping[str, int],
+        whole_pieces: bool,
+    ) -> None:
+        added = set(markers.values())
+        self._ids = {
+            token: token_id
+            for token_id, token in reversed(list(enumerate(vocabulary.tokens)))
+            if token and token_id not in added
+        }
+        self.vocabulary = vocabulary
+        self._merges = merges
+        self._split = split
+        self._whole_pieces = whole_pieces
+        self._added = {False: dict(markers), True: {**markers, **vocabulary.special}}
+        self._patterns = {
+            key: re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
+            for key, names in self._added.items()
+        }
+        self._encode_short = lru_cache(maxsize=_CACHED_PIECES)(self._merge)
+
+    @classmethod
+    def ranked(
+        cls,
+        tokens: Sequence[bytes],
+        *,
+        markers: Sequence[str] = (),
+        special: Sequence[str] = (),
+        eos: Sequence[str] = (),
+    ) -> ByteBPE:
+        """Return a tokenizer whose merges follow from the order of its tokens, with the embedded model's pieces.
+
+        Ids: first ``tokens``, then ``markers``, then ``special``.
+
+        Args:
+            tokens: the bytes of the tokens, lower rank first; all 256 single bytes are among them.
+            markers: added tokens that are ordinary text.
+            special: control tokens, such as ``<|im_end|>``.
+            eos: those of ``special`` that end the text.
+
+        Raises:
+            VocabularyError: a single byte is missing, a token is there twice, or ``eos`` is not special.
+        """
+        ranks = {token: rank for rank, token in enumerate(tokens)}
+        if len(ranks) != len(tokens):
+            raise VocabularyError("a token is listed twice", hint="give each token once, lower rank first")
+        missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
+        if missing:
+            raise VocabularyError(f"the byte {missing[0]:#04x} has no token", hint="every single byte must be a token")
+        first_special = len(tokens) + len(markers)
+        ids = {name: first_special + i for i, name in enumerate(special)}
+        unknown = [name for name in eos if name not in ids]
+        if unknown:
+            raise VocabularyError(f"eos names {unknown[0]!r}, which is not a special token", hint="add it to special")
+        cuts = ((token[:at], token[at:], rank) for token, rank in ranks.items() for at in range(1, len(token)))
+        return cls(
+            Vocabulary(
+                [*tokens, *(marker.encode() for marker in markers), *(None for _ in special)],
+                eos=[ids[name] for name in eos],
+                special=ids,
+            ),
+            {(left, right): rank for left, right, rank in cuts if left in ranks and right in ranks},
+            split_pieces,
+            markers={marker: len(tokens) + i for i, marker in enumerate(markers)},
+            whole_pieces=True,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> ByteBPE:
+        """Read a `ranked` tokenizer from a file.
+
+        The file is UTF-8 text: lines ``#special NAME``, ``#eos NAME`` and ``#marker TEXT``, an empty line, then one
+        token a line, lower rank first, in GPT-2's notation for bytes (`byte_alphabet`).
+
+        Raises:
+            VocabularyError: it is not such a file.
+        """
+        head, _, body = path.read_text(encoding="utf-8").partition("\n\n")
+        fields: dict[str, list[str]] = {"#special": [], "#eos": [], "#marker": []}
+        alphabet = byte_alphabet()
+        try:
+            for line in head.splitlines():
+                kind, _, value = line.partition(" ")
+                fields[kind].append(value)
+            tokens = [bytes([alphabet[character] for character in line]) for line in body.splitlines()]
+        except KeyError as error:
+            raise VocabularyError(
+                f"{path} is not a tokenizer file: it has {error.args[0]!r}", hint="`ByteBPE.load` names its lines"
+            ) from None
+        return cls.ranked(tokens, markers=fields["#marker"], special=fields["#special"], eos=fields["#eos"])
+
+    def encode(self, text: str, *, markers: bool = True, controls: bool = False) -> list[int]:
+        """Return the token ids of ``text``.
+
+        Args:
+            text: any string; a lone surrogate is written as the three bytes that UTF-8 would give it.
+            markers: write a marker as its one token; False spells it like any other text.
+            controls: likewise for the name of a control token; for the text of chat templates only.
+
+        Law: ``decode(encode(text)) == text``, without ``controls``, if every byte of the text has a token.
+        """
+        ids: list[int] = []
+        start = 0
+        if markers or controls:
+            added = self._added[controls]
+            for match in self._patterns[controls].finditer(text):
+                self._encode_plain(text[start : match.start()], ids)
+                ids.append(added[match.group()])
+                start = match.end()
+        self._encode_plain(text[start:], ids)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text that these tokens write; bytes that are not UTF-8 become U+FFFD.
+
+        Raises:
+            VocabularyError: an id out of range.
+        """
+        data = self.vocabulary.decode(ids)
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return data.decode("utf-8", "replace")
+
+    def _encode_plain(self, text: str, ids: list[int]) -> None:
+        encode_short, known = self._encode_short, self._ids
+        for piece in self._split(text):
+            if len(piece) <= _SHORT:
+                ids.extend(encode_short(piece))
+            else:
+                parts = self._merge_long(piece.encode("utf-8", "surrogatepass"))
+                ids.extend(known[part] for part in parts if part in known)
+
+    def _merge(self, piece: str) -> tuple[int, ...]:
+        """Return the tokens of one short piece."""
+        merges, ids = self._merges, self._ids
+        data = piece.encode("utf-8", "surrogatepass")
+        if self._whole_pieces and data in ids:
+            return (ids[data],)
+        parts = [data[i : i + 1] for i in range(len(data))]
+        # ranks[i]: the rank of joining parts[i] and parts[i + 1].
+        ranks = [merges.get((parts[i], parts[i + 1]), _NO_RANK) for i in range(len(data) - 1)]
+        while ranks:
+            best = min(ranks)
+            if best == _NO_RANK:
+                break
+            i = ranks.index(best)
+            parts[i] += parts[i + 1]
+            del parts[i + 1], ranks[i]
+            if i > 0:
+                ranks[i - 1] = merges.get((parts[i - 1], parts[i]), _NO_RANK)
+            if i < len(ranks):
+                ranks[i] = merges.get((parts[i], parts[i + 1]), _NO_RANK)
+        return tuple(ids[part] for part in parts if part in ids)
+
+    def _merge_long(self, data: bytes) -> list[bytes]:
+        """Return the parts of one long piece, in time that is linear but for a logarithm.
+
+        Each merge is taken from a heap; one whose neighbours have changed since is passed over.
+        """
+        if self._whole_pieces and data in self._ids:
+            return [data]
+        merges = self._merges
+        parts: list[bytes] = [data[i : i + 1] for i in range(len(data))]
+        after = list(range(1, len(parts) + 1))
+        before = list(range(-1, len(parts) - 1))
+        heap = [(merges[pair], i, pair) for i, pair in enumerate(pairwise(parts)) if pair in merges]
+        heapq.heapify(heap)
+        while heap:
+            _, i, pair = heapq.heappop(heap)
+            j = after[i]
+            if j == len(parts) or (parts[i], parts[j]) != pair:
+                continue
+            parts[i], parts[j] = parts[i] + parts[j], b""
+            after[i] = after[j]
+            if after[i] < len(parts):
+                before[after[i]] = i
+            for left in (before[i], i):
+                if left >= 0 and after[left] < len(parts):
+                    pair = (parts[left], parts[after[left]])
+                    if pair in merges:
+                        heapq.heappush(heap, (merges[pair], left, pair))
+        return [part for part in parts if part]

@@ -1,0 +1,269 @@
+"""Reader of GGUF files: the metadata, and tensors as NumPy arrays or as blocks.
+
+Source: the specification in ggml-org/ggml, ``docs/gguf.md``, and the block formats in ``src/ggml-common.h`` and
+``src/ggml-quants.c`` there. Read here, and not by the package ``gguf``, because that takes seconds for a vocabulary of
+usual size.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ModelError
+from .matrices import BlockMatrix, Floats, quantised
+
+#: Maximum size of a string or an array in the metadata, and of the number of tensors and keys: more is a broken file.
+_MAX_COUNT = 1 << 24
+
+#: Types of metadata by number, as `struct` and NumPy name them.
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+
+_HINT = "download or convert the file again"
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    kind: int
+    shape: tuple[int, ...]  # rows first, as in NumPy
+    offset: int
+
+
+class GGUFFile:
+    """An open GGUF file. Close it, or use it in a ``with`` block; what was read stays valid.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ModelError: it cannot be read, is not a GGUF file of version 2 or 3, or is cut off.
+
+    Attributes:
+        path: as given.
+        metadata: values by key; arrays are lists of strings or NumPy arrays.
+        names: names of the tensors.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        try:
+            with open(path, "rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise ModelError(f"{str(path)!r} cannot be read: {error}", hint="give a GGUF file") from error
+        try:
+            self._read()
+        except (struct.error, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
+            self._map.close()
+            raise ModelError(f"{str(path)!r} is not a whole GGUF file: {error}", hint=_HINT) from error
+
+    def __enter__(self) -> GGUFFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; closing twice is allowed."""
+        self._map.close()
+
+    def _read(self) -> None:
+        if self._map[:4] != b"GGUF":
+            raise ValueError("it does not begin with GGUF")
+        self._at = 4
+        (version,) = self._take("I")
+        if version not in (2, 3):
+            raise ValueError(f"its version is {version}, not 2 or 3 (or its bytes are in big-endian order)")
+        tensors, keys = self._take("QQ")
+        if max(tensors, keys) > _MAX_COUNT:
+            raise ValueError(f"it claims {tensors} tensors and {keys} keys")
+        metadata: dict[str, Any] = {}
+        for _ in range(keys):
+            key = self._string()
+            (kind,) = self._take("I")
+            metadata[key] = self._value(kind)
+        self.metadata = MappingProxyType(metadata)
+        self._tensors: dict[str, _Tensor] = {}
+        for _ in range(tensors):
+            name = self._string()
+            (dimensions,) = self._take("I")
+            if not 1 <= dimensions <= 4:
+                raise ValueError(f"the tensor {name!r} has {dimensions} dimensions")
+            shape = self._take("Q" * dimensions)
+            kind, offset = self._take("IQ")
+            self._tensors[name] = _Tensor(kind, shape[::-1], offset)
+        self.names = tuple(self._tensors)
+        alignment = int(metadata.get("general.alignment", 32))
+        if alignment < 1:
+            raise ValueError(f"its alignment is {alignment}")
+        self._data = -(-self._at // alignment) * alignment
+
+    def _take(self, form: str) -> tuple[Any, ...]:
+        form = "<" + form
+        values = struct.unpack_from(form, self._map, self._at)
+        self._at += struct.calcsize(form)
+        return values
+
+    def _string(self) -> str:
+        (length,) = struct.unpack_from("<Q", self._map, self._at)
+        start = self._at + 8
+        self._at = start + length
+        if self._at > len(self._map):
+            raise ValueError("it ends inside a string")
+        return self._map[start : self._at].decode("utf-8", "replace")
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind != _ARRAY:
+            return self._take(_NUMBERS[kind])[0]
+        kind, count = self._take("IQ")
+        if count > _MAX_COUNT:
+            raise ValueError(f"it claims an array of {count} elements")
+        if kind in (_STRING, _ARRAY):
+            return [self._value(kind) for _ in range(count)]
+        code = np.dtype(_NUMBERS[kind]).newbyteorder("<")
+        start = self._at
+        self._at += code.itemsize * count
+        return np.frombuffer(self._map[start : self._at], code, count)
+
+    def tensor(self, name: str) -> Floats | BlockMatrix:
+        """Return a tensor: floats in single precision, and quantised ones as `quantised` has them.
+
+        Raises:
+            ModelError: there is no such tensor, its data are cut off, or its type is not known here.
+        """
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            raise ModelError(f"{str(self.path)!r} has no tensor {name!r}", hint="convert the model again")
+        form = _FORMS.get(tensor.kind)
+        if form is None:
+            known = ", ".join(form.name for form in _FORMS.values())
+            raise ModelError(
+                f"the tensor {name!r} is of the type number {tensor.kind}, which is not known here",
+                hint=f"known ones: {known}; `gguf:PATH` runs every type, by llama.cpp",
+            )
+        columns = tensor.shape[-1]
+        count = int(np.prod(tensor.shape, dtype=object))
+        size = count // form.elements * form.bytes
+        start = self._data + tensor.offset
+        if columns % form.elements or start + size > len(self._map):
+            raise ModelError(f"the tensor {name!r} in {str(self.path)!r} is cut off", hint=_HINT)
+        data = np.frombuffer(self._map[start : start + size], np.uint8).reshape(-1, form.bytes)
+        return form.read(data, tensor.shape)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A type of tensors: so many bytes hold so many elements."""
+
+    name: str
+    elements: int
+    bytes: int
+    read: Callable[[npt.NDArray[np.uint8], tuple[int, ...]], Floats | BlockMatrix]
+
+
+def _floats(code: str) -> Callable[[npt.NDArray[np.uint8], tuple[int, ...]], Floats]:
+    return lambda data, shape: data.reshape(-1).view(code).astype(np.float32).reshape(shape)
+
+
+def _bfloat16(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Floats:
+    bits = data.reshape(-1).view("<u2").astype(np.uint32) << 16
+    return bits.view(np.float32).reshape(shape)
+
+
+def _half(data: npt.NDArray[np.uint8], at: int) -> Floats:
+    """Return the half-precision number at a place of each block, ``[blocks, 1]``."""
+    return np.ascontiguousarray(data[:, at : at + 2]).view("<f2").astype(np.float32)
+
+
+def _nibbles(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the lower halves of some bytes, then the upper ones, along the last axis."""
+    return np.concatenate((data & 15, data >> 4), axis=-1)
+
+
+def _blocks(q: npt.NDArray[Any], scales: Floats, offsets: Floats | None, shape: tuple[int, ...]) -> Any:
+    flat = (int(np.prod(shape[:-1])), -1)
+    if offsets is None:
+        offsets = np.zeros_like(scales)
+    return quantised(q.astype(np.int8, copy=False).reshape(shape), scales.reshape(flat), offsets.reshape(flat))
+
+
+def _q4_0(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    return _blocks(_nibbles(data[:, 2:]).view(np.int8) - np.int8(8), _half(data, 0), None, shape)
+
+
+def _q4_1(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    return _blocks(_nibbles(data[:, 4:]), _half(data, 0), _half(data, 2), shape)
+
+
+def _fifth_bits(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    bits: npt.NDArray[np.uint8] = np.unpackbits(data, axis=1, bitorder="little") << np.uint8(4)
+    return bits
+
+
+def _q5_0(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    q = (_nibbles(data[:, 6:]) | _fifth_bits(data[:, 2:6])).view(np.int8) - np.int8(16)
+    return _blocks(q, _half(data, 0), None, shape)
+
+
+def _q5_1(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    q = _nibbles(data[:, 8:]) | _fifth_bits(data[:, 4:8])
+    return _blocks(q, _half(data, 0), _half(data, 2), shape)
+
+
+def _q8_0(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    return _blocks(data[:, 2:].view(np.int8), _half(data, 0), None, shape)
+
+
+def _six_bits(data: npt.NDArray[np.uint8]) -> tuple[Floats, Floats]:
+    """Return the eight scales and the eight minima that the K types pack into twelve bytes."""
+    low, mid, high = data[:, :4], data[:, 4:8], data[:, 8:12]
+    scales = np.concatenate((low & 63, (high & 15) | (low >> 6) << 4), axis=1)
+    minima = np.concatenate((mid & 63, (high >> 4) | (mid >> 6) << 4), axis=1)
+    return scales.astype(np.float32), minima.astype(np.float32)
+
+
+def _q4_k(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    scales, minima = _six_bits(data[:, 4:16])
+    q = _nibbles(data[:, 16:].reshape(-1, 4, 32))
+    return _blocks(q, _half(data, 0) * scales, -(_half(data, 2) * minima), shape)
+
+
+def _q5_k(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    scales, minima = _six_bits(data[:, 4:16])
+    low = _nibbles(data[:, 48:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    high = data[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    return _blocks(low | high << 4, _half(data, 0) * scales, -(_half(data, 2) * minima), shape)
+
+
+def _q6_k(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
+    low = _nibbles(data[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    high = data[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    q = (low | high << 4).view(np.int8) - np.int8(32)
+    scales = np.ascontiguousarray(data[:, 192:208]).view(np.int8).astype(np.float32)
+    return _blocks(q, _half(data, 208) * scales, None, shape)
+
+
+_FORMS = {
+    0: _Form("F32", 1, 4, _floats("<f4")),
+    1: _Form("F16", 1, 2, _floats("<f2")),
+    30: _Form("BF16", 1, 2, _bfloat16),
+    2: _Form("Q4_0", 32, 18, _q4_0),
+    3: _Form("Q4_1", 32, 20, _q4_1),
+    6: _Form("Q5_0", 32, 22, _q5_0),
+    7: _Form("Q5_1", 32, 24, _q5_1),
+    8: _Form("Q8_0", 32, 34, _q8_0),
+    12: _Form("Q4_K", 256, 144, _q4_k),
+    13: _Form("Q5_K", 256, 176, _q5_k),
+    14: _Form("Q6_K", 256, 210, _q6_k),
+}

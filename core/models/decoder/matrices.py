@@ -1,0 +1,152 @@
+"""Matrices of a decoder that stay quantised: small integers, with a scale and an offset for each block of a row.
+
+Five quarters of a byte for each weight, where single precision takes four. All block formats of GGUF with one scale and
+one offset for 16 or 32 weights fit without loss (`quantised`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .block_rows import COMPILED, multiply, unpack
+
+Floats = npt.NDArray[np.float32]
+
+#: Maximum number of vectors that are multiplied straight from the blocks. For more, tiles of rows are unpacked and
+#: multiplied by the linear algebra library of NumPy.
+FEW = 3
+
+#: Number of rows in a tile, which bounds the memory for unpacked ones.
+_TILE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMatrix:
+    """A matrix ``[rows, columns]`` with the elements ``scale * q + offset``. Immutable.
+
+    ``matrix[ids]`` are rows in single precision; ``x @ matrix.T`` are products with them.
+
+    Attributes:
+        q: the integers, ``[rows, columns]``.
+        scales: ``[rows, blocks]``; blocks have 16 or 32 columns.
+        offsets: likewise.
+    """
+
+    q: npt.NDArray[np.int8]
+    scales: Floats
+    offsets: Floats
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.q.shape
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.q.size
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, in bytes."""
+        return self.q.nbytes + self.scales.nbytes + self.offsets.nbytes
+
+    @property
+    def T(self) -> TransposedBlocks:
+        """The transposed matrix, for products."""
+        return TransposedBlocks(self)
+
+    def __getitem__(self, ids: npt.NDArray[np.int64]) -> Floats:
+        """Return some rows in single precision, ``[n, columns]``."""
+        return unpacked(self.q[ids], self.scales[ids], self.offsets[ids])
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedBlocks:
+    """The transpose of a `BlockMatrix`: ``x @ transposed`` is ``x @ matrix.T``.
+
+    Attributes:
+        rows: the matrix.
+    """
+
+    rows: BlockMatrix
+
+    #: NumPy leaves ``array @ transposed`` to `__rmatmul__`.
+    __array_ufunc__ = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The columns of the matrix, and its rows."""
+        return self.rows.shape[::-1]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.rows.size
+
+    def __rmatmul__(self, vectors: Floats) -> Floats:
+        """Return the products of one vector ``[columns]`` or several ``[n, columns]`` with all rows."""
+        blocks = self.rows
+        many = np.ascontiguousarray(vectors.reshape(-1, vectors.shape[-1]))
+        height, width = blocks.shape
+        out = np.empty((len(many), height), np.float32)
+        if len(many) <= FEW:
+            buffer = np.empty(width, np.float32)
+            multiply(blocks.q, blocks.scales, blocks.offsets, many, 0, height, buffer, out)
+        else:
+            tile = np.empty((min(_TILE, height), width), np.float32)
+            for start in range(0, height, _TILE):
+                part = tile[: height - start]
+                unpack(blocks.q, blocks.scales, blocks.offsets, start, part)
+                np.matmul(many, part.T, out=out[:, start : start + _TILE])
+        return out.reshape(*vectors.shape[:-1], height)
+
+
+def quantised(q: npt.NDArray[np.int8], scales: Floats, offsets: Floats) -> BlockMatrix | Floats:
+    """Return a matrix of blocks, in single precision where the kernel for blocks is not compiled.
+
+    Args:
+        q: the integers, ``[rows, columns]``.
+        scales: ``[rows, blocks]``; blocks of 16 or 32 columns.
+        offsets: likewise.
+    """
+    if not COMPILED:
+        return unpacked(q, scales, offsets)
+    return BlockMatrix(np.ascontiguousarray(q), np.ascontiguousarray(scales), np.ascontiguousarray(offsets))
+
+
+def unpacked(q: npt.NDArray[np.int8], scales: Floats, offsets: Floats) -> Floats:
+    """Return ``scale * q + offset`` in single precision; arguments as for `quantised`."""
+    elements: Floats = q.reshape(*scales.shape, -1).astype(np.float32)
+    elements *= scales[..., None]
+    elements += offsets[..., None]
+    return elements.reshape(q.shape)
+
+
+def beside(matrices: Sequence[Any]) -> Any:
+    """Return matrices of the same height side by side: one product for all that are applied to the same input."""
+    if not all(isinstance(matrix, TransposedBlocks) for matrix in matrices):
+        return np.concatenate([dense(matrix) for matrix in matrices], axis=1)
+    blocks = max(matrix.rows.scales.shape[1] for matrix in matrices)
+
+    def joined(name: str) -> Floats:
+        arrays = [getattr(matrix.rows, name) for matrix in matrices]
+        return np.concatenate([np.repeat(array, blocks // array.shape[1], axis=1) for array in arrays])
+
+    q = np.concatenate([matrix.rows.q for matrix in matrices])
+    return BlockMatrix(q, joined("scales"), joined("offsets")).T
+
+
+def dense(matrix: Any) -> Floats:
+    """Return any matrix in single precision."""
+    if isinstance(matrix, TransposedBlocks):
+        return np.transpose(dense(matrix.rows))
+    if isinstance(matrix, BlockMatrix):
+        return unpacked(matrix.q, matrix.scales, matrix.offsets)
+    result: Floats = np.ascontiguousarray(matrix, np.float32)
+    return result

