@@ -69,7 +69,7 @@ _RENAMED = {
 #: Gemini's types as protocol buffers number them.
 _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 _ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
-#: Keywords of which null is no value: what ``model_dump()`` writes for a field that was not given.
+#: Keywords that never have the value null: ``model_dump()`` writes it for a field that was not given.
 _NEVER_NULL = (frozenset(KEYWORDS) - (DATA - {"enum"})) | {"optional", "propertyOrdering"}
 #: What ``required`` may say of one property, as text.
 _FLAGS = ("true", "false", "")
@@ -85,7 +85,7 @@ def to_json_schema(schema: Any) -> dict[str, Any] | bool:
         schema: a schema in any of the dialects above; a plain Draft 2020-12 schema comes back as an equal copy.
 
     Raises:
-        InvalidSchemaError: a type name that no dialect knows, or something that is no schema where one must be.
+        InvalidSchemaError: a type name that no dialect knows, or something other than a schema where one must be.
         LimitError: nested more than 150 levels deep.
 
     Law: ``to_json_schema(to_json_schema(s)) == to_json_schema(s)``.
@@ -222,7 +222,7 @@ class _Converter:
                 hint="write the type as a part of anyOf",
                 place=_place(steps, keyword="type"),
             )
-        # What the type says of its parts counts where the schema does not say it itself.
+        # What the type's name states of its parts counts where the schema has no keyword for it.
         result.update({key: part for key, part in others[0].items() if key == "type" or key not in schema})
 
     def _items(self, schema: Mapping[str, Any], result: dict[str, Any], steps: _Steps) -> None:

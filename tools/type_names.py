@@ -26,7 +26,7 @@ _ANY = frozenset({"any", "type_unspecified"})
 
 
 def schema_of_type(value: Any) -> dict[str, Any] | None:
-    """Return the schema that the name of a type stands for, ``{}`` for any value; None if it is no type's name.
+    """Return the schema that the name of a type stands for, ``{}`` for any value; None if it is not the name of a type.
 
     Args:
         value: a name, or an expression of names.

@@ -93,7 +93,7 @@ class LoadedModel:
         An address is loaded once; on the same server with the same options, anywhere else without any.
 
         Raises:
-            ModelError: it is no model and no address of one, or cannot be loaded.
+            ModelError: it is neither a model nor the address of one, or cannot be loaded.
         """
         if other is None or other == self.name:
             return self._own
@@ -153,7 +153,7 @@ def _require_model(model: Any) -> Model:
     if isinstance(model, Model):
         return model
     raise ModelError(
-        f"model is {model!r}, no model and no address of one",
+        f"model is {model!r}, neither a model nor the address of one",
         hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or what load_model gives",
     )
 

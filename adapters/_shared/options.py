@@ -77,7 +77,7 @@ def stop_strings(stop: Any) -> tuple[str, ...]:
     """Return stop strings as a tuple: None is none, one text is one.
 
     Raises:
-        ModelError: it is no text and no sequence of texts, or one of them is empty.
+        ModelError: it is neither a text nor a sequence of texts, or one of them is empty.
     """
     return tuple(resolve_params(None, {"stop": () if stop is None else stop}).stop)
 

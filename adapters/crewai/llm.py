@@ -333,6 +333,6 @@ class _Turn:
         return self.response_model.model_validate_json(generation.text)
 
     def _in_text(self) -> str:
-        """Return what is written so far, in the form that CrewAI searches for actions."""
+        """Return the text so far, in the form that CrewAI searches for actions."""
         call = next(iter(self.collected.started.values()), None)
         return spelled(self.collected.text, call.name if call else None, self.collected.arguments.get(0, ""))

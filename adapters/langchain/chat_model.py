@@ -61,7 +61,7 @@ def _answer(request: _shared.Request) -> table.Answer:
 
 
 def _one_or_more(stop: Any) -> Any:
-    """Return stop strings as a list: a single one is no sequence of letters."""
+    """Return stop strings as a list: a single one is not a sequence of letters."""
     return [stop] if isinstance(stop, str) else list(stop) if isinstance(stop, tuple) else stop
 
 

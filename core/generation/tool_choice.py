@@ -18,7 +18,7 @@ def unknown_tool(name: object, names: Sequence[str], message: str | None = None)
     """Return the error for a tool that does not exist; its hint lists the tools that do."""
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return UnknownToolError(
-        message or f"there is no tool {name!r}",
+        message or f"unknown tool {name!r}",
         hint=f"the tools are: {shown}" if names else "the tool set is empty",
         place=Place(tool=name if isinstance(name, str) else None),
     )

@@ -108,14 +108,8 @@ class Seq(_Branch):
     __slots__ = ()
 
     def __init__(self, items: tuple[Regex, ...]) -> None:
-        longest = _lengths(items)
-        super().__init__(
-            (items,),
-            items,
-            all(item.is_nullable for item in items),
-            sum([item.shortest for item in items]),
-            None if longest is None else sum(longest),
-        )
+        nullable, shortest = all(item.is_nullable for item in items), sum([item.shortest for item in items])
+        super().__init__((items,), items, nullable, shortest, _longest(items, sum))
 
 
 class Alt(_Branch):
@@ -124,14 +118,8 @@ class Alt(_Branch):
     __slots__ = ()
 
     def __init__(self, items: tuple[Regex, ...]) -> None:
-        longest = _lengths(items)
-        super().__init__(
-            (items,),
-            items,
-            any(item.is_nullable for item in items),
-            min([item.shortest for item in items]),
-            None if longest is None else max(longest),
-        )
+        nullable, shortest = any(item.is_nullable for item in items), min([item.shortest for item in items])
+        super().__init__((items,), items, nullable, shortest, _longest(items, max))
 
 
 class Repeat(_Branch):
@@ -156,10 +144,10 @@ class Look(_Branch):
         self.is_pure = False
 
 
-def _lengths(items: tuple[Regex, ...]) -> list[int] | None:
-    """Return the longest match of each item; None if one has no longest match."""
+def _longest(items: tuple[Regex, ...], combine: Callable[[list[int]], int]) -> int | None:
+    """Return the combined longest matches of some items; None if one has no longest match."""
     longest = [item.longest for item in items if item.longest is not None]
-    return longest if len(longest) == len(items) else None
+    return combine(longest) if len(longest) == len(items) else None
 
 
 Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look]

@@ -44,13 +44,13 @@ class TurnSpec:
     Attributes:
         tools: the tools that may be called; empty when ``max_calls`` is 0.
         min_calls: 0 allows a turn of text alone.
-        max_calls: None is no bound.
+        max_calls: maximum number of calls; None: no maximum.
         text: free text is allowed, alone or before the calls.
         response_schema: text is JSON of this schema (a dict or bool) instead of free, and stands alone; None is free.
         whitespace: how arguments may be spaced.
         additional_properties: what objects take that do not mention ``additionalProperties``.
-        strictness: how arguments of some tools are held to their schema; of the others as ``additional_properties``
-            says.
+        strictness: how arguments of some tools, by name, are held to their schema; ``additional_properties`` decides
+            for the others.
         distinct: no tool is called twice.
         least_calls: least calls of a turn that has calls.
         grammars: cache of the grammars of single tools.

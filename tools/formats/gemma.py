@@ -20,7 +20,7 @@ from toolgrammar.core.schema.scalars.value_syntax import BareSpelling
 
 from ..tool import Tool
 from .base import TurnSpec, dump_json
-from .literals import Literals, LiteralScanner, read_literal
+from .literals import LiteralReader, Literals
 from .template.arguments import spelled_arguments
 from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
@@ -140,8 +140,7 @@ class BareCallsParser(TemplateParser):
     ) -> None:
         super().__init__(syntax, finish, new_id)
         self._literals = literals
-        self._literal = LiteralScanner(literals, "")
-        self._written: list[str] = []
+        self._literal = LiteralReader(literals, "")
 
     def _read_arguments(self, events: list[Event]) -> bool:
         buffer = self._buffer
@@ -150,25 +149,15 @@ class BareCallsParser(TemplateParser):
             return self._unfinished()
         if not buffer.startswith("{"):
             return self._give_up("the arguments are not an object", events)
-        self._literal = LiteralScanner(self._literals, "")
-        self._written = []
+        self._literal = LiteralReader(self._literals, "")
         self._state = self._read_object_literal
         return True
 
     def _read_object_literal(self, events: list[Event]) -> bool:
-        buffer, literal = self._buffer, self._literal
-        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
-        if literal.problem is None and not literal.done:
+        literal = self._literal
+        if not literal.take(self._buffer):
             return self._unfinished()
-        text = "".join(self._written)
-        problem, raw = literal.problem, ""
-        if problem is None:
-            try:
-                raw = dump_json(read_literal(text, self._literals))
-            except (ValueError, RecursionError) as error:
-                problem = str(error)
-        if problem is not None:
-            buffer.unread(text)
-            return self._give_up(problem, events)
-        events.append(ArgumentsDelta(self._index, raw))
-        return self._end_call(json.loads(raw), raw, events)
+        if literal.problem is not None:
+            return self._give_up(literal.problem, events)
+        events.append(ArgumentsDelta(self._index, literal.json))
+        return self._end_call(json.loads(literal.json), literal.json, events)

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .stream import marker_search
+from .base import dump_json
+from .stream import TextBuffer, marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -51,7 +52,7 @@ class LiteralScanner:
 
     Attributes:
         done: the value has ended.
-        problem: why the text is no value, or None.
+        problem: reason why the text is not a value, or None.
     """
 
     def __init__(self, literals: Literals, until: str) -> None:
@@ -67,8 +68,8 @@ class LiteralScanner:
     def push(self, text: str, position: int) -> int:
         """Read on from a position; return where the reading stopped.
 
-        That is before one of ``until``, after the last bracket, before what is no part of a value, before what may be
-        the beginning of a quotation mark or an escape, or at the end of the text.
+        That is before one of ``until``, after the last bracket, before what cannot be part of a value, before what may
+        begin a quotation mark or an escape, or at the end of the text.
         """
         while not self.done and self.problem is None:
             before = position
@@ -115,7 +116,7 @@ def read_literal(text: str, literals: Literals) -> Any:
     """Return the value of a literal.
 
     Raises:
-        ValueError: it spells none.
+        ValueError: the text is not a literal.
     """
     reader = _Reader(text, literals)
     value = reader.value(0)
@@ -123,6 +124,47 @@ def read_literal(text: str, literals: Literals) -> Any:
     if reader.at < len(text):
         raise ValueError(f"{text[reader.at : reader.at + 20]!r} follows a value")
     return value
+
+
+class LiteralReader:
+    """Reader of one literal from a buffer of text that arrives in pieces.
+
+    Args:
+        literals: how strings look.
+        until: see `LiteralScanner`.
+
+    Attributes:
+        problem: reason why the text is not a literal, or None. The text is then back in the buffer.
+        text: the literal.
+        value: its value.
+        json: the value as JSON.
+    """
+
+    def __init__(self, literals: Literals, until: str) -> None:
+        self.problem: str | None = None
+        self.text = self.json = ""
+        self.value: Any = None
+        self._literals = literals
+        self._scanner = LiteralScanner(literals, until)
+        self._pieces: list[str] = []
+
+    def take(self, buffer: TextBuffer) -> bool:
+        """Take the next piece of the literal; return True if it has ended, with a value or a problem."""
+        scanner = self._scanner
+        self._pieces.append(buffer.take(scanner.push(buffer.text, buffer.position)))
+        self.problem = scanner.problem
+        if self.problem is None and not scanner.done:
+            return False
+        self.text = "".join(self._pieces)
+        if self.problem is None:
+            try:
+                self.value = read_literal(self.text, self._literals)
+                self.json = dump_json(self.value)
+            except (ValueError, RecursionError) as error:
+                self.problem = str(error)
+        if self.problem is not None:
+            buffer.unread(self.text)
+        return True
 
 
 class _Reader:

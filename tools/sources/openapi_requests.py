@@ -202,7 +202,7 @@ class Sender:
         self.client, self.base_url, self.timeout = client, base_url, timeout
 
     def function(self, request: Request) -> Any:
-        """Return what runs the operation: an async function for an async client."""
+        """Return a function that runs the operation: an async one for an async client."""
         import httpx
 
         def call(**arguments: Any) -> Any:

@@ -68,7 +68,7 @@ class FunctionJsonSchema(ArgumentsJsonSchema):
     }
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return False: a parameter's name says what its title would."""
+        """Return False: a title would repeat the parameter's name."""
         return False
 
 

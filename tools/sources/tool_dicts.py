@@ -26,7 +26,7 @@ _logger = logging.getLogger("toolgrammar.tools")
 _WRAPPERS = ("function", "toolSpec", "tool_spec")
 #: Keys of a list of tools: MCP's result and Bedrock's ``toolConfig``, Gemini, requests to OpenAI of 2023.
 _LISTS = ("tools", "function_declarations", "functionDeclarations", "functions")
-#: What says how the other keys are meant, beside a list of tools.
+#: Keys beside a list of tools that tell how the other keys are meant.
 _BESIDE_LISTS = frozenset(
     {"nextCursor", "next_cursor", "_meta", "meta", "ttlMs", "cacheScope", "resultType", "toolChoice", "tool_choice"}
 )

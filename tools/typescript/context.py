@@ -51,14 +51,6 @@ class ObjectRules(Protocol):
         ...
 
 
-class IntersectionRules(Protocol):
-    """Intersections, as the other parts use them; see `intersections.Intersections`."""
-
-    def objects(self, objects: list[Object]) -> Object:
-        """Return the object that is all of these."""
-        ...
-
-
 class RelationRules(Protocol):
     """Relations between types, as the other parts use them; see `relations.Relations`."""
 
@@ -78,16 +70,12 @@ class RelationRules(Protocol):
         """Return True if the first type is a part of the second."""
         ...
 
-    def whole(self, type_: Type, kept: list[Type]) -> Type:
-        """Return the kept members of a union; the union itself if all are."""
+    def without_null(self, type_: Type) -> Type:
+        """Return the type without ``null`` and ``undefined``."""
         ...
 
-
-class InferenceRules(Protocol):
-    """Inference, as the other parts use it; see `inference.Inference`."""
-
-    def match(self, source: Type, target: Type, found: dict[str, list[Type]]) -> None:
-        """Bind the variables of a target."""
+    def whole(self, type_: Type, kept: list[Type]) -> Type:
+        """Return the kept members of a union; the union itself if all are."""
         ...
 
 
@@ -115,14 +103,6 @@ class ValueRules(Protocol):
         ...
 
 
-class UtilityRules(Protocol):
-    """Utility types, as the other parts use them; see `utilities.Utilities`."""
-
-    def without_null(self, type_: Type) -> Type:
-        """Return the type without ``null`` and ``undefined``."""
-        ...
-
-
 class Evaluator(Protocol):
     """The evaluator and its parts, as a part sees them; see `types.TypeReader` for the meaning of each method."""
 
@@ -135,28 +115,13 @@ class Evaluator(Protocol):
         ...
 
     @property
-    def intersections(self) -> IntersectionRules:
-        """Intersections."""
-        ...
-
-    @property
     def relations(self) -> RelationRules:
         """Relations between types."""
         ...
 
     @property
-    def inference(self) -> InferenceRules:
-        """Inference of ``infer`` and of type arguments."""
-        ...
-
-    @property
     def values(self) -> ValueRules:
         """Values, enums and functions."""
-        ...
-
-    @property
-    def utilities(self) -> UtilityRules:
-        """Utility types."""
         ...
 
     def type(self, node: Node, scope: Scope) -> Type:
@@ -168,7 +133,7 @@ class Evaluator(Protocol):
         ...
 
     def doc(self, node: Node, source: Source) -> jsdoc.Doc:
-        """Return what the comment before a node says."""
+        """Return the comment before a node, parsed."""
         ...
 
     def nested(self, at: At) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ class Inference:
     """Inference among the types of one program.
 
     Args:
-        reader: what evaluates them.
+        reader: their evaluator.
     """
 
     def __init__(self, reader: Evaluator) -> None:

@@ -19,7 +19,7 @@ class Intersections:
     """Intersections of one program's types.
 
     Args:
-        reader: what evaluates these types.
+        reader: their evaluator.
     """
 
     def __init__(self, reader: Evaluator) -> None:

@@ -42,7 +42,7 @@ _PARAM = re.compile(r"^(?:\{[^}]*\}\s*)?\[?([\w$.]+)(?:=[^\]]*)?\]?\s*(?:-\s*)?"
 
 
 class JsDocError(ValueError):
-    """A tag whose text is not what the tag takes; the message says so."""
+    """A tag whose text is malformed; the message names the tag."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Doc:
         integer: numbers are whole.
         one_of: exactly one alternative of the union holds.
         name: a tool's name.
-        parameters: what ``@param`` says of each parameter.
+        parameters: the ``@param`` tag of each parameter.
     """
 
     description: str = ""
@@ -69,12 +69,12 @@ class Doc:
 
     @property
     def constrains(self) -> bool:
-        """True if it says more than prose."""
+        """True if it has tags that constrain values."""
         return bool(self.keywords or self.schema or self.integer or self.one_of or self.name is not None)
 
 
 def parse(comment: str) -> Doc:
-    """Return what a comment says.
+    """Return the tags and the text of a comment.
 
     Args:
         comment: a whole ``/** ... */`` block, or prose.

@@ -129,8 +129,8 @@ class Property:
         optional: marked with ``?``.
         definite: ``undefined`` was taken out of its type (``-?``).
         method: a method or an accessor of a class: code, which JSON leaves out.
-        key: what ``keyof`` says of it, if that is another type than its name: a number, a member of an enum.
-        doc: what its comment says.
+        key: its type under ``keyof``, where that is not its name: a number, a member of an enum.
+        doc: its comment.
         at: where it is declared.
     """
 
@@ -209,7 +209,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Documented:
-    """A type with what the comment before it says."""
+    """A type, and the comment before it."""
 
     type: Type
     doc: Doc = field(compare=False)
@@ -305,7 +305,7 @@ def element_type(element: Element) -> Type:
 
 
 def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
-    """Return a type with what a comment says of it, if it says anything."""
+    """Return a type with the comment on it, unless that is empty."""
     if doc is None or at is None or not (doc.constrains or doc.description):
         return type_
     return Documented(type_, doc, at)
@@ -328,7 +328,7 @@ def text_of(type_: Type) -> str | None:
 
 
 def key_of(key: Literal) -> Literal | None:
-    """Return what `Property.key` holds for the property of this key."""
+    """Return the `Property.key` of the property of this key."""
     return key if key.kind == "number" or key.enum is not None else None
 
 

@@ -146,7 +146,7 @@ class Program:
     # -- looking up --------------------------------------------------------------------------------------------
 
     def find(self, path: tuple[str, ...], space: Space, *, values: bool = False) -> Target | None:
-        """Return what a name, or names joined by dots, refer to here; None if nothing."""
+        """Return the target of a name, or of names joined by dots, in this place; None if there is none."""
         around: Space | None = space
         while around is not None:
             first = self._member(path[0], around, values=values, final=len(path) == 1)
@@ -176,7 +176,7 @@ class Program:
         return None
 
     def _member(self, name: str, space: Space, *, values: bool, final: bool) -> Target | None:
-        """Return what a name refers to inside one space. Before a dot, namespaces come first."""
+        """Return the target of a name inside one space. Before a dot, namespaces come first."""
         declared = (space.values if values else space.types).get(name)
         if not final:
             declared = declared or (space.types if values else space.values).get(name)
@@ -211,7 +211,7 @@ class Program:
     def inside(
         self, target: Target, path: tuple[str, ...], *, values: bool = False, final: bool = True
     ) -> Target | None:
-        """Return what names refer to inside a namespace or module."""
+        """Return the target of names inside a namespace or module."""
         for index, name in enumerate(path):
             if isinstance(target, Missing):
                 return target

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from . import jsdoc
 from . import model as ts
 from .context import Evaluator
+from .intersections import Intersections
 from .source import child_of, has_word, only_child, parts
 
 if TYPE_CHECKING:
@@ -25,11 +26,15 @@ class ObjectTypes:
     """Object types of one program.
 
     Args:
-        reader: what evaluates the types inside them.
+        reader: evaluator of the types inside them.
+
+    Attributes:
+        intersections: intersections of such types.
     """
 
     def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
+        self.intersections = Intersections(reader)
 
     # -- what is written ---------------------------------------------------------------------------------------
 
@@ -80,7 +85,7 @@ class ObjectTypes:
                         at,
                     )
                 return base
-            whole = self.reader.intersections.objects([whole, self.of(base, at)])
+            whole = self.intersections.objects([whole, self.of(base, at)])
         return replace(_override(whole, own), declared=True)
 
     def _base(self, clause: Node, scope: ts.Scope) -> ts.Type:
@@ -325,7 +330,7 @@ class ObjectTypes:
                 constraints = {name for name in bare.doc.keywords if jsdoc.CONSTRAINTS.get(name) is not None}
                 if constraints - {"additionalProperties"} or bare.doc.schema:
                     raise at.source.refuse(
-                        at.node, "what a comment says of this object would be lost", "write the result out"
+                        at.node, "the tags of the comment on this object would be lost", "write the result out"
                     )
                 additional = bare.doc.keywords.get("additionalProperties", additional)
                 bare = self.reader.resolve(bare.type, at)
@@ -511,7 +516,7 @@ class ObjectTypes:
 
 
 def _override(base: ts.Object, own: ts.Object) -> ts.Object:
-    """Return what ``interface own extends base`` has: a property declared again replaces the inherited one."""
+    """Return the object ``interface own extends base``: a property declared again replaces the inherited one."""
     properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
     indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
     return ts.Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call, own.declared)

@@ -1,6 +1,6 @@
 """Tools and schemas as TypeScript declarations, for prompts; `reader` reads them back.
 
-A schema is printed as the type that says most of it. What the type cannot say is in the JSDoc comment before it, as
+A schema is printed as the type that holds most of it. The rest is in the JSDoc comment before the type, as
 tags, or as ``@schema {...}`` where there is no tag. So nothing is lost: reading the text back gives schemas with the
 same values and the same annotations.
 """
@@ -68,14 +68,14 @@ def schema_to_typescript(schema: Mapping[str, Any] | bool, name: str = "Answer")
 
 @dataclass(frozen=True)
 class _Printed:
-    """A type, and how much of the schema it says.
+    """A type, and the keywords of the schema that it expresses.
 
     Attributes:
         text: the type.
-        keywords: the schema's keywords that it says.
+        keywords: the schema's keywords that it expresses.
         kinds: the JSON types of its values, as far as that is known here: tags may speak of these.
         tags: further tags that it needs.
-        forced: keywords whose tag would not replace what the type says: these go into ``@schema``.
+        forced: keywords whose tag would not replace what the type expresses: these go into ``@schema``.
     """
 
     text: str
@@ -165,28 +165,30 @@ class _Printer:
 
     def declaration(self, name: str, schema: Any, prefix: str = "") -> str:
         """Return a named type."""
-        said = self._expression(schema, "")
-        comment = _comment(_rest(schema, said), said, "")
-        if said.text.startswith("{\n") and isinstance(schema, dict) and schema.get("type") == "object":
-            return f"{comment}{prefix}interface {name} {said.text}"
-        return f"{comment}{prefix}type {name} = {said.text};"
+        printed = self._expression(schema, "")
+        comment = _comment(_rest(schema, printed), printed, "")
+        if printed.text.startswith("{\n") and isinstance(schema, dict) and schema.get("type") == "object":
+            return f"{comment}{prefix}interface {name} {printed.text}"
+        return f"{comment}{prefix}type {name} = {printed.text};"
 
     # -- types -------------------------------------------------------------------------------------------------
 
     def _member(self, name: str, schema: Any, required: bool, indent: str) -> str:
         """Return ``/** ... */ name?: type``, on lines of its own."""
-        said = self._expression(schema, indent)
+        printed = self._expression(schema, indent)
         # tree-sitter takes `abstract` for a modifier.
         key = name if _IDENTIFIER.fullmatch(name) and name != "abstract" else _literal(name)
-        return f"{_comment(_rest(schema, said), said, indent)}{indent}{key}{'' if required else '?'}: {said.text}"
+        return (
+            f"{_comment(_rest(schema, printed), printed, indent)}{indent}{key}{'' if required else '?'}: {printed.text}"
+        )
 
     def _type(self, schema: Any, indent: str) -> str:
         """Return a type with its comment before it, on the same line."""
-        said = self._expression(schema, indent)
-        return _comment(_rest(schema, said), said, None) + said.text
+        printed = self._expression(schema, indent)
+        return _comment(_rest(schema, printed), printed, None) + printed.text
 
     def _expression(self, schema: Any, indent: str) -> _Printed:
-        """Return a type, without the comment that says the rest."""
+        """Return a type, without the comment that holds the rest."""
         if schema is False:
             return _Printed("never")
         if schema is True or schema == {}:
@@ -204,9 +206,9 @@ class _Printer:
             and not ("const" in schema and "enum" in schema)
         ):
             fits = "type" not in schema or all(_fits(value, schema["type"]) for value in values)
-            said = {"const", "enum", "type"} if fits else {"const", "enum"}
+            expressed = {"const", "enum", "type"} if fits else {"const", "enum"}
             return _Printed(
-                " | ".join(map(_literal, _distinct(values))), frozenset(said), frozenset(map(_kind, values))
+                " | ".join(map(_literal, _distinct(values))), frozenset(expressed), frozenset(map(_kind, values))
             )
         union = self._union_of(schema, indent)
         if union is not None:
@@ -256,43 +258,45 @@ class _Printer:
         if not any(set(schema) & _ABOUT[kind] for kind in kinds if kind in _ABOUT):
             names = {**_SIMPLE, "object": "object", "array": "unknown[]"}
             return _Printed(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), kinds_of_names, tags)
-        said = {"type"}
+        expressed = {"type"}
         members = []
         for kind in kinds:
             about = {key for key in schema if key in _ABOUT.get(kind, ())}
             members.append({"type": kind, **{key: schema[key] for key in about}})
-            said |= about
-        return _Printed(self._alternatives(members, indent), frozenset(said))
+            expressed |= about
+        return _Printed(self._alternatives(members, indent), frozenset(expressed))
 
     def _object(self, schema: dict[str, Any], indent: str) -> _Printed:
-        said = {"type"}
+        expressed = {"type"}
         properties = schema.get("properties")
         required = list(schema.get("required", ()))
         extra = schema.get("additionalProperties")
         patterns = schema.get("patternProperties", {})
         objects = frozenset({"object"})
         if not properties and not patterns and extra not in (None, False):
-            said |= {"additionalProperties"} | ({"properties"} if "properties" in schema else set())
+            expressed |= {"additionalProperties"} | ({"properties"} if "properties" in schema else set())
             value = self._type(extra, indent)
             # TypeScript takes `type T = Record<string, T>` for a circle, and the other form not.
             text = f"{{ [key: string]: {value} }}" if "$ref" in _keywords(extra) else f"Record<string, {value}>"
-            return _Printed(text, frozenset(said), objects)
+            return _Printed(text, frozenset(expressed), objects)
         inner = indent + _STEP
         members = [self._member(n, s, n in required, inner) for n, s in (properties or {}).items()]
         if properties is not None and set(required) <= set(properties):
-            said |= {"required", "properties"}
+            expressed |= {"required", "properties"}
         elif properties is not None:
-            said.add("properties")
+            expressed.add("properties")
         if set(patterns) == {NUMBER_NAME}:
             members.append(f"{inner}[key: number]: {self._type(patterns[NUMBER_NAME], inner)}")
-            said.add("patternProperties")
+            expressed.add("patternProperties")
         agree = extra in (True, {}) or all(sub == extra for sub in (properties or {}).values())
         if properties and not patterns and extra not in (None, False) and agree:
             members.append(f"{inner}[key: string]: {self._type(extra, inner)}")
-            said.add("additionalProperties")
+            expressed.add("additionalProperties")
         if not members:
-            return _Printed("{}" if properties is not None else "object", frozenset(said), objects)
-        return _Printed("{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(said), objects)
+            return _Printed("{}" if properties is not None else "object", frozenset(expressed), objects)
+        return _Printed(
+            "{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(expressed), objects
+        )
 
     def _array(self, schema: dict[str, Any], indent: str) -> _Printed:
         arrays = frozenset({"array"})
@@ -304,14 +308,14 @@ class _Printer:
             return _Printed(f"{text}[]" if bare else f"({text})[]", frozenset({"type", "items"}), arrays)
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         forced = frozenset({"minItems", "maxItems"})
-        said = {"type", "prefixItems", "items"}
+        expressed = {"type", "prefixItems", "items"}
         closed = items is False or most == len(prefix)
         if least <= len(prefix):
-            said.add("minItems")
+            expressed.add("minItems")
         if closed and (most is None or most >= len(prefix)):
-            said.add("maxItems")
+            expressed.add("maxItems")
         if closed and items not in (False, {}):
-            said.discard("items")
+            expressed.discard("items")
         parts = []
         for index, item in enumerate(prefix):
             text = self._type(item, indent)
@@ -321,29 +325,29 @@ class _Printer:
             text = self._type(items, indent)
             bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
             parts.append(f"...{text}[]" if bare else f"...({text})[]")
-        return _Printed(f"[{', '.join(parts)}]", frozenset(said), arrays, forced=forced)
+        return _Printed(f"[{', '.join(parts)}]", frozenset(expressed), arrays, forced=forced)
 
 
 # -- comments --------------------------------------------------------------------------------------------------
 
 
-def _rest(schema: Any, said: _Printed) -> dict[str, Any]:
+def _rest(schema: Any, printed: _Printed) -> dict[str, Any]:
     """Return the keywords that the comment must say."""
     if not isinstance(schema, dict):
         return {}
     if "$opaque" in schema:
         return dict(schema["$opaque"])
-    return {key: value for key, value in schema.items() if key not in said.keywords}
+    return {key: value for key, value in schema.items() if key not in printed.keywords}
 
 
-def _comment(keywords: dict[str, Any], said: _Printed, indent: str | None) -> str:
-    """Return the comment that says these keywords, ending where the thing begins; ``indent=None``: on the same line."""
-    if not keywords and not said.tags:
+def _comment(keywords: dict[str, Any], printed: _Printed, indent: str | None) -> str:
+    """Return the comment that holds these keywords, ending where its subject begins; ``indent=None``: on one line."""
+    if not keywords and not printed.tags:
         return ""
-    tags: list[str] = list(said.tags)
+    tags: list[str] = list(printed.tags)
     json_keywords: dict[str, Any] = {}
     for key, value in keywords.items():
-        tag = _tag(key, value, said)
+        tag = _tag(key, value, printed)
         if key == "description":
             continue
         if tag is None:
@@ -355,7 +359,7 @@ def _comment(keywords: dict[str, Any], said: _Printed, indent: str | None) -> st
     for attempt in range(2):
         if attempt or not isinstance(description, str):
             json_keywords = dict(keywords)
-            tags, description = list(said.tags), ""
+            tags, description = list(printed.tags), ""
         lines = [*description.split("\n"), *tags] if description else list(tags)
         if json_keywords:
             lines.append("@schema " + _json(json_keywords))
@@ -372,15 +376,15 @@ def _comment(keywords: dict[str, Any], said: _Printed, indent: str | None) -> st
     return text
 
 
-def _tag(key: str, value: Any, said: _Printed) -> str | None:
-    """Return the tag that says a keyword; None where only ``@schema`` can."""
+def _tag(key: str, value: Any, printed: _Printed) -> str | None:
+    """Return the tag of a keyword; None where only ``@schema`` can hold it."""
     if key == "deprecated":
         return "@deprecated" if value is True else None
     about = jsdoc.CONSTRAINTS.get(key)
-    if key not in jsdoc.CONSTRAINTS or key in said.forced or (about is not None and about not in said.kinds):
+    if key not in jsdoc.CONSTRAINTS or key in printed.forced or (about is not None and about not in printed.kinds):
         return None
     if key == "default":
-        if said.kinds == {"string"} and not isinstance(value, str):
+        if printed.kinds == {"string"} and not isinstance(value, str):
             return None
         return f"@default {_json(value)}"
     if key == "examples":

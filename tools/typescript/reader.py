@@ -256,7 +256,7 @@ class _Text:
         if declaration.kind in ("enum", "const") or not self._is_object(declaration):
             raise self.source.wrong(at.node, "arguments are always an object", "put the value into an interface")
         schema = self.writer.schema(self.reader.named(declaration, (), at), at)
-        # The name of a tool that is no identifier stands in a tag of its comment.
+        # The name of a tool that is not an identifier is in a tag of its comment.
         docs = [self.reader.doc(statement, self.source) for statement in declaration.statements]
         name = next((doc.name for doc in docs if doc.name), declaration.name)
         return self._tool(name, "", self._rooted(schema))
@@ -306,7 +306,7 @@ class _Text:
         return self._tool(doc.name or name, doc.description, schema)
 
     def _parameter(self, node: Node, pattern: Node | None, label: str, scope: Scope) -> tuple[Type, Any]:
-        """Return the type of a parameter and its schema, with what the comment before it says."""
+        """Return the type of a parameter and its schema, constrained by the comment before it."""
         if pattern is None or pattern.type == "this" or label == "this":
             raise self.source.refuse(node, "`this` cannot be given by name", "remove it from the signature")
         if pattern.type == "rest_pattern":
@@ -323,7 +323,7 @@ class _Text:
             type_ = self.reader.type(only_child(annotation), scope)
         if default is not None and pattern.type == "identifier":
             value = self.reader.values.data(default, self.source)
-            if value is not None:  # what is worked out when the function runs is no part of the signature
+            if value is not None:  # a default that is computed at run time is not part of the signature
                 doc.keywords.setdefault("default", value)
             if type_ is None and isinstance(value, (bool, str, int, float)):
                 type_ = self.reader.values.widened(default, scope)

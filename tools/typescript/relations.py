@@ -13,6 +13,7 @@ from toolgrammar.core.errors import SchemaError
 
 from . import model as ts
 from .context import Evaluator
+from .inference import Inference
 from .source import child_of, has_word, parts, walk
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ class Relations:
     """How the types of one program relate to each other.
 
     Args:
-        reader: what evaluates them.
+        reader: their evaluator.
     """
 
     def __init__(self, reader: Evaluator) -> None:
         self.reader = reader
+        self._inference = Inference(reader)
         self._assumed: set[tuple[ts.Type, ts.Type]] = set()
         self._at: ts.At | None = None
 
@@ -78,7 +80,7 @@ class Relations:
         target = reader.type(right, scope.with_types({name: ts.Variable(name) for name in wanted}))
         if wanted:
             bindings: dict[str, list[ts.Type]] = {name: [] for name in wanted}
-            self.reader.inference.match(check, target, bindings)
+            self._inference.match(check, target, bindings)
             inner = scope.with_types(
                 {name: ts.union(types) if types else ts.UNKNOWN for name, types in bindings.items()}
             )
@@ -97,6 +99,15 @@ class Relations:
         branch = child_of(node, name)
         scope.source.begin(branch)
         return self.reader.type(branch, scope)
+
+    def without_null(self, type_: ts.Type) -> ts.Type:
+        """Return the type without ``null`` and ``undefined``."""
+        bare = self.reader.bare(type_)
+        if bare in (ts.UNKNOWN, ts.ANY):
+            return bare
+        members = self.reader.members(type_)
+        kept = [member for member in members if self.reader.bare(member) not in (ts.NULL, ts.UNDEFINED, ts.VOID)]
+        return self.whole(type_, kept)
 
     def whole(self, type_: ts.Type, kept: list[ts.Type]) -> ts.Type:
         """Return the kept members of a union; the union itself, name and comments included, if all are."""

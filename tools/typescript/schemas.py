@@ -311,7 +311,7 @@ class SchemaWriter:
     # -- comments ----------------------------------------------------------------------------------------------
 
     def documented(self, type_: ts.Type, schema: Any, doc: jsdoc.Doc | None, at: ts.At) -> Any:
-        """Return the schema of a type with what a comment says of it.
+        """Return the schema of a type, constrained by the comment on it.
 
         Raises:
             InvalidSchemaError: the comment constrains another kind of value.

@@ -260,7 +260,7 @@ def in_generic(node: Node) -> bool:
 
 
 def unescape(text: str) -> str:
-    """Return what a JavaScript string's inner text means."""
+    """Return the value of a JavaScript string literal's inner text."""
 
     def decoded(match: re.Match[str]) -> str:
         digits = match[2] or match[3] or match[4]

@@ -16,8 +16,6 @@ from toolgrammar.core.errors import LimitError, SchemaError
 
 from . import jsdoc
 from . import model as ts
-from .inference import Inference
-from .intersections import Intersections
 from .modules import Declaration, Missing, Program, Space, names_in
 from .objects import ObjectTypes
 from .relations import Relations
@@ -88,9 +86,7 @@ class TypeReader:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.objects = ObjectTypes(self)
-        self.intersections = Intersections(self)
         self.relations = Relations(self)
-        self.inference = Inference(self)
         self.values = Values(self)
         self.utilities = Utilities(self)
         self.read: set[Declaration] = set()  # declarations that something asked for
@@ -149,7 +145,7 @@ class TypeReader:
         return ts.Deferred(node, scope)
 
     def doc(self, node: Node, source: Source) -> jsdoc.Doc:
-        """Return what the comment before a node says."""
+        """Return the comment before a node, parsed."""
         comment = source.comment_before(node)
         if comment is None:
             return jsdoc.Doc()
@@ -312,7 +308,7 @@ class TypeReader:
     def _evaluated(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
         if isinstance(type_, ts.Both):
             with self.nested(type_.at):
-                return self.intersections.evaluated(type_)
+                return self.objects.intersections.evaluated(type_)
         if isinstance(type_, ts.Deferred):
             type_.scope.source.begin(type_.node)
             return self.type(type_.node, type_.scope)

@@ -31,7 +31,7 @@ class Utilities:
     """Utility types, applied to their type arguments.
 
     Args:
-        reader: what evaluates the arguments.
+        reader: evaluator of the arguments.
     """
 
     def __init__(self, reader: Evaluator) -> None:
@@ -63,7 +63,7 @@ class Utilities:
         if name == "Omit":
             return reader.objects.omit(first, reader.objects.keys(types[1], places[1]), places[0])
         if name == "NonNullable":
-            return self.without_null(first)
+            return reader.relations.without_null(first)
         if name in ("Exclude", "Extract"):
             kept = [
                 member
@@ -96,15 +96,6 @@ class Utilities:
         if not any(isinstance(one, (ts.Array, ts.Tuple)) for one in bare):
             return type_
         return ts.union(replace(one, readonly=True) if isinstance(one, (ts.Array, ts.Tuple)) else one for one in bare)
-
-    def without_null(self, type_: ts.Type) -> ts.Type:
-        """Return the type without ``null`` and ``undefined``."""
-        bare = self.reader.bare(type_)
-        if bare in (ts.UNKNOWN, ts.ANY):
-            return bare
-        members = self.reader.members(type_)
-        kept = [member for member in members if self.reader.bare(member) not in (ts.NULL, ts.UNDEFINED, ts.VOID)]
-        return self.reader.relations.whole(type_, kept)
 
     def _optional(self, type_: ts.Type, partial: bool, scope: ts.Scope, node: Node) -> ts.Type:
         made: list[ts.Type] = []

@@ -312,7 +312,7 @@ class Values:
             if kind == "parenthesized_expression":
                 return self.expression(only_child(node), scope, constant=constant, literal=literal, like=like)
             if kind == "non_null_expression":
-                return self.reader.utilities.without_null(self.expression(only_child(node), scope))
+                return self.reader.relations.without_null(self.expression(only_child(node), scope))
             if kind == "as_expression":
                 if has_word(node, "const"):
                     return self.expression(parts(node)[0], scope, constant=True)
@@ -470,7 +470,7 @@ class Values:
         return ts.unknown(reason, "declare its result", scope.at(node))
 
     def _inside(self, function: ts.Function) -> ts.Scope:
-        """Return what names mean inside a function: its own type parameters are as wide as they may be."""
+        """Return the scope inside of a function, whose own type parameters are as wide as they may be."""
         scope = function.scope
         listed = function.node.child_by_field_name("type_parameters")
         for parameter in parts(listed) if listed is not None and function.node.type != "class_declaration" else ():

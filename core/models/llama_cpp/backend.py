@@ -68,7 +68,7 @@ class GGUFBackend(LocalBackend):
     ) -> None:
         library = _library()
         if not Path(path).is_file():
-            raise ModelError(f"there is no file {path!r}", hint="gguf:/path/to/model.gguf")
+            raise ModelError(f"the file {path!r} does not exist", hint="gguf:/path/to/model.gguf")
         self._weights = _Weights(library, path, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))

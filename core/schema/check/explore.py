@@ -112,7 +112,7 @@ class _Risks:
 
 
 def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
-    """Yield what an alternative asks of members and items."""
+    """Yield the goals of the members and items of an alternative."""
     if branch.values is not None:
         return
     if "number" in branch.types:

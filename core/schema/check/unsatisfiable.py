@@ -31,7 +31,7 @@ class _Search:
         self.nodes = nodes
 
     def error(self, located: Located) -> UnsatisfiableSchemaError:
-        """Return what is wrong with a subschema that no value can satisfy."""
+        """Return the reason why no value can satisfy a subschema."""
         seen: set[object] = set()
         while True:
             located = self.document.enter(located)

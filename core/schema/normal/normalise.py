@@ -361,7 +361,8 @@ class Normaliser(Assertions):
         return found
 
     def _depending(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
-        """Return what ``dependencies`` and the like require: where they would multiply, as demands."""
+        """Return the requirements of ``dependencies`` and its successors: as demands, where alternatives
+        would multiply."""
         dependencies = list(self.dependencies(located))
         found: list[Formula] = [IfThenElse(has(name), needed, TRUE) for name, needed in dependencies]
         if len(found) < _FEW or scopes:

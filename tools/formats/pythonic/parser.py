@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from toolgrammar.core.conversation import CallStart, Event, ToolCall
 
-from ..base import dump_json
-from ..literals import PYTHON, LiteralScanner, read_literal
+from ..literals import PYTHON, LiteralReader
 from ..template.parser import Syntax, TemplateParser
 
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")
@@ -29,8 +28,7 @@ class PythonicCallsParser(TemplateParser):
         super().__init__(syntax, finish, new_id)
         self._eaten: list[str] = []
         self._key = ""
-        self._literal = LiteralScanner(PYTHON, ",)")
-        self._written: list[str] = []
+        self._literal = LiteralReader(PYTHON, ",)")
 
     def _between(self, events: list[Event]) -> bool:
         buffer = self._buffer
@@ -74,28 +72,17 @@ class PythonicCallsParser(TemplateParser):
         self._broken.append(buffer.take(match.end()))
         if self._key in self._values:
             return self._give_up(f"the argument {self._key!r} is there twice", events)
-        self._literal = LiteralScanner(PYTHON, ",)")
-        self._written = []
+        self._literal = LiteralReader(PYTHON, ",)")
         self._state = self._read_value
         return True
 
     def _read_value(self, events: list[Event]) -> bool:
-        buffer, literal = self._buffer, self._literal
-        self._written.append(buffer.take(literal.push(buffer.text, buffer.position)))
-        if literal.problem is None and not literal.done:
+        literal = self._literal
+        if not literal.take(self._buffer):
             return self._unfinished()
-        text = "".join(self._written)
-        problem = literal.problem
-        if problem is None:
-            try:
-                value = read_literal(text, PYTHON)
-                spelled = dump_json(value)
-            except (ValueError, RecursionError) as error:
-                problem = str(error)
-            else:
-                self._add_argument(self._key, value, spelled, events)
-                self._broken.append(text)
-                self._state = self._read_key
-                return True
-        buffer.unread(text)
-        return self._give_up(problem, events)
+        if literal.problem is not None:
+            return self._give_up(literal.problem, events)
+        self._add_argument(self._key, literal.value, literal.json, events)
+        self._broken.append(literal.text)
+        self._state = self._read_key
+        return True

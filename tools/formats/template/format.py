@@ -241,7 +241,7 @@ class TemplateFormat(WireFormat):
         return self._parser_class(tools)(self._syntax(tools, whole_text), finish, new_id)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
-        """Return what makes a parser of a syntax, with all else that the parser needs filled in."""
+        """Return the constructor of the parser, with all but the syntax filled in."""
         return TemplateParser
 
     def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:

@@ -41,7 +41,7 @@ class Syntax:
     call_id: str
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
-    whole_text: bool  # a turn that is no call is a JSON answer
+    whole_text: bool  # a turn that is not a call is a JSON answer
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
@@ -228,7 +228,7 @@ class TemplateParser(StreamParser):
         if not mark:
             if not self._final:
                 return False
-            rest = buffer.take_all()  # the beginning of the end tag says no less than none at all
+            rest = buffer.take_all()  # the beginning of the end tag is as good as no end tag
             reader.take("" if self._syntax.call_end.startswith(rest) else rest, events)
         return self._end_object(events)
 

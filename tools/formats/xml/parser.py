@@ -19,7 +19,7 @@ from ..template.parser import Syntax, TemplateParser
 _STRING = frozenset({"string"})
 _PYTHON = {"True": True, "False": False, "None": None}
 
-#: Maximum length of the markup before a value, in characters; longer, it is no markup.
+#: Maximum length of the markup before a value, in characters; anything longer is not markup.
 MAX_HEAD = 1 << 16
 
 
@@ -108,11 +108,11 @@ class XmlCallsParser(TemplateParser):
 
 
 class _ValueReader:
-    """The text of one argument, up to a closing tag that is no part of it.
+    """The text of one argument, up to a closing tag that is not part of it.
 
     Args:
         key: the name of the argument.
-        raw: whether the markup says that a raw string stands there; None if it says nothing.
+        raw: True if the markup announces a raw string, False if it announces JSON, None if it announces nothing.
         kinds: which kinds of values the argument may have.
     """
 
