@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
+from toolgrammar.adapters.cli.demo_tools import BookTable, convert_currency, get_weather
 from toolgrammar.tools import ToolSet
 
 
@@ -42,7 +43,7 @@ def test_demo_shows_a_valid_call(
     code, out, _ = run(monkeypatch, capsys, "demo", f"--seed={seed}")
     line = next(line for line in out.splitlines() if line.startswith("call "))
     name, _, arguments = line.removeprefix("call").strip().partition("(")
-    tools = ToolSet.from_any([cli.get_weather, cli.convert_currency, cli.BookTable])
+    tools = ToolSet.from_any([get_weather, convert_currency, BookTable])
     jsonschema.validate(json.loads(arguments.removesuffix(")")), tools[name].parameters)
     assert code == 0
     assert "noise" in out
@@ -55,11 +56,23 @@ def test_demo_marks_what_was_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     _, out, _ = run(monkeypatch, capsys, "demo", "--seed=1")
     written = out[out.index("<tool_call>") : out.index("</tool_call>")]
     assert "«" in written
-    message = ToolSet.from_any([cli.get_weather, cli.convert_currency, cli.BookTable]).parse(
+    message = ToolSet.from_any([get_weather, convert_currency, BookTable]).parse(
         written.replace("«", "").replace("»", "") + "</tool_call>"
     )
     (call,) = message.tool_calls
     assert f"call     {call.name}(" in out
+
+
+def test_demo_writes_its_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--trace`` writes a page with the tokens of the call; a folder that is not there is one clean line."""
+    path = tmp_path / "out.html"
+    code, out, _ = run(monkeypatch, capsys, "demo", "--seed=1", f"--trace={path}")
+    assert code == 0 and str(path) in out
+    assert "get_weather" in path.read_text(encoding="utf-8") or "convert_currency" in path.read_text(encoding="utf-8")
+    code, _, err = run(monkeypatch, capsys, "demo", f"--trace={tmp_path / 'no' / 'out.html'}")
+    assert code == 2 and "cannot be written" in err
 
 
 def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

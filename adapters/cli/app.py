@@ -1,0 +1,46 @@
+"""The program: its commands, its version, and errors as one line."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from .check import check
+from .demo import demo
+from .output import complain
+
+app = typer.Typer(no_args_is_help=True, help="Exact constrained generation of tool calls.")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolgrammar {version('toolgrammar')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact constrained generation of tool calls."""
+
+
+app.command()(demo)
+app.command()(check)
+
+
+def main() -> None:
+    """The console script: errors of ours are one line and a hint, never a traceback."""
+    from toolgrammar.core import ToolGrammarError
+
+    try:
+        app()
+    except ToolGrammarError as error:
+        where = f" ({error.place})" if str(error.place) else ""
+        complain(error.message + where, error.hint)
+        sys.exit(2)
