@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,7 @@ class CompiledSchema:
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
         problems: why.
         narrowed: keywords of which some valid values are left out.
+        normalisers: that of the check, until the first store takes it.
     """
 
     document: Document
@@ -47,6 +48,7 @@ class CompiledSchema:
     unenforced: frozenset[tuple[object, str]] = frozenset()
     problems: tuple[SchemaError | LimitError, ...] = ()
     narrowed: tuple[UnsupportedSchemaError, ...] = ()
+    normalisers: list[Normaliser] = field(default_factory=list)
 
     def build(self, nodes: Nodes) -> int:
         """Return the root node in a store; everything below is lowered when it is met."""
@@ -63,9 +65,11 @@ class CompiledSchema:
 
     def _lowering(self, nodes: Nodes) -> Lowering:
         options = self.options
-        normaliser = Normaliser(
-            self.document, self.unenforced, options.formats, open_objects=options.additional_properties
-        )
+        try:
+            normaliser = self.normalisers.pop()  # it knows what the check asked
+            normaliser.steps = 0
+        except IndexError:
+            normaliser = _normaliser(self.document, options, self.unenforced)
         return Lowering(normaliser, options, nodes)
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
@@ -150,7 +154,7 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
-    document, found = _read(schema, options)
+    document, found, normaliser = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
     narrowed: list[UnsupportedSchemaError] = []
     left_out: list[tuple[Located, UnsupportedSchemaError]] = []
@@ -168,7 +172,14 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         del found, problem
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
-    return CompiledSchema(document, options, unenforced, tuple(problem for _, problem in left_out), tuple(narrowed))
+    return CompiledSchema(
+        document,
+        options,
+        unenforced,
+        tuple(problem for _, problem in left_out),
+        tuple(narrowed),
+        [] if unenforced else [normaliser],
+    )
 
 
 def _may_be_narrowed(problem: SchemaError | LimitError, options: SchemaOptions) -> bool:
@@ -180,16 +191,30 @@ def _may_be_narrowed(problem: SchemaError | LimitError, options: SchemaOptions) 
     )
 
 
-def _read(schema: Any, options: SchemaOptions) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]]]:
+def _read(
+    schema: Any, options: SchemaOptions
+) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
+    """Return a document, its problems, and the normaliser that the check took."""
     if not isinstance(schema, (Mapping, bool)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
             hint="give a dict, or a Pydantic class",
             place=Place(pointer=""),
         )
-    document = Document(schema, options.registry)
     try:
-        return document, problems(document, options)
+        return _checked(Document(schema, options.registry), options)
     except DynamicReferences:
-        document = Document(schema, options.registry, dynamic=True)
-        return document, problems(document, options)
+        return _checked(Document(schema, options.registry, dynamic=True), options)
+
+
+def _checked(
+    document: Document, options: SchemaOptions
+) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
+    normaliser = _normaliser(document, options)
+    return document, problems(document, options, normaliser), normaliser
+
+
+def _normaliser(
+    document: Document, options: SchemaOptions, unenforced: Collection[tuple[object, str]] = ()
+) -> Normaliser:
+    return Normaliser(document, unenforced, options.formats, open_objects=options.additional_properties)

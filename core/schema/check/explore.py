@@ -7,22 +7,25 @@ up to a bound; the results are kept for the text that reaches them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from ...errors import LimitError, Place, SchemaError
-from ...json_pointer import resolve_local
 from ..lower.array_items import item_goals
 from ..lower.lowering import Lowering
-from ..normal.conjunction import Arrays, Conjunction, Goal, Objects
-from ..read.keywords import KEYWORDS
-from ..read.located import SignedSchema
+from ..normal.conjunction import Arrays, Conjunction, Formula, Goal, Objects
+from ..read.keywords import APPLICATORS, KEYWORDS
+from ..read.located import Located, SignedSchema
 
-#: Maximum number of goals, and of steps of their expansion, before the rest is left for later.
+#: Maximum number of goals that are brought to normal form, and of steps of their expansion, before the rest is left for
+#: later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000
 
 #: Keywords beside which lowering may fail although each subschema is well-formed.
 _HAZARDS = frozenset(row.name for row in KEYWORDS.values() if row.risky)
+
+#: Keywords of a schema that is more than a conjunction of its own, or that may fail by itself.
+_KNOTTY = _HAZARDS | APPLICATORS
 
 
 def explore(lowering: Lowering) -> None:
@@ -34,81 +37,106 @@ def explore(lowering: Lowering) -> None:
     """
     normaliser = lowering.normaliser
     document = normaliser.document
-    if not document.demanding and not document.may_fail:  # most need no graph of risks
+    if not document.demanding and not document.risky:  # most
         return
-    risks = _Risks(document.root.schema, document.demanding)
+    exploration = _Exploration(lowering)
     steps = normaliser.steps
-    root: Goal = (SignedSchema(document.root),)
-    seen: set[Goal] = {root}
-    stack: list[tuple[Goal, str]] = [(root, "")]
     try:
-        while stack and len(seen) <= MAX_GOALS and normaliser.steps - steps <= MAX_STEPS:
-            goal, pointer = stack.pop()
-            pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), pointer)
-            try:
-                for branch in lowering.branches(goal):
-                    for inner in _inner(lowering, branch):
-                        if inner in seen or not risks.reach(inner):
-                            continue
-                        if not lowering.is_false(inner):
-                            seen.add(inner)
-                            stack.append((inner, pointer))
-            except (SchemaError, LimitError) as error:
-                if error.place != Place():
-                    raise
-                raise type(error)(error.message, hint=error.hint, place=Place(pointer=pointer)) from None
+        exploration.run(steps + MAX_STEPS)
     finally:
         normaliser.steps = steps  # the results are kept: a text that gets there takes no steps again
 
 
-class _Risks:
-    """The parts of a document from which a keyword of `_HAZARDS` can be reached, references included.
+class _Exploration:
+    """One exploration of a document."""
 
-    Args:
-        schema: the document.
-        more: identities of other schemas that may fail to be lowered.
-    """
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.document = lowering.normaliser.document
+        self._risky = self.document.reaching([*self.document.risky, *self.document.demanding])
 
-    def __init__(self, schema: Any, more: Collection[int]) -> None:
-        users: dict[int, list[int]] = {id(schema): []}  # by part: the parts that hold it or refer to it
-        risky: list[int] = []
-        stack = [schema]
+    def run(self, steps: int) -> None:
+        """Bring goals to normal form until the normaliser has taken a number of steps."""
+        lowering, normaliser = self.lowering, self.lowering.normaliser
+        root: Goal = (SignedSchema(self.document.root),)
+        seen: set[Goal] = {root}
+        stack: list[tuple[Goal, Located]] = [(root, self.document.root)]
+        expanded = 0
+        while stack and expanded < MAX_GOALS and normaliser.steps <= steps:
+            goal, place = stack.pop()
+            place = next((part.located for part in goal if isinstance(part, SignedSchema)), place)
+            try:
+                within = self._parts(goal)
+                if within is None:
+                    expanded += 1
+                    within = (inner for branch in lowering.branches(goal) for inner in _inner(lowering, branch))
+                for inner in within:
+                    if inner not in seen and self._may_fail(inner) and not lowering.is_false(inner):
+                        seen.add(inner)
+                        stack.append((inner, place))
+            except (SchemaError, LimitError) as error:
+                if error.place != Place():
+                    raise
+                raise type(error)(error.message, hint=error.hint, place=Place(pointer=place.pointer)) from None
 
-        def use(user: int, part: Any) -> None:
-            if isinstance(part, (dict, list, tuple)):
-                if id(part) not in users:
-                    users[id(part)] = []
-                    stack.append(part)
-                users[id(part)].append(user)
+    def _may_fail(self, goal: Goal) -> bool:
+        """Return True if lowering a goal, or what is inside of it, may fail.
 
-        while stack:
-            part = stack.pop()
-            if not isinstance(part, dict):
-                for item in part if isinstance(part, (list, tuple)) else ():
-                    use(id(part), item)
+        The check has counted the alternatives of each schema. Several that must hold together have no more, if only one
+        of them makes any.
+        """
+        forking = 0
+        for part in goal:
+            if not isinstance(part, SignedSchema) or not part.positive:
+                return True
+            schema = part.located.schema
+            if isinstance(schema, bool):
                 continue
-            if not _HAZARDS.isdisjoint(part) or id(part) in more:
-                risky.append(id(part))
-            for value in part.values():
-                use(id(part), value)
-            if isinstance(reference := part.get("$ref"), str):
-                try:
-                    use(id(part), resolve_local(schema, reference))
-                except LookupError:  # an anchor, or another document
-                    risky.append(id(part))
-        self._parts = users.keys()
-        self._risky: set[int] = set()
-        while risky:
-            if (part_id := risky.pop()) not in self._risky:
-                self._risky.add(part_id)
-                risky.extend(users[part_id])
+            if id(schema) in self._risky or id(schema) not in self.document.users:
+                return True
+            forking += len(goal) > 1 and id(schema) in self._forking
+        return forking > 1
 
-    def reach(self, goal: Goal) -> bool:
-        """Return True if lowering a goal, or what is inside of it, may fail."""
-        if len(goal) != 1 or not isinstance(goal[0], SignedSchema) or not goal[0].positive:
-            return True
-        part = id(goal[0].located.schema)
-        return part in self._risky or part not in self._parts
+    @cached_property
+    def _forking(self) -> set[int]:
+        """Identities of the schemas from which one that makes alternatives can be reached."""
+        return self.document.reaching(self.document.forking)
+
+    def _parts(self, goal: Goal) -> Iterable[Goal] | None:
+        """Return the goals inside of one that cannot fail by itself and is lowered part by part; None: it is another.
+
+        These are the schemas of members and items, where nothing else constrains those; or the schemas of which a
+        schema is the union.
+        """
+        only = goal[0] if len(goal) == 1 else None
+        if not isinstance(only, SignedSchema) or not only.positive or isinstance(only.located.schema, bool):
+            return None
+        normaliser = self.lowering.normaliser
+        located = self.document.enter(only.located)
+        if normaliser.unenforced:
+            return None
+        if _KNOTTY.isdisjoint(located.schema):
+            own = normaliser.assertions(located)
+            if own is None or own.values is not None:
+                return ()
+            return [(formula,) for formula in _formulas(own)]
+        target = self.lowering.synonym(located)
+        options = [target] if target is not None else self.lowering.options_of(located)
+        return None if options is None else [(SignedSchema(option),) for option in options]
+
+
+def _formulas(own: Conjunction) -> Iterator[Formula]:
+    """Yield what one schema without patterns asks of members and items."""
+    if "object" in own.types:
+        for members in own.objects.parts:
+            yield from members.properties.values()
+            if members.additional is not None:
+                yield members.additional
+    if "array" in own.types:
+        for items in own.arrays.parts:
+            yield from items.prefix
+            if items.items is not None:
+                yield items.items
 
 
 def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:

@@ -26,7 +26,7 @@ from ...errors import (
 from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ..normal.assertions import CHECK_LATER, NARROW, unsupported
-from ..normal.normalise import MAX_BRANCHES, MAX_STEPS, MAX_TOTAL, Normaliser
+from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
@@ -128,13 +128,20 @@ class DynamicReferences(Exception):
     """The document uses ``$dynamicRef`` or ``$recursiveRef``: what a subschema means depends on the way to it."""
 
 
-def problems(document: Document, options: SchemaOptions) -> list:
+def problems(document: Document, options: SchemaOptions, normaliser: Normaliser | None = None) -> list:
     """Return every problem of the reachable subschemas with its place, in the order in which they are met.
+
+    Args:
+        document: the schema; what it knows by its check is set.
+        options: how it is read.
+        normaliser: expands the alternatives that cannot be counted.
 
     Raises:
         DynamicReferences: the document uses dynamic references, and was not made to follow them.
     """
-    return _Pass(document, options).run()
+    if normaliser is None:
+        normaliser = Normaliser(document, formats=options.formats, open_objects=options.additional_properties)
+    return _Pass(document, options, normaliser).run()
 
 
 @cython.cclass
@@ -167,14 +174,17 @@ class _Pass:
     counts: dict
     # total of these sizes
     steps: cython.longlong
-    # see `Document.entries` and `Document.may_fail`
+    # see `Document`
     entries: cython.longlong
-    risky: cython.bint
+    risky: list
+    forking: list
+    # schemas, each followed by one that it applies
+    uses: list
 
-    def __init__(self, document: Document, options: SchemaOptions) -> None:
+    def __init__(self, document: Document, options: SchemaOptions, normaliser: Normaliser) -> None:
         self.document = document
         self.options = options
-        self.normaliser = None
+        self.normaliser = normaliser
         self.found = []
         self.table = _TABLES[document.age]
         self.address = "$id" if document.age else "id"
@@ -189,20 +199,36 @@ class _Pass:
         self.counts = {}
         self.steps = 0
         self.entries = 0
-        self.risky = False
+        self.risky = document.risky
+        self.forking = document.forking
+        self.uses = []
 
     def run(self) -> list:
-        """Return all problems, and set the document's ``entries`` and ``may_fail``."""
+        """Return all problems, and set what the document knows by its check."""
         clean: cython.bint = True
         while self.todo:
             located, positive = self.todo.pop()
             if type(located.schema) is not bool and not self._visit(located, positive):
                 clean = False
         self.document.entries = self.entries
-        self.document.may_fail = self.risky
         if clean:
             self._expand()
+        if self.risky or self.document.demanding:
+            self._note_users()
         return self.found
+
+    @cython.cfunc
+    def _note_users(self) -> object:
+        """Set the document's ``users``."""
+        users: dict = self.document.users
+        users[id(self.document.schema)] = []
+        at: cython.Py_ssize_t
+        for at in range(0, len(self.uses), 2):
+            part = id(self.uses[at + 1])
+            if part in users:
+                users[part].append(id(self.uses[at]))
+            else:
+                users[part] = [id(self.uses[at])]
 
     @cython.cfunc
     def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
@@ -255,7 +281,9 @@ class _Pass:
             code = row
             shape = code & SHAPE
             if code & RISKY:
-                self.risky = True
+                self.risky.append(id(schema))
+            if code & FORKS and not code & REFERS:
+                self.forking.append(id(schema))
             if shape == TYPE:
                 names = (value,) if type(value) is str else value
                 if not isinstance(names, (list, tuple)):
@@ -424,7 +452,7 @@ class _Pass:
             shape = code & SHAPE
             if code & REFERS:
                 if type(value) is str and value != "#" and not value.startswith("#/"):
-                    self.risky = True
+                    self.risky.append(id(schema))
                 try:
                     target = self._target(located, keyword)
                 except SchemaError as error:
@@ -433,6 +461,7 @@ class _Pass:
                     continue
                 if target is not None:
                     if keyword == "$ref" and self.hides:
+                        self.uses += (schema, target.schema)
                         self.todo.append((target, positive))
                         return True
                     children.append((target, positive))
@@ -455,6 +484,9 @@ class _Pass:
                 children += [(inner, positive) for inner in located.items(keyword)]
             else:
                 self._one(located, schema, keyword, positive, children)
+        for child, _ in children:
+            self.uses.append(schema)
+            self.uses.append(child.schema)
         if forks:
             if positive and located.key not in self.inside:
                 self.forks.append(located)
@@ -506,7 +538,7 @@ class _Pass:
         overlaps: list = self.overlaps.get(located.key)
         if overlaps is None:
             try:
-                overlaps = [] if _are_of_different_types(options) else self._normaliser().overlaps(located)
+                overlaps = [] if _are_of_different_types(options) else self.normaliser.overlaps(located)
             except ToolGrammarError:
                 overlaps = []  # the problem inside an option is reported at its own place
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -528,15 +560,6 @@ class _Pass:
             if keyword in schema:
                 self.inside.add(located.child(keyword).key)
 
-    def _normaliser(self) -> Normaliser:
-        """Return the normaliser that expands what cannot be counted."""
-        if self.normaliser is None:
-            options = self.options
-            self.normaliser = Normaliser(
-                self.document, formats=options.formats, open_objects=options.additional_properties
-            )
-        return self.normaliser
-
     # -- alternatives ------------------------------------------------------------------------------------------
 
     @cython.cfunc
@@ -545,12 +568,12 @@ class _Pass:
         large: list = []
         for located in self.forks:
             count = self._counted(located.schema, 0) if located.scope is None else None
-            if count is None or count[1] > MAX_BRANCHES or count[0] + count[1] > MAX_STEPS:
+            if count is None or count[1] > MAX_COMPOUNDS or count[0] + count[1] > MAX_STEPS:
                 large.append(located)
             else:
                 self.steps += count[0] + count[1]
         failed = self._expanded(large)
-        taken: cython.longlong = 0 if self.normaliser is None else self.normaliser.steps
+        taken: cython.longlong = self.normaliser.steps
         if self.steps + taken > MAX_TOTAL:  # the estimates are too large together: try all
             failed = self._expanded(self.forks)
         self.found += failed
@@ -560,7 +583,7 @@ class _Pass:
         failed: list = []
         for located in forks:
             try:
-                self._normaliser().branches((SignedSchema(located),))
+                self.normaliser.branches((SignedSchema(located),))
             except (SchemaError, LimitError) as error:
                 failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
         return failed

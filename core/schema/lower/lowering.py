@@ -190,17 +190,17 @@ class Lowering:
         located = document.enter(located)
         if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
             seen: set[object] = set()
-            while (target := self._synonym(located)) is not None and located.key not in seen:
+            while (target := self.synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
                 located = document.enter(target)
             if seen and target is None:  # else a loop: the normaliser raises its error
                 return self.subschema(located)
-            options = self._options(located)
+            options = self.options_of(located)
             if options is not None:
                 return self.nodes.alt([self.subschema(option) for option in options])
         return self._value((SignedSchema(located),))
 
-    def _synonym(self, located: Located) -> Located | None:
+    def synonym(self, located: Located) -> Located | None:
         """Return the one schema that a schema applies to the same value, if it has no constraint of its own."""
         words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
         if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
@@ -214,7 +214,7 @@ class Lowering:
         ]
         return asking[0] if len(asking) == 1 else None
 
-    def _options(self, located: Located) -> list[Located] | None:
+    def options_of(self, located: Located) -> list[Located] | None:
         """Return the schemas of which a schema is the union, if it has no constraint of its own."""
         words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
         if words == _ANY_OF or (words == _ONE_OF and not any(self.normaliser.overlaps(located))):
@@ -278,7 +278,7 @@ class Lowering:
         """Return the union of a goal's alternatives."""
         if not goal:
             return self._anything()
-        return self.nodes.alt([self.branch(branch) for branch in self.normaliser.branches(goal)])
+        return self.nodes.alt([self.branch(branch) for branch in self.branches(goal)])
 
     def branch(self, branch: Conjunction) -> int:
         """Return the texts of one alternative."""

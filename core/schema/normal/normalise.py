@@ -460,7 +460,11 @@ class Normaliser(Assertions):
         key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:
             self._alternatives[key] = None
-            self._alternatives[key] = self.branches((formula,))
+            try:
+                self._alternatives[key] = self.branches((formula,))
+            except BaseException:
+                del self._alternatives[key]
+                raise
         return self._alternatives[key]
 
     def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:

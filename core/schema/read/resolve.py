@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -98,7 +98,10 @@ class Document:
 
     Attributes:
         entries: number of keywords, names and listed values, about: those that the check has met.
-        may_fail: lowering may fail: the check met a risky keyword, or a reference that is no pointer.
+        users: by the identity of each schema that the check has met: those of the schemas that apply it; empty if
+            nothing is risky or demanding.
+        risky: identities of schemas with a risky keyword, or with a reference that is no pointer.
+        forking: identities of schemas that make alternatives.
         demanding: identities of schemas of which many must fail at once: lowering them may fail (see `explore`).
 
     Args:
@@ -114,7 +117,9 @@ class Document:
         self.registry = registry
         self.dynamic = dynamic
         self.entries = 0
-        self.may_fail = True
+        self.users: dict[int, list[int]] = {}
+        self.risky: list[int] = []
+        self.forking: list[int] = []
         self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
         self._words: dict[str, bool] = {}
@@ -152,6 +157,17 @@ class Document:
             means = row is not None and row.is_in(self.age) and (keyword not in VALIDATION or self._validates)
             self._words[keyword] = means
         return means
+
+    def reaching(self, parts: Iterable[int]) -> set[int]:
+        """Return the identities of the schemas from which one of some schemas can be reached, by theirs."""
+        found: set[int] = set()
+        waiting = list(parts)
+        while waiting:
+            part = waiting.pop()
+            if part not in found:
+                found.add(part)
+                waiting += self.users.get(part, ())
+        return found
 
     @property
     def ref_hides_siblings(self) -> bool:
