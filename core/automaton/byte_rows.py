@@ -19,6 +19,7 @@ from ..language.shortest import preference, shortest
 from ..language.term_kinds import END
 from .encoding import DEAD, DONE, FACTS, OPEN, QUOTED, RAW
 from .escapes import SHORT_ESCAPES, spell_quoted, spell_raw
+from .length_bounds import without_bound
 
 try:
     import cython
@@ -85,9 +86,10 @@ class ByteRows:
     """
 
     terms = cython.declare(object, visibility="readonly")
-    # memoised: shortest bytes from a state to the end; True for classes that are wide
+    # memoised: shortest bytes from a state to the end; True for classes that are wide; lengths of terms
     paths: dict
     wide: dict
+    lengths: dict
     nothing: cython.int
     epsilon: cython.int
     any_one: cython.int
@@ -138,7 +140,7 @@ class ByteRows:
     @cython.cfunc
     def _begin(self, terms) -> object:
         """Set the attributes that stores do not share."""
-        self.paths, self.wide = {}, {}
+        self.paths, self.wide, self.lengths = {}, {}, {}
         self.terms = terms
         self.nothing = terms.EMPTY
         self.epsilon = terms.EPSILON
@@ -625,6 +627,17 @@ class ByteRows:
         chars = self.terms.open_class(term)
         number = -1 if chars is None or not self._is_wide(chars) else self.class_number(chars)
         return None, self.state(QUOTED, self.terms.ALL), number
+
+    def without_bound(self, state: int) -> tuple[int, int, int, int] | None:
+        """Return ``(state, least, most, margin)``, of the state in the same language without its bound on the length,
+        if a state is between two characters of a JSON string of bounded length (see ``length_bounds.py``); else
+        None."""
+        kind, term = self.what(state)
+        found = without_bound(self.terms, term, self.lengths) if kind == QUOTED else None
+        if found is None:
+            return None
+        part, least, most, margin = found
+        return self.state(QUOTED, part), least, most, margin
 
     def _is_wide(self, chars: int) -> bool:
         """Return True if a class has nearly all characters, so that only few tokens leave it."""

@@ -48,6 +48,6 @@ ROW_AT, MAY_END, CLASS, LEAST, MOST = range(5)
 BLOCK = 12
 IN_BLOCK = (1 << BLOCK) - 1
 
-#: Groups of bytes (see `trie`), each a bit: parts of non-ASCII characters, those of U+2028 and U+2029, and bytes that
-#: no state may be asked about.
+#: Groups of bytes (see `trie`), each a bit: parts of non-ASCII characters, those of white space, and bytes that no
+#: state may be asked about.
 HIGH, SEPARATOR, OTHER = 1 << 61, 1 << 62, 1 << 63

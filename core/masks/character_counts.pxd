@@ -15,6 +15,7 @@ cdef class TokenCounts:
     cdef int ends
     cdef int longest
     cdef int[::1] until
+    cdef short[::1] chars
 
 cdef class ClassExits:
     cdef unsigned int[::1] plain

@@ -33,7 +33,7 @@ class TokenCounts:
     """Tokens that stay inside a JSON string (from between two characters on), by their number of characters, and the
     trie nodes of closing quotes with the number of characters before them.
 
-    The tokens of at most ``n`` characters are the first ``until[n]``.
+    The tokens of at most ``n`` characters are the first ``until[n]``; ``chars`` has the number by token.
     """
 
     def saved(self) -> tuple:
@@ -60,8 +60,10 @@ def _sort_counts(counts: TokenCounts) -> object:
     chars: cython.int[::1] = array("i", [0]) * (counts.tokens + 1)
     i: cython.int
     at: cython.int
+    last: cython.int = 0
     for i in range(counts.tokens):
         until[counts.token_chars[i] + 1] += 1
+        last = max(last, counts.token[i])
     for i in range(1, counts.longest + 2):
         until[i] += until[i - 1]
     for i in range(counts.tokens):
@@ -70,6 +72,9 @@ def _sort_counts(counts: TokenCounts) -> object:
         tokens[at] = counts.token[i]
         chars[at] = counts.token_chars[i]
     counts.token, counts.token_chars, counts.until = tokens, chars, until
+    counts.chars = array("h", [0]) * (last + 1)
+    for i in range(counts.tokens):
+        counts.chars[tokens[i]] = cython.cast(cython.short, chars[i])
     return None
 
 

@@ -3,7 +3,7 @@
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
-from .trie cimport Trie
+from .trie cimport Trie, is_space
 
 cdef class SelfLoops:
     cdef Positions atoms
@@ -29,4 +29,5 @@ cdef class SelfLoops:
     cdef object _make_room(self, long long state)
     cdef object _find_leaves(self, int state)
     cdef object _find_wide(self, int state)
+    cdef int _leads_but(self, long long start, int first, long long to) except -1
     cdef int _leads(self, long long start, int low, int high, long long to) except -1

@@ -17,7 +17,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
-    from .trie import Trie
+    from .trie import Trie, is_space
 
 #: Minimum number of trie nodes in a subtree for which the groups of bytes on which a state loops pay off.
 SOME = cython.declare(cython.int, 16)
@@ -212,21 +212,21 @@ class SelfLoops:
     @cython.cfunc
     def _find_wide(self, state: cython.int) -> object:
         """Note a self loop for non-ASCII bytes if every non-ASCII character leads from a row state back to it, for the
-        states within a character too. U+2028 and U+2029, which ECMAScript's dot excludes, may lead elsewhere."""
+        states within a character too. White space, which ``\\S`` and ECMAScript's dot exclude, may lead elsewhere."""
         atoms: Positions = self.atoms
         self.is_wide[state] = 1
-        two: cython.longlong = atoms.after(state, 0xC2)
-        three: cython.longlong = atoms.after(state, 0xE1)
+        two: cython.longlong = atoms.after(state, 0xC3)
+        three: cython.longlong = atoms.after(state, 0xE4)
         four: cython.longlong = atoms.after(state, 0xF1)
         if two <= 0 or three <= 0 or four <= 0 or atoms.may_end(state):
             return None
         if not (self._leads(two, 0x80, 0xBF, state) and self._leads(three, 0x80, 0xBF, two)):
             return None
-        if not (self._leads(four, 0x80, 0xBF, three) and self._leads(state, 0xC2, 0xDF, two)):
+        if not (self._leads(four, 0x80, 0xBF, three) and self._leads(state, 0xC3, 0xDF, two)):
             return None
-        if not (self._leads(state, 0xE3, 0xEC, three) and self._leads(state, 0xEE, 0xEF, three)):
+        if not (self._leads(state, 0xE4, 0xEC, three) and self._leads(state, 0xF1, 0xF3, four)):
             return None
-        if not (self._leads(state, 0xF1, 0xF3, four) and self._leads(atoms.after(state, 0xE0), 0xA0, 0xBF, two)):
+        if not (self._leads(atoms.after(state, 0xE0), 0xA0, 0xBF, two) and atoms.after(state, 0xEE) == three):
             return None
         if not self._leads(atoms.after(state, 0xED), 0x80, 0x9F, two):
             return None
@@ -234,16 +234,26 @@ class SelfLoops:
             return None
         if not self._leads(atoms.after(state, 0xF4), 0x80, 0x8F, three):
             return None
-        most: cython.longlong = atoms.after(state, 0xE2)
-        left: cython.ulonglong = self.leaves[state] & ~encoding.HIGH
-        if most == three:
-            left &= ~encoding.SEPARATOR
-        else:
-            if not self._leads(most, 0x81, 0xBF, two):
+        left: cython.ulonglong = self.leaves[state] & ~(encoding.HIGH | encoding.SEPARATOR)
+        lead: cython.int
+        second: cython.int
+        then: cython.longlong
+        if atoms.after(state, 0xC2) != two:
+            left |= encoding.SEPARATOR
+            if not self._leads_but(atoms.after(state, 0xC2), 0x80, state):
                 return None
-            most = atoms.after(most, 0x80)
-            if not (self._leads(most, 0x80, 0xA7, state) and self._leads(most, 0xAA, 0xBF, state)):
+        for lead in (0xE1, 0xE2, 0xE3, 0xEF):
+            then = atoms.after(state, lead)
+            if then == three:
+                continue
+            left |= encoding.SEPARATOR
+            if then < 0:
                 return None
+            for second in range(0x80, 0xC0):
+                if atoms.after(then, second) == two:
+                    continue
+                if not self._leads_but(atoms.after(then, second), (lead & 0xF) << 12 | (second & 0x3F) << 6, state):
+                    return None
         self._make_room(max(two, three, four))
         for then in (state, two, three, four):
             self.leaves[then] = left
@@ -252,6 +262,17 @@ class SelfLoops:
         for then in (two, three, four):
             self.safe[then] = 1
         return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leads_but(self, start: cython.longlong, first: cython.int, to: cython.longlong) -> cython.int:
+        """Return 1 if the last bytes of all characters from ``first`` to ``first + 0x3F``, except white space, lead
+        from one row state to another."""
+        byte: cython.int
+        for byte in range(0x40):
+            if not is_space(first + byte) and (start < 0 or self.atoms.after(start, 0x80 + byte) != to):
+                return 0
+        return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -49,6 +49,8 @@ cdef class TokenSets:
     cdef object _set_ends(self, TokenSet token_set, TokenSet like)
     cdef int _reads_on(self, int node, int state) except -1
     cdef TokenSet _class_set(self, long long atom)
+    cdef object _bounded_set(self, long long atom)
+    cdef bint _reads(self, long long wide, long long atom, bytes data) except -1
     cdef TokenSet _open_set(self, long long atom, int number)
     cdef int _is_near(self, long long atom, long long free) except -1
     cdef TokenSet _near_set(self, long long atom, long long free)

@@ -26,6 +26,8 @@ if not cython.compiled:  # else they are declared
 
 #: Minimum number of trie nodes in a subtree for which `ClassRuns` pay off.
 LARGE = cython.declare(cython.int, 64)
+#: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
+MAX_UNSURE = cython.declare(cython.int, 512)
 #: Maximum number of token sets of counted strings that one vocabulary keeps.
 MAX_COUNTED = cython.declare(cython.int, 256)
 
@@ -69,7 +71,7 @@ class TokenSets:
         """Forget all token sets except some, given by their ids."""
         self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
         self.held = 0
-        for token_set in self.known.values():
+        for token_set in {id(each): each for each in self.known.values()}.values():  # atoms may share one
             self.held += cython.cast(TokenSet, token_set).size
         return None
 
@@ -89,6 +91,10 @@ class TokenSets:
                 found = self.index.token_sets.get(key)
         elif tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
             found = self._counted_set(atom)
+        if found is None and free is not None:
+            found = self._bounded_set(atom)
+            if found is not None and atom in self.known:
+                return found
         if found is None:
             if tag == encoding.ROW:
                 self.automaton.after(atom, 0)  # derives the row, and finds the class
@@ -391,6 +397,76 @@ class TokenSets:
         return token_set
 
     @cython.cfunc
+    def _bounded_set(self, atom: cython.longlong) -> object:
+        """Return the token set between two characters of a JSON string of bounded length, from that of the same string
+        without the bound (see ``length_bounds.py``), which is shared and then among the known ones if no token is
+        too long; None if there is no such string, or if too many tokens are unsure."""
+        bounded = self.automaton.given.without_bound(atom)
+        if bounded is None:
+            return None
+        counts: TokenCounts = self.characters.counts()
+        longest: cython.longlong = counts.longest
+        least: cython.longlong = bounded[1]
+        most: cython.longlong = bounded[2]
+        sure: cython.longlong = most - bounded[3]  # so many characters can be completed, whatever they are
+        if least > most or sure < 0:
+            return None
+        at: cython.int = counts.until[min(sure, longest)]
+        if counts.until[min(most, longest)] - at > MAX_UNSURE:
+            return None
+        wide: TokenSet = self.token_set(bounded[0])
+        if least <= 0 and sure >= longest:
+            self.known[atom] = wide
+            return wide
+        token_set: TokenSet = new_token_set()
+        i: cython.int
+        token: cython.int
+        bit: cython.uint
+        self.built += 1
+        if wide.is_dense:
+            token_set = new_dense_set(wide.dense, wide.count)
+            for i in range(at, counts.tokens):
+                token = counts.token[i]
+                bit = cython.cast(cython.uint, 1) << (token & 31)
+                if token_set.dense[token >> 5] & bit:
+                    if counts.token_chars[i] > most or not self._reads(bounded[0], atom, self.index.tokens[token]):
+                        token_set.dense[token >> 5] &= ~bit
+                        token_set.count -= 1
+        elif wide.count:
+            token_set.ids = grown(None, "i", wide.count)
+            for i in range(wide.count):
+                token = wide.ids[i]
+                if counts.chars[token] > most:
+                    continue
+                if counts.chars[token] <= sure or self._reads(bounded[0], atom, self.index.tokens[token]):
+                    token_set.ids[token_set.count] = token
+                    token_set.count += 1
+            token_set.size += 4 * wide.count
+        self.end_count = 0
+        for i in range(wide.end_count):
+            at = first_from(counts.end, counts.ends, wide.parts[i])
+            if least <= counts.end_chars[at] <= most:
+                self._end(wide.parts[i], True)
+        self._set_ends(token_set, wide)
+        return token_set
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _reads(self, wide: cython.longlong, atom: cython.longlong, data: bytes) -> cython.bint:
+        """Return True if a token stays inside the text of ``atom``; ``wide`` is the position without the bound on the
+        length, which the token does not exceed."""
+        i: cython.int
+        for i in range(len(data)):
+            wide = self.automaton.after(wide, data[i])
+        if self.automaton.after(wide, 0x22) == encoding.DONE:  # complete as it is: the product has rows of its own
+            return True
+        for i in range(len(data)):
+            atom = self.automaton.after(atom, data[i])
+            if atom <= 0:
+                return False
+        return True
+
+    @cython.cfunc
     def _open_set(self, atom: cython.longlong, number: cython.int) -> TokenSet:
         """Return the token set between two characters of a JSON string that any characters of a class may continue:
         they all stay inside, so only paths to quotes, backslashes and other characters are walked."""
@@ -400,6 +476,8 @@ class TokenSets:
         token_set: TokenSet = new_dense_set(exits.plain, exits.count)
         self.built += 1
         i: cython.int = 0
+        at: cython.int
+        stop: cython.int
         node: cython.int
         depth: cython.int
         token: cython.int
@@ -415,14 +493,17 @@ class TokenSets:
                     self._end(node, True)
                 i = exits.after[i]
                 continue
-            token = trie.token[node]
-            while token >= 0:
+            stop = trie.first[node + 1]
+            stays: cython.bint = trie.size[node] > 1 and self.loops.stays(node, cython.cast(cython.int, then)) != 0
+            if stays:
+                stop = trie.first[node + trie.size[node]]
+            for at in range(trie.first[node], stop):
+                token = trie.order[at]
                 if not token_set.dense[token >> 5] >> (token & 31) & 1:
                     token_set.dense[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
                     token_set.count += 1
-                token = trie.same[token]
             self.stack[depth] = then
-            i += 1
+            i = exits.after[i] if stays else i + 1
         self._set_ends(token_set, token_set)
         return token_set
 

@@ -3,6 +3,8 @@
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding
 
+cdef bint is_space(int code) noexcept
+
 cdef class Trie:
     cdef unsigned char[::1] byte
     cdef unsigned short[::1] depth

@@ -32,6 +32,17 @@ def _byte_groups() -> array:
 GROUPS = _byte_groups()
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def is_space(code: cython.int) -> cython.bint:
+    """Return True for a non-ASCII character that some flavor of patterns counts as white space, or as a line end."""
+    if code < 0x2000:
+        return code == 0x85 or code == 0xA0 or code == 0x1680 or code == 0x180E
+    if code < 0x2100:
+        return code <= 0x200B or code == 0x2028 or code == 0x2029 or code == 0x202F or code == 0x205F or code == 0x2060
+    return code == 0x3000 or code == 0xFEFF
+
+
 @cython.cclass
 class Trie:
     """A vocabulary as a byte trie in flat pre-order arrays.
@@ -125,10 +136,12 @@ class Trie:
         self.below = grown(None, "Q", nodes)
         self.height = grown(None, "H", nodes)
         groups: cython.ulonglong[::1] = GROUPS
-        # Of the path to the present node: the nodes, their own groups, and the number of bytes their characters lack.
+        # Of the path to the present node: the nodes, their own groups, the number of bytes their characters lack, and
+        # the bits of these characters so far.
         path: cython.int[::1] = grown(None, "i", self.longest + 1)
         own: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
         lack: cython.int[::1] = grown(None, "i", self.longest + 1)
+        code: cython.int[::1] = grown(None, "i", self.longest + 1)
         tokens: cython.int = 0
         token: cython.int
         for i in range(1, nodes):
@@ -142,9 +155,12 @@ class Trie:
             self.parent[i] = path[here]
             lack[depth] = self._lacks(i, lack[here])
             own[depth] = groups[self.byte[i]] if lack[depth] >= 0 else encoding.OTHER
-            if depth > 2 and lack[depth] == 0 and (self.byte[i] == 0xA8 or self.byte[i] == 0xA9):
-                if self.byte[path[here]] == 0x80 and self.byte[path[here - 1]] == 0xE2:
+            if lack[here] > 0:
+                code[depth] = code[here] << 6 | self.byte[i] & 0x3F
+                if lack[depth] == 0 and is_space(code[depth]):
                     own[depth] |= encoding.SEPARATOR
+            elif lack[depth] > 0:
+                code[depth] = self.byte[i] & (0x3F >> lack[depth])
             path[depth] = i
             here = depth
             if depth == 1:

@@ -27,9 +27,10 @@ class VocabularyIndex:
     Args:
         trie: the tokens by their bytes.
         quoted: the ids of the tokens that hold a quote.
-        tokens: the bytes of all tokens.
+        tokens: the bytes of all tokens, None for ids that are not text.
 
     Attributes:
+        tokens: the same.
         token_sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
         inside: by a number, the tokens that stay inside a JSON string and have at most that number of characters.
         counted: token sets of counted strings, by the maximum and the minimum number of characters that remain.
@@ -41,7 +42,6 @@ class VocabularyIndex:
 
     __slots__ = (
         "_closers",
-        "_tokens",
         "counted",
         "counts",
         "exits",
@@ -50,13 +50,14 @@ class VocabularyIndex:
         "quoted",
         "runs",
         "token_sets",
+        "tokens",
         "trie",
     )
 
     def __init__(self, trie: Trie, quoted: Iterable[int], tokens: Sequence[bytes | None]) -> None:
         self.trie = trie
         self.quoted: npt.NDArray[np.int64] = np.array(quoted, dtype=np.int64)
-        self._tokens = tokens
+        self.tokens = tokens
         self._closers: npt.NDArray[np.int64] | None = None
         self.token_sets: dict[Hashable, TokenSet] = {}
         self.inside: dict[int, TokenSet] = {}
@@ -70,6 +71,6 @@ class VocabularyIndex:
     def closers(self) -> npt.NDArray[np.int64]:
         """The ids of the tokens that hold an escape of a JSON string and, after it, the quote that ends the string."""
         if self._closers is None:
-            closers = [token for token in self.quoted.tolist() if _CLOSER.match(self._tokens[token] or b"")]
+            closers = [token for token in self.quoted.tolist() if _CLOSER.match(self.tokens[token] or b"")]
             self._closers = np.array(closers, dtype=np.int64)
         return self._closers

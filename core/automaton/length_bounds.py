@@ -1,0 +1,102 @@
+"""Length bounds: a string of bounded length as an unbounded language and a number of characters.
+
+``^(\\S+\\s+)*\\S+$`` with ``maxLength: 500`` has a state for each number of characters that are left, and each has rows
+of its own. But the bound only matters near its end. Let ``A`` be the language without the bound, and let every
+beginning of a string in it be completed by ``margin`` characters or fewer. A text of ``n`` characters that begins a
+string of ``A``
+
+- begins one of at most ``most`` characters if ``n + margin <= most``, and none if ``n > most``;
+- is itself one of ``least`` to ``most`` characters iff it is in ``A`` and ``least <= n <= most``.
+
+A minimum length does not change the first point if each string of ``A`` begins another that is one character longer:
+then the completion can be lengthened to ``least``. Only texts of ``most - margin < n <= most`` characters need a look
+at the states of the product.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..language import term_kinds
+
+if TYPE_CHECKING:
+    from ..language.terms import Terms
+
+#: The least length of the strings of a term, and its margin; None if it has a part for which neither is computed.
+Lengths = tuple[int, int] | None
+
+#: Maximum nesting of terms for which margins are computed.
+_DEEP = 50
+
+
+def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[int, int, int, int] | None:
+    """Return ``(A, least, most, margin)`` of a term that is ``A`` with a bound on its length (see above); None if it is
+    none, or if its margin is not known.
+
+    Args:
+        terms: the store.
+        term: the term.
+        known: memoised lengths of terms.
+    """
+    kind, args = terms.shape(term)
+    if kind != term_kinds.AND or len(args) != 2:
+        return None
+    for part, bound in (args, args[::-1]):
+        bounds = terms.length_bounds(bound)
+        if bounds is None:
+            continue
+        least, most = bounds
+        lengths = _lengths(terms, part, known, 0)
+        if lengths is None or most is None or (least > 0 and not _is_extensible(terms, part)):
+            return None
+        return part, least, most, lengths[1]
+    return None
+
+
+def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> Lengths:
+    """Return the least length and the margin of a term without intersection and complement."""
+    if term in known:
+        return known[term]
+    kind, args = terms.shape(term)
+    found: Lengths = None
+    if kind == term_kinds.CHARS:
+        found = 1, 1
+    elif kind == term_kinds.EPSILON_KIND:
+        found = 0, 0
+    elif kind == term_kinds.WORDS:
+        sizes = [len(word) for word in args]
+        found = min(sizes), max(sizes)
+    elif kind in (term_kinds.SEQ, term_kinds.ALT, term_kinds.REPEAT) and depth < _DEEP:
+        parts = [args[0]] if kind == term_kinds.REPEAT else list(args)
+        while kind == term_kinds.SEQ and terms.shape(parts[-1])[0] == term_kinds.SEQ:  # thousands of parts
+            parts[-1:] = terms.shape(parts[-1])[1]
+        lengths = [_lengths(terms, part, known, depth + 1) for part in parts]
+        sure = [each for each in lengths if each is not None]
+        if len(sure) == len(lengths):
+            found = _joined(kind, args, sure)
+    known[term] = found
+    return found
+
+
+def _joined(kind: int, args: tuple[int, ...], lengths: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the lengths of a term from those of its parts."""
+    if kind == term_kinds.ALT:
+        return min(least for least, _ in lengths), max(margin for _, margin in lengths)
+    if kind == term_kinds.REPEAT:  # in the first copy, all the others are to come
+        least, margin = lengths[0]
+        return args[1] * least, margin + max(0, args[1] - 1) * least
+    total = most = 0
+    for least, margin in reversed(lengths):
+        most = max(most, margin + total)
+        total += least
+    return total, most
+
+
+def _is_extensible(terms: Terms, term: int) -> bool:
+    """Return True if the shape of a term shows that each of its strings begins another of one more character."""
+    kind, args = terms.shape(term)
+    while kind == term_kinds.SEQ:
+        kind, args = terms.shape(args[1])
+    if kind == term_kinds.REPEAT:
+        return args[2] == term_kinds.NONE and terms.shape(args[0])[0] == term_kinds.CHARS
+    return kind == term_kinds.ALT and all(_is_extensible(terms, part) for part in args)
