@@ -239,23 +239,34 @@ class Opened:
 
 
 @pytest.fixture
-def open_page(tmp_path: Path) -> Callable[..., Opened]:
-    """Open a page in headless Chromium; more script may be run after its own."""
+def open_address(tmp_path: Path) -> Callable[..., Opened]:
+    """Open an address of this machine in headless Chromium, which can reach no other host."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         pytest.skip("no Chromium is installed")
 
-    def open_it(document: str, script: str = "", width: int = 1280) -> Opened:
-        path = tmp_path / "page.html"
-        path.write_text(document.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    def open_it(address: str, width: int = 1280) -> Opened:
         options = (
             "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
             "--disable-component-update --disable-sync --virtual-time-budget=5000 --enable-logging=stderr"
         ).split()
+        options += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         command = [browser, *options, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]
         result = subprocess.run(
-            [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=100, check=True
+            [*command, "--dump-dom", address], capture_output=True, text=True, timeout=100, check=True
         )
         return Opened(result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line])
+
+    return open_it
+
+
+@pytest.fixture
+def open_page(open_address: Callable[..., Opened], tmp_path: Path) -> Callable[..., Opened]:
+    """Open a page in headless Chromium; more script may be run after its own."""
+
+    def open_it(document: str, script: str = "", width: int = 1280) -> Opened:
+        path = tmp_path / "page.html"
+        path.write_text(document.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+        return open_address(path.as_uri(), width)
 
     return open_it

@@ -32,6 +32,8 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *s
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: The first line of a block that is compiled and not run, with the reason.
 NOT_RUN = re.compile(r"# not run: \S")
+#: The real model, which a page that names it needs.
+REAL_MODEL = '"smollm2"'
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,19 @@ def execute(name: str, block: Block, namespace: dict[str, Any]) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")  # CrewAI reads its own deprecated fields
+@pytest.mark.timeout(300)  # a real model on a busy machine
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The python blocks of a page run in order, as one program, and print the text blocks after them."""
+    programs = [block for block in blocks(page) if block.language == "python"]
+    if any(REAL_MODEL in block.content and not NOT_RUN.match(block.content) for block in programs):
+        request.getfixturevalue("smollm2_file")
     module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # Pydantic looks annotations up there
-    for block in blocks(page):
-        if block.language == "python":
-            printed = execute(str(page), block, module.__dict__)
-            if block.output is not None:
-                assert printed == block.output, f"{page.name}:{block.line}"
+    for block in programs:
+        printed = execute(str(page), block, module.__dict__)
+        if block.output is not None:
+            assert printed == block.output, f"{page.name}:{block.line}"
 
 
 @pytest.mark.parametrize("name", ["toolgrammar.core", "toolgrammar.tools"])
