@@ -138,18 +138,11 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             asyncio.CancelledError: the token was cancelled.
         """
         with _shared.translated(errors):
-            conversation = to_messages(messages)
-            params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
-            stop = threading.Event()
-            params = replace(params, cancel=stop.is_set)
-            check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
-            request = _shared.Request(self._loaded.model(), conversation, params, check)
+            request = self._request(messages, tools, tool_choice, json_output, extra_create_args, cancellation_token)
             answer = asyncio.ensure_future(request.agenerate())
             if cancellation_token is not None:
-                # The token's lock is held while it calls back, so the callback only sets a flag.
-                cancellation_token.add_callback(stop.set)
                 cancellation_token.link_future(answer)
-            result = self._result(await answer, params)
+            result = self._result(await answer, request.params)
         _events.info(
             LLMCallEvent(
                 messages=[message.model_dump(mode="json") for message in messages],
@@ -178,20 +171,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         _events.info(LLMStreamStartEvent(messages=[message.model_dump(mode="json") for message in messages]))
         collected = _shared.Collector()
         with _shared.translated(errors):
-            conversation = to_messages(messages)
-            params = self._params(conversation, tools, tool_choice, json_output, extra_create_args)
-            stop = threading.Event()
-            if cancellation_token is not None:
-                cancellation_token.add_callback(stop.set)
-            params = replace(params, cancel=stop.is_set)
-            check = _shared.validators_of(json_output or self._shape(json_output, extra_create_args))
-            events: Any = _shared.Request(self._loaded.model(), conversation, params, check).astream()
+            request = self._request(messages, tools, tool_choice, json_output, extra_create_args, cancellation_token)
+            events: Any = request.astream()
             async with aclosing(events):
                 async for event in events:
                     collected.add(event)
                     if isinstance(event, TextDelta):
                         yield event.text
-            result = self._result(collected.generation, params)
+            result = self._result(collected.generation, request.params)
         _events.info(
             LLMStreamEndEvent(
                 response=result.model_dump(mode="json"),
@@ -200,6 +187,24 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             )
         )
         yield result
+
+    def _request(
+        self,
+        messages: Sequence[LLMMessage],
+        tools: Sequence[Tool | ToolSchema],
+        tool_choice: ToolChoice,
+        json_output: JsonOutput,
+        extra: Mapping[str, Any],
+        token: CancellationToken | None,
+    ) -> _shared.Request:
+        """Return the request of a call; a token that is cancelled stops the model."""
+        conversation = to_messages(messages)
+        stop = threading.Event()
+        if token is not None:
+            token.add_callback(stop.set)  # no more than a flag: the token's lock is held while it calls back
+        params = replace(self._params(conversation, tools, tool_choice, json_output, extra), cancel=stop.is_set)
+        check = _shared.validators_of(json_output or self._shape(json_output, extra))
+        return _shared.Request(self._loaded.model(), conversation, params, check)
 
     def _params(
         self,

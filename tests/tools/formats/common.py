@@ -62,7 +62,7 @@ def key_names(wire: WireFormat) -> st.SearchStrategy[str]:
 def tool_names(wire: WireFormat) -> list[str]:
     """Names of tools that a format can spell: sharing beginnings, dotted, of other alphabets where it has them."""
     pool = ["get", "get_all", "get_al", "a-b", "x", "Tool_9", "a.b", "a.b.c", "größe", 'quo"te', "日本", "all"]
-    allowed = getattr(wire, "names", "[\\s\\S]+")
+    allowed = getattr(wire, "name_pattern", "[\\s\\S]+")
     return [name for name in pool if re.fullmatch(allowed, name)]
 
 

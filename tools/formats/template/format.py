@@ -26,6 +26,9 @@ from ..base import TurnSpec, WireFormat, dump_json, dump_name
 from ..described import described
 from .parser import Syntax, TemplateParser
 
+#: Names that can stand outside of quotation marks.
+WORD = r"[A-Za-z0-9_.\-]+"
+
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 
 
@@ -59,7 +62,7 @@ class TemplateFormat(WireFormat):
         text_end: markup after it.
         name_key: the key of the name, if it is a member.
         argument_keys: the keys under which arguments are read; the template has the one that is written.
-        names: regular expression of the tool names that the format can write.
+        names: `name_pattern`; empty: `WORD` where the call has the name as it is, any name where it is quoted.
         ids: regular expression of the ids on the wire.
         counted_ids: ids number the calls from 0.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
@@ -91,7 +94,7 @@ class TemplateFormat(WireFormat):
     text_end: str = ""
     name_key: str = "name"
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
-    names: str = r"[^\x00]+"
+    names: str = ""
     ids: str = ""
     counted_ids: bool = False
     call_id: str = ""
@@ -155,6 +158,11 @@ class TemplateFormat(WireFormat):
         thinking = [] if self.thinking is None else [self.thinking.start]
         return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking, *self.ends])))
 
+    @property
+    def name_pattern(self) -> str:
+        """Regular expression of the tool names that the format can write."""
+        return self.names or (WORD if "$name" in self.call else r"[^\x00]+")
+
     def _beginning(self, tool: Tool) -> str:
         """Return the beginning of a turn whose first call is of a tool."""
         values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
@@ -212,9 +220,9 @@ class TemplateFormat(WireFormat):
 
     def _check_name(self, name: str) -> None:
         marked = next((token for token in self.special if "$name" in self.call and token in name), None)
-        if not re.fullmatch(self.names, name) or marked:
+        if not re.fullmatch(self.name_pattern, name) or marked:
             raise ToolGrammarError(
-                f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.names}"
+                f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.name_pattern}"
             )
 
     def markup(self, text: str) -> Grammar:

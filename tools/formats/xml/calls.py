@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from toolgrammar.core.conversation import ToolCall
@@ -20,7 +20,7 @@ from ...tool import Tool
 from ..base import TurnSpec, dump_json
 from ..template.arguments import kinds_of_arguments, mark, spelled_arguments
 from ..template.format import TemplateFormat, unspellable
-from ..template.parser import TemplateParser
+from ..template.parser import Syntax, TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
 
 _HOLE = re.compile(r"(\$key|\$raw|\$value)")
@@ -36,16 +36,20 @@ class XmlCalls(TemplateFormat):
             string).
         parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` if
             the template has it.
-        parameter_end: markup that ends a value; no raw string contains it.
-        padding: markup between the tags and the value.
-        call_ends: markers that a parser takes for the end of the arguments.
     """
 
     parameter: str = ""
     parameter_head: str = ""
-    parameter_end: str = ""
-    padding: str = ""
-    call_ends: tuple[str, ...] = ()
+
+    @property
+    def parameter_end(self) -> str:
+        """Markup that ends a value; no raw string contains it."""
+        return self.parameter.partition("$value")[2].strip()
+
+    @property
+    def call_ends(self) -> tuple[str, ...]:
+        """Tags that a parser takes for the end of the arguments."""
+        return tuple(re.findall("<[^<>]+>", self.call.partition("$args")[2] + self.finish))
 
     @cached_property
     def arguments(self) -> Arguments:
@@ -79,8 +83,13 @@ class XmlCalls(TemplateFormat):
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
         return "".join(parts)
 
+    def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
+        syntax = super()._syntax(tools, whole_text)
+        skips = sorted({*syntax.skips, *self.call_ends}, key=len, reverse=True)
+        return replace(syntax, skips=tuple(skips))
+
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         kinds = kinds_of_arguments(tools, self.arguments)
-        return partial(
-            XmlCallsParser, XmlSyntax(self.parameter_head, self.parameter_end, self.padding, self.call_ends, kinds)
-        )
+        after = self.parameter.partition("$value")[2]
+        padding = after[: len(after) - len(after.lstrip())]
+        return partial(XmlCallsParser, XmlSyntax(self.parameter_head, after.strip(), padding, self.call_ends, kinds))
