@@ -211,14 +211,19 @@ _ENDS = [rf"\x{code:02x}" for code in range(0x21, 0x7F) if chr(code) not in r"\[
 _RANGE = "|".join(rf"{end}-[{''.join(_ENDS[place:])}]" for place, end in enumerate(_ENDS))
 _CLASS = rf"\[\^?-?(?:{_RANGE}|{_CLASS_ESCAPE}|{_CLASS_CHARACTER})+-?\]"
 _ATOM = rf"(?:\.|{_CHARACTER}|{_ESCAPE}|{_CLASS})"
+# Two counts below 100, the second not below the first.
+_PAIRS = "|".join(
+    [rf"{unit},(?:[{unit}-9]|[1-9]\d)" for unit in range(10)]
+    + [rf"{tens}{unit},(?:{tens}[{unit}-9]|[{tens + 1}-9]\d)" for tens in range(1, 9) for unit in range(10)]
+    + [rf"9{unit},9[{unit}-9]" for unit in range(10)]
+)
 _ASSERTION = rf"[\^$]|\\[bB]|\(\?<[=!]{_ATOM}+\)"
 
 
 def _pattern(terms: Terms) -> int:
     """Return patterns whose groups are nested at most `MAX_GROUPS` deep."""
     atom, assertion = regex_term(terms, _ATOM, whole=True), regex_term(terms, _ASSERTION, whole=True)
-    pairs = terms.words(f"{least},{most}" for least in range(100) for most in range(least, 100))
-    count = terms.alt([pairs, regex_term(terms, r"(?:\d|[1-9]\d{1,2}),?", whole=True)])
+    count = regex_term(terms, rf"(?:\d|[1-9]\d{{1,2}}),?|{_PAIRS}", whole=True)
     braces = terms.sequence([terms.literal("{"), count, terms.literal("}")])
     quantifier = terms.seq(
         terms.alt([regex_term(terms, "[*+?]", whole=True), braces]), terms.repeat(terms.literal("?"), 0, 1)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import runpy
+from pathlib import Path
 
 import pytest
 
 from toolgrammar.core.language.term_kinds import ALT, AND, NOT, REPEAT, SEQ
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.bytecode import assemble, execute
-from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.regex.compile import DATA, regex_term
+from toolgrammar.core.schema.scalars import dates
+from toolgrammar.core.schema.scalars.formats import ENFORCED, format_term
 from toolgrammar.core.unicode.charset import CharSet
 
 
@@ -81,3 +85,17 @@ def test_patterns_are_kept_where_the_collector_need_not_look() -> None:
         regex_term(Terms(), f"^([a-f]{{2}}|x[0-9]+|{number})+(-[a-z]*){{0,3}}$", whole=False)
     gc.collect()
     assert len(gc.get_objects()) - before < 100
+
+
+def test_the_data_file_is_what_the_generator_writes() -> None:
+    """The patterns of formats are compiled ahead as they would be compiled now."""
+    generator = runpy.run_path(str(Path(__file__).with_name("generate.py")))
+    assert DATA.read_text(encoding="ascii") == generator["rendered"](), f"run {generator['__file__']}"
+
+
+def test_no_format_is_read_from_its_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first use of a format costs no more than a later one; formats that depend on the day are read then."""
+    monkeypatch.setattr("toolgrammar.core.regex.compile.parse", None)
+    for name in sorted(ENFORCED - dates.FORMATS.keys()):
+        for outer in (False, True):
+            assert not (terms := Terms()).is_empty(format_term(terms, name, outer=outer)), name
