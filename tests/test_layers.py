@@ -42,6 +42,7 @@ PIPELINE = (
     "core.masks",
     "core.grammar",
     "core.constraint_cache",
+    "core.sampling",
     "core.repair",
     "core.validation",
     # writing

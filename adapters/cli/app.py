@@ -10,7 +10,9 @@ import typer
 
 from .check import check
 from .demo import demo
+from .match import match
 from .output import complain
+from .sample import sample
 
 app = typer.Typer(no_args_is_help=True, help="Exact constrained generation of tool calls.")
 
@@ -32,6 +34,8 @@ def _root(
 
 app.command()(demo)
 app.command()(check)
+app.command()(sample)
+app.command()(match)
 
 
 def main() -> None:

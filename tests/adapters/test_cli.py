@@ -127,7 +127,7 @@ def test_check_lists_all_problems_as_json(tmp_path: Path) -> None:
     report = json.loads(out)
     assert code == 1
     assert report["enforceable"] is False
-    assert {"code", "pointer", "keyword", "message", "hint"} == set(report["problems"][0])
+    assert {"code", "pointer", "keyword", "line", "column", "message", "hint"} == set(report["problems"][0])
     assert {(each["pointer"], each["keyword"]) for each in report["problems"]} == {("/items", "$ref"), ("", "pattern")}
     assert {each["code"] for each in report["problems"]} == {"unsupported_schema"}
 

@@ -1,0 +1,99 @@
+"""Page of ``toolgrammar check --html``: a schema as it is enforced, with a diagram and random outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolgrammar.core import MissingDependencyError
+from toolgrammar.core.pages import escape, page
+
+from .diagram import diagrams
+from .report import VERDICTS, Report
+
+if TYPE_CHECKING:
+    from toolgrammar.core import ToolGrammarError
+
+_STYLE = """
+.diagram { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; padding: .4rem; margin: .4rem 0; }
+svg.railroad-diagram { display: block; max-width: none; }
+svg.railroad-diagram path { stroke: var(--dim); stroke-width: 2; fill: none; }
+svg.railroad-diagram text {
+  font: 600 14px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  text-anchor: middle; fill: var(--chosen-ink);
+}
+svg.railroad-diagram .non-terminal text { fill: var(--ink); font-weight: 400; }
+svg.railroad-diagram text.comment { font: italic 12px system-ui, sans-serif; fill: var(--dim); }
+svg.railroad-diagram rect { stroke: var(--edge); stroke-width: 1.5; fill: var(--chosen); }
+svg.railroad-diagram .non-terminal rect { stroke: var(--dim); fill: var(--forced); }
+svg.railroad-diagram rect.group-box { stroke: var(--dim); stroke-dasharray: 6 4; fill: none; }
+ol.source { background: var(--card); border-radius: 8px; padding: .7rem .7rem .7rem 3.2rem; margin: .4rem 0; }
+ol.source li { white-space: pre-wrap; overflow-wrap: anywhere; }
+ol.source li::marker { color: var(--dim); }
+ol.source li.bad { background: var(--forced); outline: 1px solid var(--closed); font-weight: 600; }
+"""
+
+#: Maximum number of lines of the schema that are shown.
+MAX_LINES = 2_000
+
+
+def check_page(report: Report) -> str:
+    """Return the page of a report."""
+    colour = "good" if report.verdict == "exact" else "bad"
+    narrowed = [(each, f"never writes {each.left_out}") for each in report.narrowed]
+    problems = [(each, each.message + (f" {each.hint}" if each.hint else "")) for each in report.problems]
+    parts = [
+        f"<header><h1>{escape(report.source.name)}</h1>",
+        f'<p class="{colour}">{escape(VERDICTS[report.verdict])}</p></header>',
+        _findings("Refused", "why, and the way out", report, problems),
+        _findings("Narrowed", "left out", report, narrowed),
+    ]
+    if report.samples:
+        outputs = "".join(f"<pre>{escape(text)}</pre>" for text in report.samples)
+        parts.append(f"<section><h2>Random outputs</h2>{outputs}</section>")
+    parts += [f"<section><h2>Diagram</h2>{_diagrams(report)}</section>", _schema(report)]
+    return page(f"{report.source.name}: {VERDICTS[report.verdict]}", "\n".join(parts), style=_STYLE)
+
+
+def _diagrams(report: Report) -> str:
+    try:
+        drawn = diagrams(report.source.document)
+    except MissingDependencyError as error:
+        return f'<p class="hint">{escape(error.message)}: <code>{escape(error.hint or "")}</code></p>'
+    figures = "".join(
+        f'<h3><code>{escape(title)}</code></h3><div class="diagram" tabindex="0" role="img" '
+        f'aria-label="Railroad diagram of {escape(title)}">{svg}</div>'
+        for title, svg in drawn
+    )
+    hint = "The shape of the schema, from left to right; wide diagrams scroll. Commas between members are left out."
+    return f'<p class="hint">{hint}</p>{figures}'
+
+
+def _findings(title: str, heading: str, report: Report, found: Sequence[tuple[ToolGrammarError, str]]) -> str:
+    if not found:
+        return ""
+    rows = "".join(
+        f"<tr><td><code>{escape(report.source.where(problem))}</code></td><td>{escape(text)}</td></tr>"
+        for problem, text in found
+    )
+    table = f'<table><thead><tr><th scope="col">place</th><th scope="col">{heading}</th></tr></thead>'
+    return f'<section><h2>{title}</h2><div class="scroll">{table}<tbody>{rows}</tbody></table></div></section>'
+
+
+def _schema(report: Report) -> str:
+    """Return the schema, with the lines of findings marked."""
+    source = report.source
+    text: Any = source.text
+    if text is None:
+        text = json.dumps(source.document, indent=2, ensure_ascii=False, default=str)
+    findings = (*report.narrowed, *report.problems)
+    places = [source.place(each.place.pointer, each.place.keyword) for each in findings]
+    marked = {place[0] for place in places if place is not None}
+    lines = text.splitlines()
+    shown = "".join(
+        f'<li class="mono{" bad" if number in marked else ""}">{escape(line) or " "}</li>'
+        for number, line in enumerate(lines[:MAX_LINES], 1)
+    )
+    more = f'<p class="hint">… and {len(lines) - MAX_LINES} lines more</p>' if len(lines) > MAX_LINES else ""
+    return f'<section><h2>The schema</h2><ol class="source">{shown}</ol>{more}</section>'

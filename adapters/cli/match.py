@@ -1,0 +1,152 @@
+"""``toolgrammar match``: how far a text goes under a schema, and what was expected where it stops."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import AsJson, fail, print_json
+from .output import console as make_console
+from .source import SchemaArgument, load
+
+if TYPE_CHECKING:
+    from toolgrammar.core import Grammar, Matcher
+
+#: Maximum number of continuations that are named, and their length in characters.
+MAX_NAMED = 8
+MAX_LENGTH = 40
+
+WHITESPACE = ("flexible", "single", "compact")
+ORDERS = ("schema", "any")
+
+
+@dataclass(frozen=True)
+class Match:
+    """How far a text goes.
+
+    Attributes:
+        matches: it is a text of the grammar.
+        size: number of its first characters with which a text of the grammar may begin.
+        expected: what may come there, in words.
+        pointer: JSON pointer of the value there; None if the text is no JSON up to there.
+    """
+
+    matches: bool
+    size: int
+    expected: str = ""
+    pointer: str | None = None
+
+
+def match_text(grammar: Grammar, text: str) -> Match:
+    """Return how far a text goes under a grammar."""
+    from toolgrammar.core.generation.json_places import Places
+    from toolgrammar.core.sampling import single_bytes
+
+    matcher = grammar.bind(single_bytes()).matcher()
+    size = 0
+    for character in text:
+        if not matcher.accept_bytes(character.encode("utf-8", "surrogatepass")):
+            break
+        size += 1
+    if size == len(text) and matcher.is_accepting:
+        return Match(True, size)
+    pointer = Places(text[:size] + "?").at(size)[0]
+    return Match(False, size, _expected(matcher), pointer)
+
+
+def _expected(matcher: Matcher) -> str:
+    """Return what may come next, in words: whole continuations where there are few."""
+    from toolgrammar.core.generation.tracer import describe
+
+    allowed = matcher.allowed_tokens()
+    ends = ["the end of the text"] if matcher.is_accepting else []
+    letters = [token for token in allowed if token < 256]
+    if len(letters) > MAX_NAMED:
+        return ", or ".join([describe(bytes(letters)), *ends])
+    words = []
+    for letter in letters:
+        matcher.accept(letter)
+        data = bytes((letter,)) + matcher.forced_bytes()
+        matcher.rollback(1)
+        text = data.decode("utf-8", "replace")
+        words.append(f"`{text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + '…'}`")
+    return " or ".join([*words, *ends])
+
+
+def match(
+    schema: SchemaArgument,
+    text: Annotated[str | None, typer.Argument(help="The text; - is standard input.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with the text.")] = None,
+    whitespace: Annotated[str, typer.Option(help="White space that is allowed: " + ", ".join(WHITESPACE) + ".")] = (
+        "flexible"
+    ),
+    order: Annotated[str, typer.Option(help="Order of members: as the schema names them, or any.")] = "schema",
+    as_json: AsJson = False,
+) -> None:
+    """Tell if a text is one that a model may write under a schema; if not, how far it goes and what was expected there.
+
+    A text may be valid under the schema and still not be written: with its members in another order, or where the
+    schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
+    """
+    from rich.text import Text
+
+    from toolgrammar.core import Grammar
+    from toolgrammar.core.validation import violations
+
+    if (text is None) == (file is None):
+        fail("there is no text to match" if text is None else "a text and a file", "give one: TEXT, -, or --file FILE")
+    if text == "-" and schema == "-":
+        fail("schema and text cannot both come from standard input", "put the text into a file: --file FILE")
+    for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):
+        if value not in words:
+            fail(f"--{name} is {value!r}", f"give one of {', '.join(words)}")
+    source = load(schema)
+    try:
+        written = sys.stdin.read() if text == "-" else text if file is None else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file or 'standard input'} cannot be read: {error}")
+    assert written is not None
+    if text == "-" or file is not None:
+        written = written.removesuffix("\n")
+    options: Any = {"whitespace": whitespace, "property_order": order}
+    found = match_text(Grammar.from_json_schema(source.schema, **options), written)
+    try:
+        wrong = list(violations(json.loads(written), source.document))
+        valid: bool | None = not wrong
+    except ValueError:
+        wrong, valid = [], None
+    line = written.count("\n", 0, found.size) + 1
+    column = found.size - written.rfind("\n", 0, found.size)
+    if as_json:
+        report: dict[str, Any] = {"matches": found.matches, "characters": found.size, "is_valid_json": valid}
+        if not found.matches:
+            report |= {"line": line, "column": column, "pointer": found.pointer, "expected": found.expected}
+            report["violations"] = wrong
+        print_json(report)
+    else:
+        console = make_console()
+        if found.matches:
+            console.print(Text("matches", "green"))
+        else:
+            rest = written[found.size : found.size + MAX_LENGTH]
+            console.print(Text.assemble(("does not match", "bold red"), f": line {line}, column {column}"))
+            console.print(
+                Text.assemble(("fits     ", "bold"), (written[max(0, found.size - MAX_LENGTH) : found.size], "green"))
+            )
+            console.print(Text.assemble(("stops    ", "bold"), (rest or "(the text ends)", "red")))
+            console.print(Text.assemble(("expected ", "bold"), found.expected))
+            console.print(Text.assemble(("place    ", "bold"), found.pointer or "(root)"))
+            for problem in wrong[:3]:
+                console.print(Text.assemble(("invalid  ", "bold"), problem))
+            if valid:
+                console.print(
+                    "         The value is valid under the schema, but not written so: see the order of members, "
+                    "white space, and what `toolgrammar check` says is left out.",
+                    style="dim",
+                )
+    raise typer.Exit(0 if found.matches else 1)

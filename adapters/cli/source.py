@@ -1,0 +1,131 @@
+"""Schemas as users name them: a file, standard input (``-``), or an object of a Python module (``module:object``)."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import fail
+
+if TYPE_CHECKING:
+    from toolgrammar.core import ToolGrammarError
+
+#: The argument of every command that takes a schema.
+SchemaArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCHEMA",
+        help="A file with a JSON Schema; - is standard input; module:object is a Pydantic class, a function or a dict "
+        "of a Python module, which is imported.",
+    ),
+]
+
+
+@dataclass
+class Source:
+    """A schema, and where it came from.
+
+    Attributes:
+        name: as the user named it.
+        schema: the JSON Schema, or a Pydantic class.
+        text: the file's text; None if it is no file.
+    """
+
+    name: str
+    schema: Any
+    text: str | None = None
+
+    @cached_property
+    def document(self) -> Any:
+        """The JSON Schema itself, that of a class included."""
+        from toolgrammar.core.generation.plan import schema_of
+
+        return schema_of(self.schema)
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        from toolgrammar.core.generation.json_places import values_of
+
+        return {} if self.text is None else {value.pointer(): value.start for value in values_of(self.text)}
+
+    def place(self, pointer: str | None, keyword: str | None = None) -> tuple[int, int] | None:
+        """Return line and column of a place in the schema's file, from 1; None if they are not known."""
+        if self.text is None or pointer is None:
+            return None
+        start = self._starts.get(f"{pointer}/{keyword}", self._starts.get(pointer))
+        if start is None:
+            return None
+        before = self.text[:start]
+        return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+
+    def finding(self, problem: ToolGrammarError) -> dict[str, Any]:
+        """Return what is wrong, and where, as JSON data."""
+        line, column = self.place(problem.place.pointer, problem.place.keyword) or (None, None)
+        return {
+            "code": problem.code,
+            "pointer": problem.place.pointer,
+            "keyword": problem.place.keyword,
+            "line": line,
+            "column": column,
+            "message": problem.message,
+            "hint": problem.hint,
+        }
+
+    def where(self, problem: ToolGrammarError) -> str:
+        """Return the place of a problem for people."""
+        found = self.place(problem.place.pointer, problem.place.keyword)
+        line = f"line {found[0]}, column {found[1]}: " if found else ""
+        return line + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
+
+
+def load(name: str) -> Source:
+    """Return the schema that a user names; what cannot be read ends the command with one line."""
+    if name != "-" and ":" in name and not Path(name).exists():
+        return Source(name, _imported(name))
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return Source(name, json.loads(text), text)
+    except OSError as error:
+        fail(
+            f"{name} cannot be read: {error.strerror}",
+            "give a file with a JSON Schema, - for standard input, or module:object",
+        )
+    except ValueError as error:
+        fail(f"{name} is not JSON: {error}", "check the file with a JSON editor")
+    except RecursionError:
+        fail(f"{name} is nested too deeply to be read", "flatten it with $ref")
+
+
+def _imported(name: str) -> Any:
+    """Return the schema of an object of a module; the module is imported, also from the working directory."""
+    module_name, _, path = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module_name)
+        for step in path.split("."):
+            found = getattr(found, step)
+    except ImportError as error:
+        fail(f"{module_name} cannot be imported: {error}", "give module:object, for example myapp.models:Order")
+    except AttributeError as error:
+        fail(f"{name} does not exist: {error}", "give module:object, for example myapp.models:Order")
+    finally:
+        sys.path.pop(0)
+    if isinstance(found, str):
+        return json.loads(found)
+    if isinstance(found, (dict, bool)) or hasattr(found, "model_json_schema"):
+        return found
+    if callable(found) and not isinstance(found, type):
+        from toolgrammar.tools import ToolSet
+
+        (tool,) = ToolSet.from_any([found])
+        return tool.parameters
+    from toolgrammar.core.generation.plan import schema_of
+
+    return schema_of(found)

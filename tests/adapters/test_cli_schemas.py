@@ -1,0 +1,236 @@
+"""The commands ``check``, ``sample`` and ``match``: outputs, places, pages and exit codes."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from toolgrammar.adapters.cli import app
+from toolgrammar.adapters.cli.match import match_text
+from toolgrammar.core import Grammar
+from toolgrammar.core.sampling import random_text
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "minLength": 2, "maxLength": 12},
+        "unit": {"enum": ["celsius", "fahrenheit"]},
+        "days": {"type": "array", "items": {"$ref": "#/$defs/day"}, "minItems": 1, "maxItems": 3},
+        "host": {"type": "string", "format": "hostname"},
+    },
+    "required": ["city", "unit"],
+    "additionalProperties": False,
+    "$defs": {"day": {"type": "integer", "minimum": 1, "maximum": 31}},
+}
+
+MODULE = '''
+from pydantic import BaseModel
+
+class Order(BaseModel):
+    """An order."""
+    number: int
+
+class Shelf:
+    rules = {"enum": ["a", "b"]}
+
+def add(a: int, b: int = 0) -> int:
+    """Add two numbers."""
+    return a + b
+
+TEXT = '{"const": 1}'
+'''
+
+
+def invoke(*arguments: str, text: str | None = None) -> tuple[int, str, str]:
+    """Run a command; return the exit code, the output and the complaints."""
+    result = CliRunner().invoke(app, list(arguments), input=text, env={"NO_COLOR": "1"})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A file with the schema, over several lines."""
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(SCHEMA, indent=2), encoding="utf-8")
+    return str(file)
+
+
+def test_samples_are_valid_and_seeded(path: str) -> None:
+    """Each line is valid under the schema by the jsonschema library; equal seeds draw equally, others differ."""
+    code, out, _ = invoke("sample", path, "-n", "20", "--seed", "4")
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) == 20
+    for line in lines:
+        jsonschema.validate(json.loads(line), SCHEMA)
+    assert len(set(lines)) > 10
+    assert any("days" in line for line in lines)
+    assert json.loads(invoke("sample", path, "-n", "20", "--seed", "4", "--json")[1])["samples"] == lines
+    assert invoke("sample", path, "--seed", "5")[1] != invoke("sample", path, "--seed", "4")[1]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}},
+        {"type": "string", "pattern": "^é+$"},
+        {"type": "number"},
+        True,
+    ],
+    ids=["string", "recursive", "characters-of-two-bytes", "number", "anything"],
+)
+def test_every_sample_ends_and_matches(schema: Any) -> None:
+    """Samples of languages without a longest text end soon after the length that is asked for, and match."""
+    grammar = Grammar.from_json_schema(schema)
+    source = random.Random(1)
+    for _ in range(20):
+        text = random_text(grammar, source, 30)
+        assert grammar.matches(text)
+        assert len(text.encode()) < 400
+
+
+def test_check_names_line_and_column(path: str) -> None:
+    """A finding has the line and the column at which its keyword's value stands in the file."""
+    code, out, _ = invoke("check", path, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["verdict"] == "narrowed" and len(report["samples"]) == 5
+    (finding,) = report["narrowed"]
+    line = Path(path).read_text(encoding="utf-8").splitlines()[finding["line"] - 1]
+    assert line[finding["column"] - 1 :].startswith('"hostname"')
+    assert f"line {finding['line']}, column {finding['column']}: /properties/host format" in invoke("check", path)[1]
+
+
+def test_schemas_of_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``module:object`` takes Pydantic classes, functions, dicts and JSON texts of a module of the working directory."""
+    (tmp_path / "shop_of_tests.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(invoke("sample", "shop_of_tests:Order", "-n", "1")[1]).keys() == {"number"}
+    assert invoke("sample", "shop_of_tests:Shelf.rules", "-n", "1")[1] in ('"a"\n', '"b"\n')
+    assert "a" in json.loads(invoke("sample", "shop_of_tests:add", "-n", "1")[1])
+    assert invoke("sample", "shop_of_tests:TEXT", "-n", "1")[1] == "1\n"
+    for name in ("shop_of_tests:Nothing", "no_such_module:x"):
+        code, out, err = invoke("check", name)
+        assert code == 2 and out == "" and "Traceback" not in err and name.partition(":")[0] in err
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "expected", "pointer"),
+    [
+        ('{"city": "Oslo", "unit": "kelvin"}', 26, '`celsius"` or `fahrenheit"`', "/unit"),
+        ('{"town"', 2, '`city": "`', ""),
+        ('{"city": "Oslo"}', 15, "`, ", ""),
+        ('{"city": "O', 11, "any character but", "/city"),
+        ('{"city": "Oslo", "unit": "celsius", "days": [32', 46, "", "/days/0"),
+        ("", 0, "{", ""),
+    ],
+)
+def test_match_says_how_far_and_what_was_expected(text: str, size: int, expected: str, pointer: str) -> None:
+    """The length is that of the longest beginning of a text of the grammar, by trial of each; words and place go with it."""
+    grammar = Grammar.from_json_schema(SCHEMA)
+    found = match_text(grammar, text)
+    assert not found.matches
+    assert found.size == size == max(end for end in range(len(text) + 1) if grammar.begins(text[:end]))
+    assert expected in found.expected
+    assert found.pointer == pointer
+
+
+def test_match_exit_codes_and_output(path: str, tmp_path: Path) -> None:
+    """0 for a text that matches, 1 for another, 2 for a wrong request; JSON has the same facts."""
+    good = '{"city": "Oslo", "unit": "celsius"}'
+    assert invoke("match", path, good)[:2] == (0, "matches\n")
+    assert invoke("match", path, "-", text=good + "\n")[0] == 0
+    (tmp_path / "text.json").write_text(json.dumps(json.loads(good), indent=2), encoding="utf-8")
+    assert invoke("match", path, "--file", str(tmp_path / "text.json"))[0] == 0
+    assert invoke("match", path, "--file", str(tmp_path / "text.json"), "--whitespace", "compact")[0] == 1
+    code, out, _ = invoke("match", path, '{"city": "Oslo",\n "unit": "kelvin"}')
+    assert code == 1
+    assert "line 2, column 11" in out and '`celsius"`' in out and "/unit" in out and "'kelvin' is not one of" in out
+    report = json.loads(invoke("match", path, '{"city": "Oslo",\n "unit": "kelvin"}', "--json")[1])
+    assert (report["line"], report["column"], report["matches"], report["is_valid_json"]) == (2, 11, False, False)
+    for wrong in (
+        ("match", path),
+        ("match", path, good, "--file", "x"),
+        ("match", "-", "-"),
+        ("match", path, good, "--order=x"),
+    ):
+        code, out, err = invoke(*wrong)
+        assert code == 2 and out == "" and err.startswith("error")
+
+
+def test_match_tells_order_from_validity(path: str) -> None:
+    """A value that is valid, with its members in another order, is said to be valid; in any order it matches."""
+    text = '{"unit": "celsius", "city": "Oslo"}'
+    code, out, _ = invoke("match", path, text)
+    assert code == 1 and "valid under the schema" in out
+    assert invoke("match", path, text, "--order=any")[0] == 0
+
+
+HOSTILE = "</code></script><img src=x onerror=alert(1)>&\"'\x01\ud800"
+
+
+def test_check_page_escapes_and_holds_all(tmp_path: Path) -> None:
+    """The page has findings, outputs, a diagram of each definition and the schema; names of the schema stay text."""
+    file = tmp_path / "schema.json"
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], HOSTILE: {"const": HOSTILE}}}  # type: ignore[dict-item]
+    file.write_text(json.dumps(schema, indent=2), encoding="utf-8")
+    html = tmp_path / "out.html"
+    code, out, _ = invoke("check", str(file), "--html", str(html))
+    assert code == 0 and str(html) in out
+    page = html.read_text(encoding="utf-8")
+    assert "<img" not in page and "hostname" in page and page.count("<pre>") == 5
+    assert 'class="mono bad"' in page
+    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
+    assert page.count("<svg") == 2 and "#/$defs/day" in page
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_check_page_in_a_browser(open_page: Callable[..., Any], tmp_path: Path, path: str, width: int) -> None:
+    """The page opens without complaint, and is no wider than the screen."""
+    html = tmp_path / "out.html"
+    invoke("check", path, "--html", str(html))
+    script = "document.title = 'overflow ' + (document.documentElement.scrollWidth > innerWidth)"
+    opened = open_page(html.read_text(encoding="utf-8"), script, width)
+    assert opened.complaints == []
+    assert "<title>overflow false</title>" in opened.document
+
+
+def test_diagrams_of_all_kinds() -> None:
+    """Whatever a schema holds has a diagram that is XML; nesting and long lists are cut off."""
+    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
+    from xml.etree import ElementTree
+
+    from toolgrammar.adapters.cli.diagram import diagrams
+
+    deep: Any = {"type": "string"}
+    for _ in range(40):
+        deep = {"items": deep}
+    schema = {
+        "anyOf": [
+            True, False, {}, {"type": ["string", "null"]}, {"type": "array", "prefixItems": [{"const": HOSTILE}]},
+            {"enum": list(range(100))}, {"enum": []}, {"$ref": "#/nowhere"}, {"$ref": "#"}, deep, {"not": {}},
+            {"patternProperties": {"^x": {"type": "boolean"}}, "properties": {HOSTILE: 5}, "minProperties": 2},
+            {"type": "array", "items": [{"type": "null"}], "uniqueItems": True, "maxItems": 4},
+            {"type": "number", "exclusiveMinimum": 0}, {"allOf": [{"minimum": 1}]},
+        ]
+    }  # fmt: skip
+    for _, svg in diagrams(schema):
+        ElementTree.fromstring(svg)
+    assert "any JSON" in diagrams(True)[0][1]
+
+
+def test_pipes_have_no_colour(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written into a pipe has no escape sequence, also without NO_COLOR."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for arguments in (["check", path], ["match", path, "{"], ["--help"], ["check", "--help"]):
+        result = CliRunner().invoke(app, arguments)
+        assert not re.search("\x1b\\[", result.stdout + result.stderr)
