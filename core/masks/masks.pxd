@@ -47,6 +47,8 @@ cdef class Masks:
     cdef Mask _build_mask(self, int state)
     cdef bint _is_scattered(self, Mask mask) noexcept
     cdef object _evict(self)
+    cdef list _below(self, bytes data, unsigned int[::1] out)
+    cdef bint _ends_names(self, int state, bytes data) except -1
     cdef int _place(self, bytes data) except -2
     cdef object _join(self, Mask mask)
     cdef object _write(self, Mask mask, unsigned int[::1] out)

@@ -221,6 +221,11 @@ class Masks:
 
     def below(self, data: bytes, out: cython.uint[::1]) -> list:
         """Return the tokens of a mask that begin with ``data``, which is not empty."""
+        return self._below(data, out)
+
+    @cython.cfunc
+    def _below(self, data: bytes, out: cython.uint[::1]) -> list:
+        """Do `below`, for callers in C."""
         trie: Trie = self.trie
         i: cython.int
         token: cython.int
@@ -242,6 +247,49 @@ class Masks:
                     found.append(token)
                 token = trie.same[token]
         return found
+
+    def forbid_names(self, state: cython.int, endings: list, out: cython.uint[::1]) -> list:
+        """Clear the tokens of a mask that begin with certain bytes, each of which makes a name a repeated one.
+
+        Args:
+            state: the state of the mask.
+            endings: the bytes (see `Written.repeats`).
+            out: the mask.
+
+        Returns:
+            Those of ``endings`` that also lead elsewhere than to the end of such a name: nothing was cleared for them.
+        """
+        left: list = []
+        for data in endings:
+            tokens: list = self._below(data, out)
+            if not tokens:
+                continue
+            if not self._ends_names(state, data):
+                left.append(data)
+                continue
+            for token in tokens:
+                out[cython.cast(cython.int, token) >> 5] &= ~(
+                    cython.cast(cython.uint, 1) << (cython.cast(cython.int, token) & 31)
+                )
+        return left
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _ends_names(self, state: cython.int, data: bytes) -> cython.bint:
+        """Return True if some bytes lead from a state to places alone that forbid a repeated name (AFTER_NAME)."""
+        automaton: Automaton = self.automaton
+        reached: cython.int = automaton.advance(state, data)
+        if reached != encoding.OPENED - len(data) + 1 or automaton.next_accepts:
+            return False
+        i: cython.int
+        for i in range(automaton.next_count):
+            atom: cython.longlong = automaton.next_atom[i]
+            if (atom >> encoding.TAG) != encoding.DYNAMIC:
+                return False
+            _, kind = self.walk._static(atom, automaton.next_rest[i])
+            if kind != 1:
+                return False
+        return True
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)

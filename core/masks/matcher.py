@@ -167,6 +167,8 @@ def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return those of some tokens that are set in a mask."""
+    if not len(tokens):
+        return []
     set_bits = mask[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1
     found: list[int] = tokens[set_bits.astype(bool)].tolist()
     return found
@@ -259,7 +261,7 @@ class Matcher:
                 trial += _within(self._engine._index.closers, out)
             if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
                 trial += _within(self._engine._index.quoted, out)
-            for data in endings:
+            for data in masks.forbid_names(self._state, endings, out) if endings else ():
                 below = masks.below(data, out)
                 if not below:
                     continue

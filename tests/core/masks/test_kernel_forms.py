@@ -52,8 +52,8 @@ for grammar in grammars:
             long = [token for token in alive if tokens[token] is None or len(tokens[token]) > 1]
             assert matcher.accept(walk.choice(long if long and walk.random() < 0.5 else alive))
 from toolgrammar.core.compiled import modules
-import toolgrammar.core.schema
-forms = {{sys.modules["toolgrammar.core." + name].__file__.endswith(".py")
+import importlib
+forms = {{importlib.import_module("toolgrammar.core." + name).__file__.endswith(".py")
          for name in modules.COMPILED}}
 assert forms == {{not COMPILED}}
 print(json.dumps({{"compiled": COMPILED, "digest": digest.hexdigest()}}))
