@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import shutil
 import socket
@@ -232,10 +233,12 @@ class Opened:
     Attributes:
         document: the document as HTML.
         complaints: what the browser's console said.
+        requests: addresses that the page itself asked for.
     """
 
     document: str
     complaints: list[str]
+    requests: list[str]
 
 
 @pytest.fixture
@@ -251,11 +254,15 @@ def open_address(tmp_path: Path) -> Callable[..., Opened]:
             "--disable-component-update --disable-sync --virtual-time-budget=5000 --enable-logging=stderr"
         ).split()
         options += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-        command = [browser, *options, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]
+        log = tmp_path / "requests.json"
+        options += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900", f"--log-net-log={log}"]
         result = subprocess.run(
-            [*command, "--dump-dom", address], capture_output=True, text=True, timeout=100, check=True
+            [browser, *options, "--dump-dom", address], capture_output=True, text=True, timeout=100, check=True
         )
-        return Opened(result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line])
+        origin = address[: address.find("/", len("http://"))]
+        asked = [event.get("params", {}) for event in json.loads(log.read_text(encoding="utf-8"))["events"]]
+        requests = [params["url"] for params in asked if params.get("initiator") == origin and "url" in params]
+        return Opened(result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line], requests)
 
     return open_it
 

@@ -55,6 +55,17 @@ def test_reference_has_every_public_name(site: Path) -> None:
     assert [name for name in names if name not in anchors] == []
 
 
+def test_links_lead_to_pages_of_the_site(site: Path) -> None:
+    """Every link that stays on the site names one of its files."""
+    dead = []
+    for page in site.rglob("index.html"):
+        for target in re.findall(r'(?:href|src)="([^":#?]+)"', page.read_text(encoding="utf-8")):
+            path = page.parent / target
+            if not (path if path.is_file() else path / "index.html").is_file():
+                dead.append((page.relative_to(site).as_posix(), target))
+    assert dead == []
+
+
 def test_nothing_comes_from_another_host(site: Path) -> None:
     """No page loads a script, a style, a font or a picture from another host."""
     loading = re.compile(r'<(?:script|img|iframe|source)[^>]+src="(?:https?:)?//|<link[^>]+href="(?:https?:)?//')
@@ -84,3 +95,5 @@ def test_page_opens_without_an_error(address: str, page: str, open_address: Call
     opened = open_address(f"{address}/{page}", width=390)
     assert "<h1" in opened.document
     assert opened.complaints == []
+    assert opened.requests != []
+    assert [url for url in opened.requests if not url.startswith(address)] == []
