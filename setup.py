@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the list of packages, and which modules are compiled when they can be.
+"""Packages and extension modules of the build, which pyproject.toml cannot list.
 
 The library is complete without a compiled module. With Cython and a C compiler, the modules in ``COMPILED`` are built
 as extensions of the same name, beside their source; otherwise, or with ``TOOLGRAMMAR_NO_EXTENSIONS=1`` in the
@@ -17,32 +17,32 @@ from typing import Any
 from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.build_ext import build_ext
 
-HOUSE = ("core", "tools", "adapters")
+FOLDERS = ("core", "tools", "adapters")
 MODULES = runpy.run_path("core/compiled/modules.py")
 COMPILED = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["COMPILED"])
 
-#: Modules of numbers that compiled ones have as constants of C.
+#: Modules of integers, which compiled modules see as constants of C.
 CONSTANTS = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["CONSTANTS"])
 
-#: What Cython writes for every module that has arrays: written and compiled once for all of them.
+#: Module of the code that Cython needs for arrays: compiled once, and shared by all extensions.
 SHARED = "toolgrammar.core.compiled._cython"
 
-#: Nobody steps through generated C: symbols for a debugger take a quarter of the time and most of the space.
-LEAN = [] if sys.platform == "win32" else ["-g0"]
+#: Compiler options: no symbols for a debugger, which take a quarter of the time and most of the space.
+OPTIONS = [] if sys.platform == "win32" else ["-g0"]
 
 
 def packages() -> list[str]:
-    """Every package of the house, under its import name."""
-    found = []
-    for folder in HOUSE:
+    """Return the import names of all packages."""
+    names = []
+    for folder in FOLDERS:
         inner = find_namespace_packages(folder)
         regular = [name for name in inner if Path(folder, *name.split("."), "__init__.py").is_file()]
-        found += [f"toolgrammar.{folder}", *(f"toolgrammar.{folder}.{name}" for name in regular)]
-    return sorted(found)
+        names += [f"toolgrammar.{folder}", *(f"toolgrammar.{folder}.{name}" for name in regular)]
+    return sorted(names)
 
 
 def compiler_works() -> bool:
-    """Whether a C file that needs Python's headers can be compiled here."""
+    """Return True if a C file that needs Python's headers can be compiled here."""
     from setuptools._distutils.ccompiler import new_compiler
     from setuptools._distutils.errors import CompileError, DistutilsError
     from setuptools._distutils.sysconfig import customize_compiler, get_python_inc
@@ -60,7 +60,7 @@ def compiler_works() -> bool:
 
 
 def constants(path: str) -> str:
-    """What a module of numbers declares in C: each a literal, of the smallest type that has it."""
+    """Return the C declarations of a module of numbers: each a literal, of the smallest type that has it."""
     lines = [f"# Written by setup.py from {path}.", "", "cdef extern from *:"]
     for name, value in runpy.run_path(path).items():
         if isinstance(value, int) and not name.startswith("_"):
@@ -72,12 +72,12 @@ def constants(path: str) -> str:
 
 
 def declarations() -> str:
-    """A folder in which Cython finds what modules declare for one another (``.pxd``) under their import names."""
+    """Write the ``.pxd`` files into a folder where Cython finds them under their import names; return its path."""
     folder = Path("build", "declarations")
-    found = {path: path.read_text(encoding="utf-8") for path in Path("core").rglob("*.pxd")}
-    found |= dict.fromkeys(Path("core").rglob("__init__.py"), "")
-    found |= {Path(path).with_suffix(".pxd"): constants(path) for path in CONSTANTS}
-    for path, text in found.items():
+    texts = {path: path.read_text(encoding="utf-8") for path in Path("core").rglob("*.pxd")}
+    texts |= dict.fromkeys(Path("core").rglob("__init__.py"), "")
+    texts |= {Path(path).with_suffix(".pxd"): constants(path) for path in CONSTANTS}
+    for path, text in texts.items():
         copy = folder / "toolgrammar" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.is_file() or copy.read_text(encoding="utf-8") != text:  # what did not change is not compiled again
@@ -86,7 +86,7 @@ def declarations() -> str:
 
 
 def extensions() -> list[Any]:
-    """The extensions to build; empty when they are switched off or cannot be built."""
+    """Return the extensions to build; none if they are switched off or cannot be built."""
     if os.environ.get("TOOLGRAMMAR_NO_EXTENSIONS", "") not in ("", "0"):
         return []
     sources = [path for path in COMPILED if Path(path).is_file()]
@@ -99,10 +99,10 @@ def extensions() -> list[Any]:
         print("toolgrammar: no working C compiler, so this is a pure Python build", file=sys.stderr)
         return []
     modules = [
-        Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=LEAN)
+        Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=OPTIONS)
         for path in sources
     ]
-    modules.append(Extension(SHARED, ["core/compiled/_cython.c"], extra_compile_args=LEAN))
+    modules.append(Extension(SHARED, ["core/compiled/_cython.c"], extra_compile_args=OPTIONS))
     return list(
         cythonize(
             modules,
@@ -115,10 +115,10 @@ def extensions() -> list[Any]:
 
 
 class AllOrNone(build_ext):
-    """Builds every extension, or none: a compiled module may be the base of another."""
+    """Build of every extension, or of none: a compiled module may need another."""
 
     def build_extensions(self) -> None:
-        """Without some extension the wheel is pure Python."""
+        """Build all extensions; if one fails, remove the others, so that the wheel is pure Python."""
         from setuptools.errors import BaseError, CCompilerError
 
         try:

@@ -29,8 +29,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pool import spread
-from rich.console import Console
+from pool import end, spread
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
@@ -151,7 +150,6 @@ def main() -> int:
     # Neighbours in the file are alike: walk over all of it, however few the runs.
     chosen = [lines[number * len(lines) // options.runs % len(lines)] for number in range(options.runs)]
     results = {framework: Outcome() for framework in options.frameworks}
-    console = Console(stderr=True)
     # No framework sends anything anywhere, or asks anybody. Read when they are loaded.
     os.environ.update(OTEL_SDK_DISABLED="true", LANGSMITH_TRACING="false")
     os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
@@ -161,13 +159,7 @@ def main() -> int:
     }
     for framework, outcome in spread(run, groups, options.workers):
         results[framework].add(outcome)
-    Console(width=None if sys.stdout.isatty() else 110).print(table(results))
-    for outcome in results.values():
-        for example in outcome.examples:
-            console.print(example, style="red", markup=False, highlight=False)
-    if options.json:
-        options.json.write_text(json.dumps(report(results, options), indent=2, ensure_ascii=False) + "\n")
-    return 1 if any(outcome.failures for outcome in results.values()) else 0
+    return end(results, table(results), report(results, options), options.json)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 from noise import NoiseBackend
-from pool import spread
-from rich.console import Console
+from pool import end, spread
 from rich.table import Table
 
 from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
@@ -219,17 +218,10 @@ def main() -> int:
         lines = [line for line in file if line.strip()][: options.limit]
     pairs = [(model, choice) for model in options.models for choice in options.choices]
     results = {pair: Outcome() for pair in pairs}
-    console = Console(stderr=True)
     groups = {pair: [(line, *pair, options.seeds, options.max_tokens) for line in lines] for pair in pairs}
     for pair, outcome in spread(run, groups, options.workers):
         results[pair].add(outcome)
-    Console(width=None if sys.stdout.isatty() else 110).print(table(results))
-    for outcome in results.values():
-        for example in outcome.examples:
-            console.print(example, style="red", markup=False, highlight=False)
-    if options.json:
-        options.json.write_text(json.dumps(report(results, options), indent=2, ensure_ascii=False) + "\n")
-    return 1 if any(outcome.failures for outcome in results.values()) else 0
+    return end(results, table(results), report(results, options), options.json)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ import numpy as np
 from peers import tekken
 from results_io import machine
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
-from workers import Sheet, Worker, sheets
+from workers import Sheet, Worker, gathered
 
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 
@@ -259,14 +258,8 @@ def main() -> int:
         return row["schema"], tests, options.clock
 
     settings = {"schemas": len(rows), "clock": options.clock, "deadline_s": deadline, **own}
-    found: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
-    answers = sheets(workers, rows, arguments, settings, options.sheets)
-    for at, of_schema in track(answers, description="schemas", total=len(rows), console=console):
-        for name, sheet in of_schema.items():
-            found[name][at] = sheet
-    for worker in workers:
-        worker.end()
-    common = [row["id"] for row in rows if all("compile" in each[row["id"]] for each in found.values())]
+    measured = gathered(workers, rows, arguments, settings, options.sheets, console)
+    common = [row["id"] for row in rows if all("compile" in each[row["id"]] for each in measured.values())]
     report: dict[str, Any] = {
         "schemas": len(rows),
         "python": platform.python_version(),
@@ -278,11 +271,11 @@ def main() -> int:
         "whitespace": options.whitespace,
         "deadline_s": deadline,
         "engines": {
-            worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers
+            worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
         },
     }
     if options.before:
-        report["paired"] = paired(found["toolgrammar"], found["before"])
+        report["paired"] = paired(measured["toolgrammar"], measured["before"])
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
     shown(report, console)

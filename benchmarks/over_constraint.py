@@ -33,8 +33,7 @@ from peers import tekken
 from report import SPELLINGS, over_constraint_table
 from results_io import show
 from rich.console import Console
-from rich.progress import track
-from workers import Sheet, Worker, sheets
+from workers import Sheet, Worker, gathered
 
 from toolgrammar.core import UnsatisfiableSchemaError
 
@@ -159,20 +158,14 @@ def main() -> int:
         return schema, [(name, encode(text)) for each in values for name, text in spelled(each, draft4=draft4).items()]
 
     settings = {"benchmark": "over_constraint", "schemas": len(rows), "deadline_s": deadline}
-    found: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
-    answers = sheets(workers, rows, arguments, settings, options.sheets)
-    for at, of_schema in track(answers, description="schemas", total=len(rows), console=console):
-        for name, sheet in of_schema.items():
-            found[name][at] = sheet
-    for worker in workers:
-        worker.end()
-    common = [row["id"] for row in rows if all("texts" in each[row["id"]] for each in found.values())]
+    measured = gathered(workers, rows, arguments, settings, options.sheets, console)
+    common = [row["id"] for row in rows if all("texts" in each[row["id"]] for each in measured.values())]
     report = {
         "schemas": len(rows),
         "common": len(common),
         "deadline_s": deadline,
         "engines": {
-            worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers
+            worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
         },
     }
     show("over_constraint", report, over_constraint_table(report), keep=options.keep)

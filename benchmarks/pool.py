@@ -1,15 +1,19 @@
-"""Jobs spread over processes, each of one thread, with their progress on the standard error stream."""
+"""Jobs spread over processes, each of one thread, with their progress on the standard error stream; their report."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
 COLUMNS = (
     TextColumn("{task.description}"),
@@ -23,7 +27,7 @@ COLUMNS = (
 def spread(
     run: Callable[..., Any], groups: dict[Any, Sequence[tuple[Any, ...]]], workers: int
 ) -> Iterator[tuple[Any, Any]]:
-    """What ``run`` gives for the arguments of each group, with the group's key, in order."""
+    """Yield the result of ``run`` for the arguments of each group, with the group's key, in order."""
     # The models are small, and their threads would only wait for each other. Read when NumPy is loaded.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
@@ -33,3 +37,14 @@ def spread(
             for job in [pool.submit(run, *arguments) for arguments in jobs]:
                 yield key, job.result()
                 progress.advance(task)
+
+
+def end(results: Mapping[Any, Any], table: Table, report: Mapping[str, Any], path: Path | None) -> int:
+    """Print the table and the examples of failures, write the report; return the exit code: 1 if anything failed."""
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    for outcome in results.values():
+        for example in outcome.examples:
+            Console(stderr=True).print(example, style="red", markup=False, highlight=False)
+    if path is not None:
+        path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    return 1 if any(outcome.failures for outcome in results.values()) else 0

@@ -1,7 +1,7 @@
 """Engines in processes of their own, each measured on one schema after the other, and stopped when it takes too long.
 
 A process has memory and garbage of its own, may run another Python (another version of the library), and can be killed.
-Its arguments and results are plain data. `sheets` asks all processes about every schema and keeps their answers in a
+Its arguments and results are plain data. `gathered` asks all processes about every schema and keeps their answers in a
 file, so that a run that was stopped can go on.
 """
 
@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Sheet = dict[str, Any]
 
@@ -122,6 +125,27 @@ class Worker:
         self._wire.send(None)
         self.process.wait()
         self._wire.close()
+
+
+def gathered(
+    workers: Sequence[Worker],
+    rows: Sequence[Mapping[str, Any]],
+    arguments: Callable[[Mapping[str, Any]], tuple[Any, ...]],
+    settings: Mapping[str, Any],
+    path: Path | None,
+    console: Console,
+) -> dict[str, dict[str, Sheet]]:
+    """Return the sheets of each worker by the id of the row, and end the workers; arguments as for `sheets`."""
+    from rich.progress import track  # another Python that only serves need not have it
+
+    by_worker: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
+    answers = sheets(workers, rows, arguments, settings, path)
+    for at, of_row in track(answers, description="schemas", total=len(rows), console=console):
+        for name, sheet in of_row.items():
+            by_worker[name][at] = sheet
+    for worker in workers:
+        worker.end()
+    return by_worker
 
 
 def sheets(

@@ -1,4 +1,4 @@
-"""Options that take one of a few words."""
+"""Words that options take, and the check of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ PropertyOrder = Literal["schema", "any"]
 #: What becomes of keywords that cannot be enforced exactly: they are narrowed, or an error; or, where they cannot be
 #: narrowed, checked after generation.
 OnUnsupported = Literal["narrow", "error", "validate"]
+
+
+#: Kinds of servers with an OpenAI-compatible API, which are the schemes of their models' addresses.
+SERVERS = ("openai", "vllm", "llama.cpp", "ollama")
 
 
 def require_word(option: str, value: Any, words: Any) -> None:

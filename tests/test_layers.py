@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-HOUSE = ("core", "tools", "adapters")
+FOLDERS = ("core", "tools", "adapters")
 
 # A module may import its own room and those before it. The longest prefix decides.
 PIPELINE = (
@@ -78,7 +78,7 @@ RANKS = {room: number for number, room in enumerate(PIPELINE)}
 
 @dataclass(frozen=True)
 class Arrow:
-    """One import of one module of the house by another.
+    """One import of one module of the package by another.
 
     Attributes:
         source: the importing module, for example ``core.grammar``.
@@ -100,8 +100,8 @@ def module_name(path: Path) -> str:
 
 
 def sources() -> list[Path]:
-    """Every module of the house."""
-    return sorted(path for folder in HOUSE for path in (ROOT / folder).rglob("*.py"))
+    """Every module of the package."""
+    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
 
 def rank(module: str) -> int:
@@ -116,7 +116,7 @@ def rank(module: str) -> int:
 
 
 def is_module(name: str) -> bool:
-    """Whether a dotted name is a module of the house (not a value in one)."""
+    """Return True if a dotted name is a module of the package (not a value in one)."""
     path = ROOT.joinpath(*name.split("."))
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
@@ -140,7 +140,7 @@ def imports(path: Path) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
 
 
 def arrows(path: Path) -> Iterator[Arrow]:
-    """The imports of house modules in one module, relative or through ``toolgrammar``."""
+    """The imports of our modules in one module, relative or through ``toolgrammar``."""
     source = module_name(path)
     package = source.split(".") if path.name == "__init__.py" else source.split(".")[:-1]
     for node, typing_only in imports(path):
@@ -217,7 +217,7 @@ def test_no_second_copy_of_a_module() -> None:
             found += [
                 f"{module_name(path)}:{node.lineno} {name}"
                 for name in names
-                if not level and name.split(".")[0] in (*HOUSE, "tests")
+                if not level and name.split(".")[0] in (*FOLDERS, "tests")
             ]
     assert found == []
 
@@ -237,7 +237,7 @@ def test_arrows_are_found() -> None:
     assert ("core.models.load", "core.models.remote", False) in seen  # inside a function
 
 
-@pytest.mark.parametrize("package", HOUSE)
+@pytest.mark.parametrize("package", FOLDERS)
 def test_each_module_can_be_imported_first(package: str) -> None:
     """Every module that needs no optional package can be the first one imported, without a warning."""
     frameworks = ("agent_framework", "autogen", "crewai", "langchain")

@@ -19,7 +19,7 @@ from toolgrammar.core.compiled.modules import COMPILED
 pytestmark = pytest.mark.timeout(400)
 
 ROOT = Path(__file__).resolve().parent.parent
-HOUSE = ("core", "tools", "adapters")
+FOLDERS = ("core", "tools", "adapters")
 KERNEL = "toolgrammar/core/masks/masks"
 
 # Work that goes through the whole engine, run in a process that sees the unpacked wheel and not this tree.
@@ -51,7 +51,7 @@ def has_compiler() -> bool:
 def expected_files() -> set[str]:
     """What the wheel must hold of the tree: modules, stubs, declarations, markers and data."""
     wanted = set()
-    for folder in HOUSE:
+    for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             relative = path.relative_to(ROOT)
             if not path.is_file() or "__pycache__" in relative.parts:
@@ -88,7 +88,7 @@ def test_wheel_holds_the_tree(built_wheel: Any) -> None:
 
 def test_each_front_package_is_marked_typed(built_wheel: Any) -> None:
     """``py.typed`` is in each of the three packages: `toolgrammar` itself is a namespace and cannot carry one."""
-    assert {f"toolgrammar/{folder}/py.typed" for folder in HOUSE} <= set(built_wheel.names)
+    assert {f"toolgrammar/{folder}/py.typed" for folder in FOLDERS} <= set(built_wheel.names)
 
 
 def test_metadata_names_licence_and_command(built_wheel: Any) -> None:

@@ -18,8 +18,8 @@ from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
 from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
-from toolgrammar.core.models.load import SERVER_SCHEMES
 from toolgrammar.core.models.reasoning import find_markers
+from toolgrammar.core.options import SERVERS
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 
@@ -164,7 +164,7 @@ def _server_of(uri: str) -> tuple[str, str] | None:
     Without an address in the URI it is the one of the option ``base_url``, which is the same for all.
     """
     scheme, separator, rest = uri.partition(":")
-    if not separator or scheme not in SERVER_SCHEMES:
+    if not separator or scheme not in SERVERS:
         return None
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     return scheme, rest[cut + 1 :] if cut >= 0 else ""

@@ -149,24 +149,24 @@ class LazyAutomaton:
 
     def atom(self, node: int) -> int:
         """Return the position at which an atomic node begins."""
-        found = self._atoms.get(node)
-        if found is None:
+        atom = self._atoms.get(node)
+        if atom is None:
             kind, args = self.nodes.kind(node), self.nodes.args(node)
             if kind == LITERAL:
-                found = self.automaton.lay(args[0])
+                atom = self.automaton.lay(args[0])
             elif kind == TEXT:
-                found = self.rows.start(args[0], args[1])
+                atom = self.rows.start(args[0], args[1])
             elif kind == COUNTED:
-                found = self.automaton.count(args[0], -1 if args[1] is None else args[1])
+                atom = self.automaton.count(args[0], -1 if args[1] is None else args[1])
             elif kind == DYNAMIC:
-                found = (DYNAMIC_TAG << TAG) | len(self._dynamic)
+                atom = (DYNAMIC_TAG << TAG) | len(self._dynamic)
                 self._dynamic.append(node)
             else:
                 assert kind == SPECIAL
-                found = (SPECIAL_TAG << TAG) | len(self.specials)
+                atom = (SPECIAL_TAG << TAG) | len(self.specials)
                 self.specials.append(args[0])
-            self._atoms[node] = found
-        return found
+            self._atoms[node] = atom
+        return atom
 
     # -- places that depend on the text so far -----------------------------------------------------------------------
 
@@ -395,16 +395,16 @@ class LazyAutomaton:
 
     def _following(self, state: int) -> set[int]:
         """Return a superset of the bytes that may be next."""
-        found: set[int] = set()
+        following: set[int] = set()
         for atom in {atom for atom, _ in self.automaton.threads(state)}:
             kind, what, *_ = self.automaton.unpack(atom)
             if kind == "literal":
-                found.add(what[0])
+                following.add(what[0])
             elif kind == "row":
-                found.update(byte for byte, target in enumerate(self.rows.row(what)) if target != DEAD)
+                following.update(byte for byte, target in enumerate(self.rows.row(what)) if target != DEAD)
             elif kind == "counted":
                 return set(range(0x100))
-        return found
+        return following
 
     def _plan(self, state: int) -> Rope:
         """Return the shortest completion, as if DYNAMIC places forbade nothing."""

@@ -35,13 +35,13 @@ def is_roomy(terms: Terms, term: int) -> bool:
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
     """Return all strings of the language, shortest first, if they are at most ``most``; else None."""
-    found: list[str] = []
+    texts: list[str] = []
     level = [("", term)]
     while level:
         following: list[tuple[str, int]] = []
         for text, state in level:
             if terms.nullable(state):
-                found.append(text)
+                texts.append(text)
             starts, targets = terms.segments(state)
             for index, target in enumerate(targets):
                 if terms.is_empty(target):
@@ -53,6 +53,6 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
                     if not SURROGATES <= code < SURROGATES_END:
                         following.append((text + chr(code), target))
         level = following
-        if len(found) + len(level) > most:  # each prefix belongs to one string at least
+        if len(texts) + len(level) > most:  # each prefix belongs to one string at least
             return None
-    return found
+    return texts

@@ -112,30 +112,30 @@ class MaskTable:
         Raises:
             DecodingError: a text has another vocabulary.
         """
-        found = np.empty(len(matchers), np.int32)
-        if not self._find(matchers, found):
+        rows = np.empty(len(matchers), np.int32)
+        if not self._find(matchers, rows):
             # Full: what is needed now is written again into an empty table.
             if len(matchers) < len(self.words):
                 self._rows.clear()
                 self._used, self._sent = 1, 0
             else:
                 self._allocate(len(matchers) + 1)
-            self._find(matchers, found)
-        return found
+            self._find(matchers, rows)
+        return rows
 
     def _find(self, matchers: Sequence[Matcher], out: npt.NDArray[np.int32]) -> bool:
         """Find or write the rows; False if there is no room."""
         engine: Any = None
-        known: dict[int, int] = {}
+        written: dict[int, int] = {}
         rows: list[int] = []
         for matcher in matchers:
             place = matcher._place
             if place[0] is not engine:
                 engine = place[0]
-                known = self._rows.setdefault(engine, {})
-            row = known.get(place[1])
+                written = self._rows.setdefault(engine, {})
+            row = written.get(place[1])
             if row is None:
-                row = self._write(matcher, known)
+                row = self._write(matcher, written)
                 if row < 0:
                     return False
             rows.append(row)

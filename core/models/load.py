@@ -9,10 +9,8 @@ from typing import Any
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
 from ..masks.warming import WARM_SECONDS
+from ..options import SERVERS
 from .model import LocalModel, Model
-
-#: Schemes of the addresses of models on servers.
-SERVER_SCHEMES = ("openai", "vllm", "llama.cpp", "ollama")
 
 
 def load_model(uri: str, **options: Any) -> Model:
@@ -63,7 +61,7 @@ def load_model(uri: str, **options: Any) -> Model:
         from .llama_cpp.backend import GGUFBackend
 
         return _local(GGUFBackend, (rest,), options, uri)
-    if scheme in SERVER_SCHEMES and separator:
+    if scheme in SERVERS and separator:
         from .remote import RemoteModel
 
         model: Model = _make(RemoteModel, (rest,), {"server": scheme, **options}, uri)

@@ -172,27 +172,27 @@ class _Reader:
 
     def asked(self, node: Regex) -> frozenset[int]:
         """Return the look-behinds on whose answers it depends what a tree matches."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         waiting = [node]
         while waiting:
             top = waiting.pop()
             if top.is_pure:
                 continue
             if isinstance(top, (Start, WordBoundary)) or (isinstance(top, Look) and not top.ahead):
-                found |= self.behind(top).behinds
+                numbers |= self.behind(top).behinds
             else:
                 waiting += top.items
-        return frozenset(found)
+        return frozenset(numbers)
 
     def behind(self, node: Regex) -> _Rest:
         r"""Return what may follow where a look-behind holds: ``^``, that of ``\b``, ``(?<=...)``, or the one that
         ``(?<!...)`` negates."""
         if id(node) not in self.looks:
             if isinstance(node, Start):
-                found = self._number(_Behind(self.marked, None))
+                behind_ = self._number(_Behind(self.marked, None))
             else:
-                found = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
-            self.looks[id(node)] = found, node
+                behind_ = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
+            self.looks[id(node)] = behind_, node
         return self.looks[id(node)][0]
 
     def _behind(self, body: Regex) -> _Rest:
@@ -247,11 +247,11 @@ class _Reader:
     def _reachable(self, past: Past) -> list[Past] | None:
         """Return all pasts to which characters lead; None: they are too many."""
         queue = [past]
-        found = {past}
+        reached = {past}
         for state in queue:
             for _, target in self._row(state):
-                if target not in found:
-                    found.add(target)
+                if target not in reached:
+                    reached.add(target)
                     queue.append(target)
             if len(queue) > MAX_PASTS:
                 return None
@@ -285,10 +285,10 @@ class _Reader:
                 raise TypeError(f"no part of a pattern without assertions: {node}")
             return term
 
-        known = self.plain.get(id(node))
-        if known is None:
-            known = self.plain[id(node)] = fold(node, combine), node
-        return known[0]
+        entry = self.plain.get(id(node))
+        if entry is None:
+            entry = self.plain[id(node)] = fold(node, combine), node
+        return entry[0]
 
     def positive(self, node: Regex) -> int:
         """Return the language of a tree without assertions, but for the empty string."""
@@ -438,14 +438,14 @@ class _Reader:
         if not isinstance(node, Look):
             raise TypeError(f"no part of a pattern: {node}")
         if not node.ahead:
-            found = self.behind(node)
+            guard = self.behind(node)
         elif _is_everywhere(node.item):
-            found = self.closed(self.anything)
+            guard = self.closed(self.anything)
         else:
             depth, self.depth = self.depth, 0
-            found = self.enter(node.item, self.closed(self.anything))
+            guard = self.enter(node.item, self.closed(self.anything))
             self.depth = depth
-        return self.negated(found) if node.negated else found
+        return self.negated(guard) if node.negated else guard
 
     def step(self, charset: CharSet, rest: _Rest) -> _Rest:
         """Return the characters of a set, each followed by the rest behind it."""
@@ -484,7 +484,7 @@ class _Reader:
             if rest.later or not is_plain or len(past) > _MAX_ANSWERED:
                 raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
             answers = product((terms.EPSILON, terms.EMPTY), repeat=len(past))
-            pasts = [tuple([(i, state) for (i, _), state in zip(past, each, strict=True)]) for each in answers]
+            pasts = [tuple([(i, state) for (i, _), state in zip(past, answer, strict=True)]) for answer in answers]
         by_past = {target: rest.at(target) for target in pasts}
         if len(set(by_past.values())) == 1:
             return [(terms.ALL, by_past[pasts[0]])]

@@ -31,7 +31,7 @@ def assemble(terms: Terms, term: int) -> bytes:
     written = array("i")
     for _ in deferred:
         written.extend((term_kinds.DEFERRED, 1, 0))
-    numbers = {each: number for number, each in enumerate(deferred)}
+    numbers = {node: number for number, node in enumerate(deferred)}
     for number, body in enumerate(deferred.values()):
         _write(terms, body, numbers, written)
         written[3 * number + 2] = numbers[body]
@@ -43,19 +43,19 @@ def assemble(terms: Terms, term: int) -> bytes:
 
 def _deferred(terms: Terms, term: int) -> dict[int, int]:
     """Return the deferred terms in a term, and what they stand for."""
-    found: dict[int, int] = {}
+    first_parts: dict[int, int] = {}
     seen = {term}
     waiting = [term]
     while waiting:
         top = waiting.pop()
         kind, parts = _parts(terms, top)
         if kind == term_kinds.DEFERRED:
-            found[top] = parts[0]
+            first_parts[top] = parts[0]
         for part in parts:
             if part not in seen:
                 seen.add(part)
                 waiting.append(part)
-    return found
+    return first_parts
 
 
 def _parts(terms: Terms, term: int) -> tuple[int, Sequence[int]]:
@@ -107,12 +107,12 @@ def execute(terms: Terms, code: bytes) -> int:
         elif kind == term_kinds.SEQ:
             term = terms.seq(made[numbers[0]], made[numbers[1]])
         elif kind == term_kinds.ALT:
-            term = terms.alt([made[each] for each in numbers])
+            term = terms.alt([made[item] for item in numbers])
         elif kind == term_kinds.REPEAT:
             part, least, most = numbers
             term = terms.repeat(made[part], least, None if most == term_kinds.NONE else most)
         elif kind == term_kinds.AND:
-            term = terms.and_([made[each] for each in numbers])
+            term = terms.and_([made[item] for item in numbers])
         elif kind == term_kinds.NOT:
             term = terms.not_(made[numbers[0]])
         elif kind == term_kinds.DEFERRED:

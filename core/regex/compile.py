@@ -28,10 +28,10 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
         PatternError: malformed, or not regular.
     """
     key = ("pattern", pattern, whole)
-    found = terms.memo.get(key)
-    if found is None:
-        found = terms.memo[key] = execute(terms, _anchored(pattern, whole))
-    return found
+    term = terms.memo.get(key)
+    if term is None:
+        term = terms.memo[key] = execute(terms, _anchored(pattern, whole))
+    return term
 
 
 #: Bytecode of the patterns of formats, which take milliseconds to read: written by ``tests/core/regex/generate.py``.

@@ -251,13 +251,13 @@ def _before(rows: dict[int, Row]) -> dict[int, set[int]]:
 def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
     """Return the states from which some of these can be reached, and these."""
     before = _before(rows)
-    found = set(states)
-    waiting = [*found]
+    reaching = set(states)
+    waiting = [*reaching]
     while waiting:
-        more = before.get(waiting.pop(), set()) - found
-        found |= more
+        more = before.get(waiting.pop(), set()) - reaching
+        reaching |= more
         waiting += more
-    return found
+    return reaching
 
 
 def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
@@ -267,7 +267,7 @@ def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
     members: dict[int, set[int]] = {-1: set(), -2: set()}
     for state, number in group.items():
         members[number].add(state)
-    known: dict[int, tuple[tuple[int, int], ...]] = {}
+    signatures: dict[int, tuple[tuple[int, int], ...]] = {}
     changed = set(rows)
     while changed:
         for state in changed:
@@ -276,13 +276,13 @@ def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
                 of = group.get(target, target)
                 if not row or row[-1][1] != of:
                     row.append((start, of))
-            known[state] = tuple(row)
+            signatures[state] = tuple(row)
         groups = {group[state] for state in changed}
         changed = set()
         for number in groups:
             parts: dict[tuple[tuple[int, int], ...], set[int]] = {}
             for state in members[number]:
-                parts.setdefault(known[state], set()).add(state)
+                parts.setdefault(signatures[state], set()).add(state)
             for part in sorted(parts.values(), key=len)[:-1]:
                 members[number] -= part
                 name = -1 - len(members)

@@ -70,8 +70,8 @@ def _named() -> tuple[tuple[CharSet, str], ...]:
     r"""Return sets with a short name, larger ones first: ``\w``, ``\d`` and ``\s`` of Rust and Python among them."""
 
     def of(names: str) -> CharSet:
-        found = [find_property(name) for name in names.split()]
-        return CharSet.empty().union(*[each for each in found if each is not None])
+        charsets = [find_property(name) for name in names.split()]
+        return CharSet.empty().union(*[charset for charset in charsets if charset is not None])
 
     return (
         (of("Alphabetic M Nd Pc Join_Control"), _WORD),
@@ -84,10 +84,10 @@ def class_text(charset: CharSet) -> str:
     """Return the text of one character of a set."""
     if charset == DIGIT:
         return r"\d"
-    for known, letter in ((DIGIT, "d"), (WORD, "w"), (WHITE_SPACE, "s")):
-        if charset == known:
+    for escaped, letter in ((DIGIT, "d"), (WORD, "w"), (WHITE_SPACE, "s")):
+        if charset == escaped:
             return "\\" + letter
-        if charset == ~known:
+        if charset == ~escaped:
             return "\\" + letter.upper()
     if charset == ~LINE_TERMINATOR:
         return "."
@@ -104,10 +104,10 @@ def class_text(charset: CharSet) -> str:
 def _members(charset: CharSet) -> str:
     pieces: list[str] = []
     rest = charset
-    for known, text in _named():
-        if len(known.ranges) > 4 and known <= rest:
+    for named, text in _named():
+        if len(named.ranges) > 4 and named <= rest:
             pieces.append(text)
-            rest = rest - known
+            rest = rest - named
     inside = _META | {"-"}
     for low, high in rest.ranges:
         if high - low < 2:

@@ -63,8 +63,8 @@ def unicode_class(letter: str) -> CharSet:
     r"""Return the characters of ``\d``, ``\s`` or ``\w``: of ``str.isdecimal``, ``isspace`` and ``isalnum``."""
     if letter == "s":
         return perl_class("s") | CharSet.range(0x1C, 0x1F)
-    found = [find_property(name) for name in ("Nd" if letter == "d" else "L N").split()]
-    named = CharSet.empty().union(*[each for each in found if each is not None])
+    charsets = [find_property(name) for name in ("Nd" if letter == "d" else "L N").split()]
+    named = CharSet.empty().union(*[charset for charset in charsets if charset is not None])
     return named | CharSet.of("_") if letter == "w" else named
 
 
@@ -86,7 +86,7 @@ class _Reader:
         if operation == "IN":
             return Chars(self.members(value, flags))
         if operation == "BRANCH":
-            return Alt(tuple(self.sequence(each, flags) for each in value[1]))
+            return Alt(tuple(self.sequence(option, flags) for option in value[1]))
         if operation == "SUBPATTERN":
             _, added, removed, inner = value
             return self.sequence(inner, (flags | added) & ~removed)
@@ -125,16 +125,16 @@ class _Reader:
 
     def members(self, items: Sequence[Any], flags: int) -> CharSet:
         negated = bool(items) and str(items[0][0]) == "NEGATE"
-        found = CharSet.empty()
+        charset = CharSet.empty()
         for operation, value in items[negated:]:
             if str(operation) == "LITERAL":
-                found = found | CharSet.range(value, value)
+                charset = charset | CharSet.range(value, value)
             elif str(operation) == "RANGE":
-                found = found | CharSet.range(*value)
+                charset = charset | CharSet.range(*value)
             else:
-                found = found | self.category(str(value), flags)
-        found = self.folded(found, flags)
-        return ~found if negated else found
+                charset = charset | self.category(str(value), flags)
+        charset = self.folded(charset, flags)
+        return ~charset if negated else charset
 
     def category(self, name: str, flags: int) -> CharSet:
         kind = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]

@@ -28,7 +28,7 @@ _NEWLINE: Final = CharSet.of("\n")
 
 
 def _ascii(*ranges: str) -> CharSet:
-    return CharSet([(ord(each[0]), ord(each[-1])) for each in ranges])
+    return CharSet([(ord(span[0]), ord(span[-1])) for span in ranges])
 
 
 _POSIX_CLASSES: Final = {
@@ -52,8 +52,8 @@ _POSIX_CLASSES: Final = {
 def perl_class(letter: str) -> CharSet:
     r"""Return the characters of ``\d``, ``\s`` or ``\w`` in Unicode (UTS 18, annex C)."""
     names = {"d": "Nd", "s": "White_Space", "w": "Alphabetic M Nd Pc Join_Control"}[letter]
-    found = [loose_property(name) for name in names.split()]
-    return CharSet.empty().union(*[each for each in found if each is not None])
+    charsets = [loose_property(name) for name in names.split()]
+    return CharSet.empty().union(*[charset for charset in charsets if charset is not None])
 
 
 def parse(pattern: str) -> Regex:
@@ -147,10 +147,10 @@ class _Parser:
             self.offset += 1
         elif (named := _NAMED.match(text, start)) is not None:
             self.offset = named.end()
-        elif (found := _FLAGS.match(text, start)) is not None and (found[1] or found[2] or found[3] == ":"):
-            self.flags = self.with_flags(found[1], (found[2] or "")[1:])
-            self.offset = found.end()
-            if found[3] == ")":
+        elif (match := _FLAGS.match(text, start)) is not None and (match[1] or match[2] or match[3] == ":"):
+            self.flags = self.with_flags(match[1], (match[2] or "")[1:])
+            self.offset = match.end()
+            if match[3] == ")":
                 return  # they hold for the rest of this group
         else:
             self.fail("Rust has no group of this kind", "look-arounds and references need regex_engine='python-re'")
@@ -215,11 +215,11 @@ class _Parser:
             charset = perl_class(letter.lower())
         else:
             named = _PROPERTY.match(self.text, self.offset)
-            found = None if named is None else loose_property(named[1] or named[2])
-            if named is None or found is None:
+            property_ = None if named is None else loose_property(named[1] or named[2])
+            if named is None or property_ is None:
                 self.fail("there is no such character property")
             self.offset = named.end()
-            charset = found
+            charset = property_
         if "i" in self.flags:
             charset = fold(charset)
         return ~charset if negated else charset
@@ -232,11 +232,11 @@ class _Parser:
         if letter in _CONTROLS and letter:
             return CharSet.range(_CONTROLS[letter], _CONTROLS[letter])
         if letter in _HEX and letter:
-            found = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[letter]}}})").match(text, self.offset)
-            if found is None or int(found[1] or found[2], 16) > 0x10FFFF:
+            match = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[letter]}}})").match(text, self.offset)
+            if match is None or int(match[1] or match[2], 16) > 0x10FFFF:
                 self.fail("a code point is malformed")
-            self.offset = found.end()
-            code = int(found[1] or found[2], 16)
+            self.offset = match.end()
+            code = int(match[1] or match[2], 16)
             return CharSet.range(code, code)
         if not letter or not letter.isascii() or letter.isalnum() or letter in "<>":
             self.offset = start
@@ -308,8 +308,8 @@ class _Parser:
         high = self.class_character()
         if low.first > high.first:
             self.fail("the ends of a range are out of order")
-        found = CharSet([(low.first, high.first)])
-        return fold(found) if "i" in self.flags else found
+        charset = CharSet([(low.first, high.first)])
+        return fold(charset) if "i" in self.flags else charset
 
     def class_character(self) -> CharSet:
         if self.text[self.offset] == "\\":

@@ -138,11 +138,11 @@ class _Same:
 def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
     """Return an error for every place of a schema that is malformed or cannot be enforced exactly."""
     options = options or SchemaOptions()
-    found: dict[Place, SchemaError | LimitError] = {}
+    by_place: dict[Place, SchemaError | LimitError] = {}
     for _, problem in _read(schema, options)[1]:
         if not _may_be_narrowed(problem, options):
-            found.setdefault(problem.place, problem)
-    return list(found.values())
+            by_place.setdefault(problem.place, problem)
+    return list(by_place.values())
 
 
 def compile_schema(schema: Any, options: SchemaOptions | None = None) -> CompiledSchema:
@@ -154,11 +154,11 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
-    document, found, normaliser = _read(schema, options)
+    document, problems, normaliser = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
     narrowed: list[UnsupportedSchemaError] = []
     left_out: list[tuple[Located, UnsupportedSchemaError]] = []
-    for located, problem in found:
+    for located, problem in problems:
         if not isinstance(problem, UnsupportedSchemaError):
             refused.append(problem)
         elif _may_be_narrowed(problem, options):
@@ -169,7 +169,7 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
             refused.append(problem)
     if refused:
         # An error that a frame of its own traceback held would only be freed by the garbage collector.
-        del found, problem
+        del problems, problem
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
     return CompiledSchema(

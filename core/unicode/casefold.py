@@ -25,8 +25,8 @@ def _orbits() -> dict[int, tuple[int, ...]]:
                 one, two = groups.setdefault(code, {code}), groups.setdefault(ord(other), {ord(other)})
                 if one is not two:
                     one |= two
-                    for each in two:
-                        groups[each] = one
+                    for member in two:
+                        groups[member] = one
     return {code: tuple(sorted(group)) for code, group in groups.items()}
 
 
@@ -37,8 +37,8 @@ def fold(charset: CharSet, *, ascii_only: bool = False) -> CharSet:
         charset: the set.
         ascii_only: only the letters of ASCII have partners, among themselves.
     """
-    found: list[int] = []
+    codes: list[int] = []
     for code, group in _orbits().items():
         if code in charset and not (ascii_only and code > 0x7F):
-            found += [each for each in group if not (ascii_only and each > 0x7F)]
-    return charset | CharSet((each, each) for each in found)
+            codes += [each for each in group if not (ascii_only and each > 0x7F)]
+    return charset | CharSet((each, each) for each in codes)

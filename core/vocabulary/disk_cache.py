@@ -64,14 +64,14 @@ def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
     path = folder / (key + _SUFFIX)
     try:
         content = memoryview(path.read_bytes())
-        found = _unpacked(content, key)
+        arrays = _unpacked(content, key)
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, EOFError):
         return None  # damaged: whoever asks makes it anew, and writes it over this one
     with contextlib.suppress(OSError):  # a folder may be readable only; this one is used
         os.utime(path)
-    return found
+    return arrays
 
 
 def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bool:
@@ -100,9 +100,9 @@ def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bo
 
 
 def _packed(key: str, arrays: Mapping[str, array[int]]) -> bytes:
-    table = [[name, each.typecode, each.itemsize, len(each)] for name, each in arrays.items()]
+    table = [[name, values.typecode, values.itemsize, len(values)] for name, values in arrays.items()]
     head = json.dumps({"key": key, "order": sys.byteorder, "arrays": table}).encode()
-    body = b"".join([len(head).to_bytes(8, "little"), head, *(each.tobytes() for each in arrays.values())])
+    body = b"".join([len(head).to_bytes(8, "little"), head, *(values.tobytes() for values in arrays.values())])
     return _MAGIC + hashlib.sha256(body).digest() + body
 
 
@@ -114,14 +114,14 @@ def _unpacked(content: memoryview, key: str) -> dict[str, array[int]]:
     head = json.loads(bytes(content[start + 8 : at]))
     if head["key"] != key or head["order"] != sys.byteorder:
         raise ValueError("of another key, or from another machine")
-    found = {}
+    arrays = {}
     for name, code, size, count in head["arrays"]:
-        each = found[name] = array(code)
-        if each.itemsize != size:
+        values = arrays[name] = array(code)
+        if values.itemsize != size:
             raise ValueError("from another machine")
-        each.frombytes(content[at : at + size * count])
+        values.frombytes(content[at : at + size * count])
         at += size * count
-    return found
+    return arrays
 
 
 def _tidy(folder: Path) -> None:

@@ -10,9 +10,6 @@ from urllib.parse import urlsplit
 
 from ...errors import ModelError
 
-#: Kinds of servers; ``auto`` asks the server.
-KINDS = ("openai", "vllm", "llama.cpp", "ollama")
-
 #: Prefix of the name of an environment variable that holds a secret.
 FROM_ENVIRONMENT = "env:"
 

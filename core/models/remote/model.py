@@ -30,8 +30,9 @@ from ...generation.params import GenerateParams, ToolInterface
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...logs import logger_of
+from ...options import SERVERS
 from ..model import Capabilities, Model, Request
-from .address import KINDS, headers_of, parse_address
+from .address import headers_of, parse_address
 from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import detect
@@ -71,7 +72,7 @@ _FIELDS = (lambda value: value is None or isinstance(value, Mapping), "a dict, o
 _RANGES: Ranges = {
     "timeout": (lambda value: is_number(value) and value > 0, "seconds, more than 0"),
     "headers": _FIELDS,
-    "server": (lambda value: value in (*KINDS, "auto"), f"one of {', '.join(KINDS)}, auto"),
+    "server": (lambda value: value in (*SERVERS, "auto"), f"one of {', '.join(SERVERS)}, auto"),
     "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
     "retries": _COUNT,
     "max_retries": _COUNT,

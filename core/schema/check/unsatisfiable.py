@@ -38,7 +38,7 @@ class _Search:
             if located.key in seen or not isinstance(located.schema, Mapping):
                 break
             seen.add(located.key)
-            inner = next((each for each in self._needed(located) if self._is_empty(each)), None)
+            inner = next((needed for needed in self._needed(located) if self._is_empty(needed)), None)
             if inner is None:
                 break
             located = inner
@@ -60,25 +60,27 @@ class _Search:
     def _needed(self, located: Located) -> list[Located]:
         """Return the subschemas that must have a value if the schema is to have one."""
         schema, asserts = located.schema, self.lowering.normaliser.asserts
-        found: list[Located] = []
+        needed: list[Located] = []
         if asserts(located, "$ref"):
-            found.append(self.document.resolve(located))
+            needed.append(self.document.resolve(located))
             if self.document.ref_hides_siblings:
-                return found
+                return needed
         if asserts(located, "allOf"):
-            found += [located.child("allOf", index) for index in range(len(schema["allOf"]))]
+            needed += [located.child("allOf", index) for index in range(len(schema["allOf"]))]
         for keyword in ("anyOf", "oneOf"):
             if asserts(located, keyword) and len(schema[keyword]) == 1:
-                found.append(located.child(keyword, 0))
+                needed.append(located.child(keyword, 0))
         properties = schema.get("properties", {})
         if self._is_only(located, "object") and isinstance(schema.get("required"), (list, tuple)):
-            found += [located.child("properties", name) for name in schema["required"] if name in properties]
+            needed += [located.child("properties", name) for name in schema["required"] if name in properties]
         if self._is_only(located, "array") and asserts(located, "minItems"):
             prefix = schema.get("prefixItems", ())
-            found += [located.child("prefixItems", index) for index in range(min(len(prefix), int(schema["minItems"])))]
+            needed += [
+                located.child("prefixItems", index) for index in range(min(len(prefix), int(schema["minItems"])))
+            ]
             if isinstance(schema.get("items"), (Mapping, bool)) and schema["minItems"] > len(prefix):
-                found.append(located.child("items"))
-        return found
+                needed.append(located.child("items"))
+        return needed
 
     def _undeclared(self, located: Located) -> str | None:
         """Return a required name that a closed object does not declare."""

@@ -229,14 +229,14 @@ class ArrayLowering:
         """Return the strings of each goal of items if all are roomy, and True if the goal has other values; else
         None."""
         lowering, terms = self.lowering, self.nodes.terms
-        found: dict[Goal, tuple[int, bool]] = {}
+        strings: dict[Goal, tuple[int, bool]] = {}
         for goal in item_goals(arrays):
             term = lowering.strings(goal)
             is_empty = terms.is_empty(term)
             if not is_empty and not is_roomy(terms, term):
                 return None
-            found[goal] = lowering.string(term), is_empty or lowering.has_more_than_strings(goal)
-        return found if any(text != self.nodes.EMPTY for text, _ in found.values()) else None
+            strings[goal] = lowering.string(term), is_empty or lowering.has_more_than_strings(goal)
+        return strings if any(text != self.nodes.EMPTY for text, _ in strings.values()) else None
 
     # -- whether enough values are left ------------------------------------------------------------------------
 

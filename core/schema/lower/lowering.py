@@ -128,26 +128,26 @@ class Lowering:
         """Return the texts of the values for which all formulas of a goal hold."""
         if len(goal) == 1 and type(goal[0]) is SignedSchema and goal[0].positive:
             return self.subschema(goal[0].located)
-        found = self._known.get(goal)
-        if found is None:
+        node = self._known.get(goal)
+        if node is None:
             wanted = flat(goal)
             if wanted != goal:
-                found = self.value(wanted)
+                node = self.value(wanted)
             elif self.is_false(goal):
-                found = self.nodes.EMPTY
+                node = self.nodes.EMPTY
             else:
-                known = self.nodes.EPSILON if self.is_sure(goal) else None
-                found = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=known)
-            self._known[goal] = found
-        return found
+                as_empty = self.nodes.EPSILON if self.is_sure(goal) else None
+                node = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=as_empty)
+            self._known[goal] = node
+        return node
 
     def subschema(self, located: Located) -> int:
         """Return the JSON texts that a subschema describes."""
-        found = self._subschemas.get(located.key)
-        if found is None:
+        node = self._subschemas.get(located.key)
+        if node is None:
             self._kept.append(located)
-            found = self._subschemas[located.key] = self._described(located)
-        return found
+            node = self._subschemas[located.key] = self._described(located)
+        return node
 
     def _described(self, located: Located) -> int:
         schema = located.schema
@@ -233,17 +233,17 @@ class Lowering:
         """Return True if a subschema surely has a value that can be written; computed once."""
         if isinstance(schema, bool) or self.spelling is not None:
             return schema is True and self.spelling is None
-        known = self._sure.get(id(schema))
-        if known is None:  # the schema is kept, so that its id stays its own
-            known = self._sure[id(schema)] = schema, is_surely_satisfiable(schema)
-        return known[1]
+        entry = self._sure.get(id(schema))
+        if entry is None:  # the schema is kept, so that its id stays its own
+            entry = self._sure[id(schema)] = schema, is_surely_satisfiable(schema)
+        return entry[1]
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""
-        found = self._branches.get(goal)
-        if found is None:
-            found = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
-        return found
+        branches = self._branches.get(goal)
+        if branches is None:
+            branches = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
+        return branches
 
     def supply(self, goal: Goal, most: int) -> Supply:
         """Return the values of a goal, if they are fewer than ``most``."""
@@ -259,10 +259,10 @@ class Lowering:
 
     def allowed(self, branch: Conjunction) -> list[Any]:
         """Return the values that an alternative lists and that satisfy the rest of it."""
-        found = self._lists.get(branch)
-        if found is None:
-            found = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
-        return found
+        values = self._lists.get(branch)
+        if values is None:
+            values = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
+        return values
 
     def is_false(self, goal: Iterable[Formula]) -> bool:
         """Return True if a goal obviously holds for no value."""
@@ -306,7 +306,7 @@ class Lowering:
             words = {
                 self._spell(value): nodes.EPSILON
                 for value in (True, False)
-                if not any(same_value(value, each) for each in excluded)
+                if not any(same_value(value, other) for other in excluded)
             }
             parts.append(nodes.words(words) if excluded else self._scalar("boolean"))
         if "null" in types and None not in excluded:
@@ -397,7 +397,7 @@ class Lowering:
             if not self.branch_holds(branch, value):
                 continue
             if branch.values is not None:
-                return next(each for each in branch.values if same_value(value, each))
+                return next(listed for listed in branch.values if same_value(value, listed))
             if isinstance(value, list):
                 return [self._ordered(item_goal(branch.arrays, at), item) for at, item in enumerate(value)]
             goals = self.objects.goals(branch.objects, value)
@@ -523,18 +523,18 @@ class Lowering:
 
     def strings(self, goal: Goal) -> int:
         """Return the strings (decoded) for which a goal holds, as a term."""
-        found = self._strings.get(goal)
-        if found is None:
+        term = self._strings.get(goal)
+        if term is None:
             terms = self.nodes.terms
             parts = []
             for branch in self.branches(goal):
                 if branch.values is not None:
-                    words = [each for each in self.allowed(branch) if isinstance(each, str)]
+                    words = [word for word in self.allowed(branch) if isinstance(word, str)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
                     parts.append(self.string_term(branch))
-            found = self._strings[goal] = terms.alt(parts)
-        return found
+            term = self._strings[goal] = terms.alt(parts)
+        return term
 
     def _number_term(self, branch: Conjunction, *, any_spelling: bool | None = None) -> int:
         terms, asked = self.nodes.terms, branch.numbers
@@ -556,7 +556,7 @@ class Lowering:
     def holds(self, branch: Conjunction, value: Any) -> bool:
         """Return True if a decoded value satisfies a conjunction, its list of values aside."""
         kind = type_of(value)
-        if kind not in branch.types or any(same_value(value, each) for each in branch.not_values):
+        if kind not in branch.types or any(same_value(value, other) for other in branch.not_values):
             return False
         if kind == "number":
             return branch.numbers is EVERY.numbers or branch.numbers.contains(value)
@@ -574,6 +574,6 @@ class Lowering:
 
     def branch_holds(self, branch: Conjunction, value: Any) -> bool:
         """Return True if a decoded value satisfies an alternative."""
-        if branch.values is not None and not any(same_value(value, each) for each in branch.values):
+        if branch.values is not None and not any(same_value(value, listed) for listed in branch.values):
             return False
         return self.holds(branch, value)

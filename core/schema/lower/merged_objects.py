@@ -105,10 +105,10 @@ class MergedObjects:
 
     def of(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction; computed once."""
-        found = self._known.get(objects)
-        if found is None:
-            found = self._known[objects] = self._merge(objects)
-        return found
+        shape = self._known.get(objects)
+        if shape is None:
+            shape = self._known[objects] = self._merge(objects)
+        return shape
 
     def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
         """Return the sets of open demands, as bits, that a member may meet, each with the further goal of its value.
@@ -128,11 +128,11 @@ class MergedObjects:
         sets = self._sets.get(key)
         if sets is None:
             sets = self._sets[key] = self._together(goal, meets)
-        found: dict[tuple[int, Goal], None] = {}
+        goals: dict[tuple[int, Goal], None] = {}
         for way in sets:
             asked = tuple(formula for bits, _, formula in way if bits & open and formula != TRUE)
-            found[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
-        return list(found)
+            goals[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
+        return list(goals)
 
     def _together(self, goal: Goal, meets: Meets) -> list[_Met]:
         """Return the sets of demands that a value may meet.
@@ -149,16 +149,16 @@ class MergedObjects:
         ways: list[tuple[_Met, Goal]] = [((), goal)]  # and all that is known
         for bits, formula in groups.values():
             if formula == TRUE:  # to meet more loses nothing
-                ways = [((*way, (bits, True, TRUE)), known) for way, known in ways]
+                ways = [((*way, (bits, True, TRUE)), facts) for way, facts in ways]
                 continue
             denied = negated(formula) if exact and is_deniable(formula) else None
             unmet = denied if denied is not None and self._is_simple(denied) else TRUE
             more = []
-            for way, known in ways:
-                if not exact or self.lowering.branches((*known, formula)):
-                    more.append(((*way, (bits, True, formula)), (*known, formula)))
-                if denied is None or self.lowering.branches((*known, denied)):
-                    more.append(((*way, (bits, False, unmet)), known if denied is None else (*known, denied)))
+            for way, facts in ways:
+                if not exact or self.lowering.branches((*facts, formula)):
+                    more.append(((*way, (bits, True, formula)), (*facts, formula)))
+                if denied is None or self.lowering.branches((*facts, denied)):
+                    more.append(((*way, (bits, False, unmet)), facts if denied is None else (*facts, denied)))
             ways = more
             if len(ways) > MAX_WAYS:
                 raise LimitError(
@@ -274,12 +274,12 @@ class MergedObjects:
 
     def _beside(self, names: Iterable[str]) -> int:
         """Return the term of all names except these; computed once."""
-        known = frozenset(names)
-        found = self._besides.get(known)
-        if found is None:
+        excluded = frozenset(names)
+        term = self._besides.get(excluded)
+        if term is None:
             terms = self.nodes.terms
-            found = self._besides[known] = terms.not_(terms.words(known)) if known else terms.ALL
-        return found
+            term = self._besides[excluded] = terms.not_(terms.words(excluded)) if excluded else terms.ALL
+        return term
 
     @staticmethod
     def _patterns(objects: Objects) -> dict[str, None]:
@@ -403,7 +403,7 @@ def _asked(
         name: its name (None: an undeclared one).
         fails: returns True if the name does not satisfy a formula.
     """
-    found = [
+    formulas = [
         exists.formula
         for exists in some.options
         if (exists.name is not None and exists.name == name)
@@ -411,7 +411,7 @@ def _asked(
         or (exists.beside is not None and not _covers(exists.beside, matched, name))
         or (exists.failing is not None and fails(exists.failing))
     ]
-    return None if not found else found[0] if len(found) == 1 else AnyOf(tuple(found))
+    return None if not formulas else formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
 
 
 def _excepted(objects: Objects) -> list[ObjectPart]:

@@ -107,7 +107,7 @@ class ObjectPlan:
                 if not self._able[number] and not self.absent[number]:
                     self._silent |= 1 << number
         able = self.open_to[-1] = sum(
-            1 << index for index in {index for each in shape.others for index, _ in each.meets}
+            1 << index for index in {index for region in shape.others for index, _ in region.meets}
         )
         for number in reversed(range(len(shape.members))):
             able |= self.absent[number] | self._able[number]

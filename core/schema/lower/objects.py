@@ -144,11 +144,11 @@ class ObjectLowering:
         key: Any = at if plan.plain else (at, members, open)
         if alike:
             key = (at, members, open, alike, names)
-        found = plan.places.get(key)
-        if found is None:
+        node = plan.places.get(key)
+        if node is None:
             place = _Place(self, plan, at, False, members, open, alike, names)
-            found = plan.places[key] = self.nodes.seq(self.lowering.space, self._rule(place))
-        return found
+            node = plan.places[key] = self.nodes.seq(self.lowering.space, self._rule(place))
+        return node
 
     def _rule(self, place: _Place) -> int:
         """Return the node of a place: expanded when a text reaches it."""
@@ -295,8 +295,8 @@ class ObjectLowering:
                     entries.append((lead + word, named))
         keys = nodes.words(entries)
         if allowed and plan.others and (done or (self.any_order and place.start is None)):
-            undeclared = [each for index in range(len(plan.others)) for each in self._undeclared(place, index)]
-            keys = nodes.alt([keys, *(nodes.seq(nodes.literal(lead), each) for each in undeclared)])
+            undeclared = [node for index in range(len(plan.others)) for node in self._undeclared(place, index)]
+            keys = nodes.alt([keys, *(nodes.seq(nodes.literal(lead), node) for node in undeclared)])
         if self._members is not None:
             separator = nodes.EPSILON if place.first else self._members.separator
             keys = nodes.sequence([separator, self._members.before_name, keys])
@@ -336,17 +336,17 @@ class ObjectLowering:
             return self.nodes.lazy(rule, rule)
         key = number if plan.plain else (number, place.members, place.open)
         if not self.any_order:  # the rest is the same from every place before
-            known = plan.follow.get(key)
-            if known is not None:
-                return known
+            follow = plan.follow.get(key)
+            if follow is not None:
+                return follow
         instead = self._skeleton(plan)
         if instead is not None and not self._is_sure(plan, number):
             instead = self.nodes.seq(self._value(plan, number), instead)
         rule = _Named(place, number, None)
-        found = self.nodes.lazy(rule, rule, as_empty_as=instead)
+        node = self.nodes.lazy(rule, rule, as_empty_as=instead)
         if not self.any_order:
-            plan.follow[key] = found
-        return found
+            plan.follow[key] = node
+        return node
 
     def expand_named(self, place: _Place, number: int, name: str | None) -> int:
         """Return the rest of an object after a name (see `_Named`), expanded."""
@@ -434,18 +434,18 @@ class ObjectLowering:
         if region.roomy and spelling is None:
             return nodes.seq(name, unless_repeated(nodes))
 
-        known: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
+        remembered: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
 
         def fresh(before: Written) -> int:
             written = tuple(before.names() if spelling is None else spelling.names_before(before.text()))
-            found = known.get(written)
-            if found is None:
+            node = remembered.get(written)
+            if node is None:
                 terms = nodes.terms
-                found = self._written(terms.and_([region.names, terms.not_(terms.words(written))]))
-                if len(known) >= MAX_REMEMBERED:
-                    known.clear()
-                known[written] = found
-            return found
+                node = self._written(terms.and_([region.names, terms.not_(terms.words(written))]))
+                if len(remembered) >= MAX_REMEMBERED:
+                    remembered.clear()
+                remembered[written] = node
+            return node
 
         where = "outermost" if self._members is not None else ""
         key = ("fresh", region.names) if spelling is None else ("fresh", self.lowering.number, where, region.names)
@@ -462,12 +462,12 @@ class ObjectLowering:
 
     def _value(self, plan: ObjectPlan, number: int) -> int:
         """Return the value of a member, or of a region's members."""
-        found = plan.values[number]
-        if found == UNKNOWN:
+        node = plan.values[number]
+        if node == UNKNOWN:
             name = None if number < 0 else plan.names[number]
-            found = self._written_value(name, plan.goal(number))
-            plan.values[number] = found
-        return found
+            node = self._written_value(name, plan.goal(number))
+            plan.values[number] = node
+        return node
 
     def _written_value(self, name: str | None, goal: Goal) -> int:
         """Return a member's value (``name`` None: of an undeclared one); EMPTY if the name cannot be written."""
@@ -489,23 +489,23 @@ class ObjectLowering:
         """Return the goals of the members of these names, in the order in which they are written."""
         shape, terms = self.shape(objects), self.nodes.terms
         wanted = frozenset(names)
-        found = {member.name: member.goal for member in shape.members if member.name in wanted}
-        for name in sorted(wanted.difference(found)):
-            found[name] = next(region.goal for region in shape.others if terms.matches(region.names, name))
-        return found
+        goals = {member.name: member.goal for member in shape.members if member.name in wanted}
+        for name in sorted(wanted.difference(goals)):
+            goals[name] = next(region.goal for region in shape.others if terms.matches(region.names, name))
+        return goals
 
     def holds(self, objects: Objects, value: dict[str, Any]) -> bool:
         """Return True if a decoded object satisfies a conjunction."""
         shape = self.shape(objects)
         if len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
             return False
-        known = {member.name: member for member in shape.members}
+        members = {member.name: member for member in shape.members}
         if any(member.required and member.name not in value for member in shape.members):
             return False
         terms = self.nodes.terms
         unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
         for name, item in value.items():
-            place: Member | Region | None = known.get(name)
+            place: Member | Region | None = members.get(name)
             if place is None:
                 place = next((region for region in shape.others if terms.matches(region.names, name)), None)
             if place is None or not self.lowering.goal_holds(place.goal, item):

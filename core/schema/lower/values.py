@@ -75,16 +75,16 @@ class Values:
 
     def _look_up(self, goal: Goal, most: int) -> Supply:
         key = goal, most
-        found = self._known.get(key) or self._found.get(key)
-        if found is None:
+        supply = self._known.get(key) or self._found.get(key)
+        if supply is None:
             if key in self._open:
                 self._leaned = True
                 return self._before.get(key, _NONE)
             self._open.add(key)
-            found = self._find(goal, most)
+            supply = self._find(goal, most)
             self._open.discard(key)
-            self._found[key] = found
-        return found
+            self._found[key] = supply
+        return supply
 
     def _find(self, goal: Goal, most: int) -> Supply:
         if self._lowering.is_false(goal):
@@ -129,8 +129,8 @@ class Values:
         if step is not None:
             return self._on_grid(branch, term, step, most)
         size = max(asked.least.copy_abs(), asked.most.copy_abs()).adjusted() + 1
-        found = self._on_grid(branch, term, Fraction(10) ** (size - _COARSE), most)
-        return found if found.is_ample else self._on_grid(branch, term, Fraction(10) ** (size - _FINE), most)
+        supply = self._on_grid(branch, term, Fraction(10) ** (size - _COARSE), most)
+        return supply if supply.is_ample else self._on_grid(branch, term, Fraction(10) ** (size - _FINE), most)
 
     def _on_grid(self, branch: Conjunction, term: int, step: Fraction, most: int) -> Supply:
         """Return the numbers of a range that are multiples of a step."""
@@ -138,7 +138,7 @@ class Values:
         assert asked.least is not None and asked.most is not None
         first, last = ceil(Fraction(asked.least) / step), floor(Fraction(asked.most) / step)
         terms = self._lowering.nodes.terms
-        found: set[str] = set()
+        texts: set[str] = set()
         for count in range(first, min(last, first + MAX_DECIMALS + 2 * most) + 1):
             number = step * count
             with localcontext() as context:
@@ -147,10 +147,10 @@ class Values:
             if "." in text:
                 text = text.rstrip("0").rstrip(".")
             if terms.matches(term, text):
-                found.add(value_key(json.loads(text)))
-                if len(found) >= most:
+                texts.add(value_key(json.loads(text)))
+                if len(texts) >= most:
                     return _AMPLE
-        return _supply(found, most) if last - first <= MAX_DECIMALS + 2 * most else _UNKNOWN
+        return _supply(texts, most) if last - first <= MAX_DECIMALS + 2 * most else _UNKNOWN
 
     # -- arrays ------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Values:
         if arrays.most is not None and arrays.least > arrays.most:
             return _NONE
         inner = max(most, ample_count(arrays)) if arrays.unique else most
-        found: set[str] = set()
+        texts: set[str] = set()
         steps = 0
         # The number of items, and of those counted for each `Contains`; the items (None: one of an ample supply); True
         # if there is such an item.
@@ -178,8 +178,8 @@ class Values:
             ):
                 if is_ample:
                     return _AMPLE
-                found.add("[" + ", ".join(item or "" for item in items) + "]")
-                if len(found) >= most:
+                texts.add("[" + ", ".join(item or "" for item in items) + "]")
+                if len(texts) >= most:
                     return _AMPLE
             if count > longest or (arrays.most is not None and count >= arrays.most):
                 continue
@@ -196,7 +196,7 @@ class Values:
             for asked, after in reversed(ways):  # taken first from the stack, and of these the ways that count
                 if self._look_up((*goal, *asked), inner).is_ample:
                     stack.append((count + 1, after, (*items, None), True))
-        return _supply(found, most) if is_known else _UNKNOWN
+        return _supply(texts, most) if is_known else _UNKNOWN
 
     # -- objects -----------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Values:
                 members += [(name, region.goal, False, region.meets) for name in names]
         limit = len(members) + len(shape.demands) + shape.least + 1
         limit = limit if shape.most is None else min(limit, shape.most)
-        found: set[str] = set()
+        texts: set[str] = set()
         steps = 0
         is_known = True
         # The next member; the members written, and their number; open demands; True if a member has an ample supply.
@@ -247,8 +247,8 @@ class Values:
                 if is_ample:
                     return _AMPLE
                 spelled = sorted(written)
-                found.add("{" + ", ".join(f"{encode_basestring_ascii(name)}: {text}" for name, text in spelled) + "}")
-                if len(found) >= most:
+                texts.add("{" + ", ".join(f"{encode_basestring_ascii(name)}: {text}" for name, text in spelled) + "}")
+                if len(texts) >= most:
                     return _AMPLE
             if count >= limit:
                 continue
@@ -258,7 +258,7 @@ class Values:
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     if supply.values or supply.is_ample:
                         stack.append((at, written, count + 1, open_demands & ~met, True))
-        return _supply(found, most) if is_known else _UNKNOWN
+        return _supply(texts, most) if is_known else _UNKNOWN
 
 
 #: Order in which the types of an alternative are enumerated: the cheap ones first.

@@ -80,10 +80,10 @@ class Assertions:
 
     def assertions(self, located: Located) -> Conjunction | None:
         """Return the assertions of a schema; None if no value satisfies them. Computed once."""
-        found = self._own.get(located, _UNREAD)
-        if found is _UNREAD:
-            found = self._own[located] = self._read(located)
-        return found
+        own = self._own.get(located, _UNREAD)
+        if own is _UNREAD:
+            own = self._own[located] = self._read(located)
+        return own
 
     def _read(self, located: Located) -> Conjunction | None:
         schema = located.schema
@@ -182,23 +182,23 @@ class Assertions:
 
     def object_part(self, located: Located) -> ObjectPart:
         """Return the schemas of members by name and by pattern; computed once."""
-        found = self._objects.get(located)
-        if found is None:
+        part = self._objects.get(located)
+        if part is None:
             schema = located.schema
             declared = located.members("properties") if "properties" in schema else ()
             patterned = located.members("patternProperties") if self.asserts(located, "patternProperties") else ()
-            found = self._objects[located] = ObjectPart(
+            part = self._objects[located] = ObjectPart(
                 {name: SignedSchema(inner) for name, inner in declared},
                 {pattern: SignedSchema(inner) for pattern, inner in patterned},
                 SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None,
                 "properties" in schema,
             )
-        return found
+        return part
 
     def array_part(self, located: Located) -> ArrayPart:
         """Return the schemas of items by position; computed once."""
-        found = self._arrays.get(located)
-        if found is None:
+        part = self._arrays.get(located)
+        if part is None:
             schema = located.schema
             prefix: tuple[Formula, ...] = ()
             items: Formula | None = None
@@ -211,8 +211,8 @@ class Assertions:
                     prefix = tuple(map(SignedSchema, located.items("prefixItems")))
                 if "items" in schema:
                     items = SignedSchema(located.child("items"))
-            found = self._arrays[located] = ArrayPart(prefix, items)
-        return found
+            part = self._arrays[located] = ArrayPart(prefix, items)
+        return part
 
     def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
         """Yield names, and the formula for an object that has a member of the name."""
@@ -230,10 +230,10 @@ class Assertions:
 
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
-        found = self._constants.get(id(value))
-        if found is None:  # the value is kept, so that its id stays its own
-            found = self._constants[id(value)] = (value, SignedSchema(Located({"const": value}, "")))
-        return found[1]
+        entry = self._constants.get(id(value))
+        if entry is None:  # the value is kept, so that its id stays its own
+            entry = self._constants[id(value)] = (value, SignedSchema(Located({"const": value}, "")))
+        return entry[1]
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
@@ -255,7 +255,9 @@ def asserted(schema: Mapping[str, Any]) -> Set[str]:
 def lists_strings(schema: Mapping[str, Any]) -> bool:
     """Return True if a schema has an ``enum`` of strings alone, and no ``type`` that excludes them."""
     values = schema.get("enum")
-    return values is not None and schema.get("type", "string") == "string" and all(type(each) is str for each in values)
+    return (
+        values is not None and schema.get("type", "string") == "string" and all(type(value) is str for value in values)
+    )
 
 
 def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]:

@@ -26,13 +26,13 @@ def clauses(ways: Iterable[Conjunction], open_objects: bool) -> list[AnyExists] 
         ways: the alternatives.
         open_objects: objects take members that nothing declares, unless they say otherwise.
     """
-    found = [AnyExists(())]
+    product = [AnyExists(())]
     for way in ways:
         demands = _demands(way, open_objects)
-        if demands is None or len(found) * len(demands) > MAX_CLAUSES:
+        if demands is None or len(product) * len(demands) > MAX_CLAUSES:
             return None
-        found = [_either(one, other) for one in found for other in demands]
-    return list(dict.fromkeys(some for some in found if not _is_met(some)))
+        product = [_either(one, other) for one in product for other in demands]
+    return list(dict.fromkeys(some for some in product if not _is_met(some)))
 
 
 def _demands(way: Conjunction, open_objects: bool) -> list[AnyExists] | None:
@@ -48,14 +48,14 @@ def _demands(way: Conjunction, open_objects: bool) -> list[AnyExists] | None:
         any_exists=objects.any_exists,
     ):
         return None
-    found = [*objects.any_exists, *(AnyExists((exists,)) for exists in objects.exists)]
-    found += [AnyExists((Exists(TRUE, name),)) for name in objects.required]
-    found += [AnyExists((), frozenset((name,))) for name in sorted(objects.absent)]
+    demands = [*objects.any_exists, *(AnyExists((exists,)) for exists in objects.exists)]
+    demands += [AnyExists((Exists(TRUE, name),)) for name in objects.required]
+    demands += [AnyExists((), frozenset((name,))) for name in sorted(objects.absent)]
     for part in objects.parts:
         if part.patterns or part.additional is not None or (part.names_properties and not open_objects):
             return None
-        found += [AnyExists((Exists(value, name),), frozenset((name,))) for name, value in part.properties.items()]
-    return found
+        demands += [AnyExists((Exists(value, name),), frozenset((name,))) for name, value in part.properties.items()]
+    return demands
 
 
 def _either(one: AnyExists, other: AnyExists) -> AnyExists:
@@ -154,29 +154,29 @@ class _Facts:
     def left(self, some: AnyExists) -> dict[_Option, Exists | None] | None:
         """Return the options of a demand that are left; None: every object meets it."""
         needed = self._objects.needed
-        found: dict[_Option, Exists | None] = {}
+        ways: dict[_Option, Exists | None] = {}
         for gone in sorted(some.absent):
             if not self._may_have(gone):
                 return None
             if gone not in needed:
-                found[_Option(gone, None, True)] = None
+                ways[_Option(gone, None, True)] = None
         for exists in self._named(some.options):
             name = exists.name
             if name is None:
-                found[_Option(None, exists)] = exists
+                ways[_Option(None, exists)] = exists
                 continue
             if not self._may_have(name) or self._contradictions.denies(self._objects, name, exists.formula):
                 continue
             if _is_true(exists.formula) or self._contradictions.implies(self._objects, name, exists.formula):
-                if name in needed or _Option(name, None, True) in found:
+                if name in needed or _Option(name, None, True) in ways:
                     return None
-                found[_Option(name, None)] = Exists(TRUE, name)
+                ways[_Option(name, None)] = Exists(TRUE, name)
             else:
-                found[_Option(name, self._contradictions.meaning(exists.formula))] = exists
+                ways[_Option(name, self._contradictions.meaning(exists.formula))] = exists
         return {
             option: way
-            for option, way in found.items()
-            if option.is_absent or option.meaning is None or _Option(option.name, None) not in found
+            for option, way in ways.items()
+            if option.is_absent or option.meaning is None or _Option(option.name, None) not in ways
         }
 
     def _may_have(self, name: str) -> bool:
@@ -184,7 +184,8 @@ class _Facts:
         if name in self._objects.absent:
             return False
         return not any(
-            name not in part.properties and not any(self._contradictions.matches(each, name) for each in part.patterns)
+            name not in part.properties
+            and not any(self._contradictions.matches(pattern, name) for pattern in part.patterns)
             for part in self._closed
         )
 
@@ -203,7 +204,7 @@ class _Facts:
                     yield Exists(exists.formula, possible)
 
     def _covers(self, part: ObjectPart, name: str) -> bool:
-        return name in part.properties or any(self._contradictions.matches(each, name) for each in part.patterns)
+        return name in part.properties or any(self._contradictions.matches(pattern, name) for pattern in part.patterns)
 
 
 def _is_true(formula: Formula) -> bool:

@@ -22,11 +22,11 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
     Types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values of
     required properties are compared.
     """
-    found: set[str] = set()
+    types: set[str] = set()
     for left in lefts:
         for right in rights:
-            found |= _common(normaliser, left, right, _DEPTH, found)
-    return frozenset(found)
+            types |= _common(normaliser, left, right, _DEPTH, types)
+    return frozenset(types)
 
 
 def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tuple[int, int]]:
@@ -42,20 +42,20 @@ def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tupl
     name = max(count, key=lambda each: count[each]) if count else ""
     holders: dict[object, list[int]] = {}
     others: list[int] = []
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for index, label in enumerate(labels):
         if name in label:
             for value in label[name]:
                 holders.setdefault(value, []).append(index)
         else:
-            found.update((other, index) for other in others)
+            pairs.update((other, index) for other in others)
             others.append(index)
     for index, label in enumerate(labels):
         if name in label:
-            found.update((min(index, other), max(index, other)) for other in others)
+            pairs.update((min(index, other), max(index, other)) for other in others)
     for held in holders.values():
-        found.update(combinations(held, 2))
-    yield from sorted(found)
+        pairs.update(combinations(held, 2))
+    yield from sorted(pairs)
 
 
 def _common(
@@ -131,47 +131,47 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
     if not lefts and not rights:
         return False
     key = lefts, rights, depth
-    found = normaliser.excluded.get(key)
-    if found is None:
+    exclusive = normaliser.excluded.get(key)
+    if exclusive is None:
         ones, others = normaliser.branches(lefts), normaliser.branches(rights)
-        found = not any(_common(normaliser, one, other, depth) for one in ones for other in others)
-        normaliser.excluded[key] = found
-    return found
+        exclusive = not any(_common(normaliser, one, other, depth) for one in ones for other in others)
+        normaliser.excluded[key] = exclusive
+    return exclusive
 
 
 def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -> bool:
     """Return True if no value satisfies the goal of one member. Computed once, as it is the same beside every
     alternative that does not constrain the member."""
-    known = objects.findings.excluded
-    found = known.get((name, depth))
-    if found is None:
-        found = known[name, depth] = _exclude(normaliser, _member(normaliser, objects, name), (), depth)
-    return found
+    remembered = objects.findings.excluded
+    is_void = remembered.get((name, depth))
+    if is_void is None:
+        is_void = remembered[name, depth] = _exclude(normaliser, _member(normaliser, objects, name), (), depth)
+    return is_void
 
 
 def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
     """Return the formulas that a member's value must satisfy."""
-    found: list[Formula] = []
+    goal: list[Formula] = []
     for part in objects.parts:
         named = [part.properties[name]] if name in part.properties else []
         named += [formula for pattern, formula in part.patterns.items() if normaliser.matches(pattern, name)]
         if not named and part.additional is not None:
             named = [part.additional]
-        found += named
-    return tuple(found)
+        goal += named
+    return tuple(goal)
 
 
 def _names(normaliser: NormalForms, objects: Objects) -> int:
     """Return a term, in the normaliser's store, of names that includes every name that a member may have."""
     terms = normaliser.terms
-    found = [terms.ALL]
+    languages = [terms.ALL]
     for part in objects.parts:
         additional = part.additional
         if isinstance(additional, SignedSchema) and additional.located.schema is False:
             words = [terms.words(part.properties)] if part.properties else []
             patterns = [regex_term(terms, pattern, whole=False) for pattern in part.patterns]
-            found.append(terms.alt([*words, *patterns]))
-    return terms.and_(found)
+            languages.append(terms.alt([*words, *patterns]))
+    return terms.and_(languages)
 
 
 _KINDS = {"null": _same, "boolean": _same, "number": _numbers, "string": _strings, "array": _arrays, "object": _objects}

@@ -207,11 +207,11 @@ def _not_max_items(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 
 def _not_contains(norm: NormalForms, located: Located) -> Iterator[Formula]:
-    for each in norm.contains(located):
-        if each.least > 0:
-            yield _found(replace(each, least=0, most=each.least - 1))
-        if each.most is not None:
-            yield _found(replace(each, least=each.most + 1, most=None))
+    for contains in norm.contains(located):
+        if contains.least > 0:
+            yield _found(replace(contains, least=0, most=contains.least - 1))
+        if contains.most is not None:
+            yield _found(replace(contains, least=contains.most + 1, most=None))
 
 
 def _not_all_of(norm: NormalForms, located: Located) -> Iterator[Formula]:
@@ -297,8 +297,8 @@ def either(options: Sequence[Formula]) -> Formula:
             others.append(_exists(Exists(formula, name)))
     merged: list[Formula] = []
     for option in [*others, *absent.values()]:
-        for index, known in enumerate(merged):
-            both = _joined(known, option)
+        for index, other in enumerate(merged):
+            both = _joined(other, option)
             if both is not None:
                 merged[index] = both
                 break
@@ -314,11 +314,11 @@ def together(failures: Iterable[Conjunction]) -> Formula:
     absent: set[str] = set()
     options: list[Formula] = []
     for failure in failures:
-        found = _of_one_member(failure)
-        if found is None:
+        member = _of_one_member(failure)
+        if member is None:
             options.append(failure)
             continue
-        exists, name = found
+        exists, name = member
         if exists is not None:
             members[exists] = None
         if name is not None:

@@ -106,15 +106,15 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
                 objects = objects.replace(unevaluated=(*objects.unevaluated, UnevaluatedProperties(parts, formula)))
         if norm.asserts(located, "unevaluatedItems"):
             places = tuple(part for scope, part in seen.arrays if scope == number)
-            found = tuple(each for scope, each in seen.contains if scope == number)
+            contained = tuple(option for scope, option in seen.contains if scope == number)
             formula = SignedSchema(located.child("unevaluatedItems"))
             if broken == "unevaluatedItems":
                 types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
                 first = max((len(part.prefix) for part in places), default=0)
-                left = AllOf((negated(formula), *map(negated, found)))
+                left = AllOf((negated(formula), *map(negated, contained)))
                 arrays = arrays.replace(contains=(*arrays.contains, Contains(left, first)))
             elif broken is None and number not in seen.all_arrays:
-                arrays = arrays.replace(unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, found, formula)))
+                arrays = arrays.replace(unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, contained, formula)))
     if not types:
         return None
     if objects is conjunction.objects and arrays is conjunction.arrays:
@@ -134,7 +134,7 @@ def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Fo
     if len(options) > MAX_SUBSETS:
         raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
     sizes = range(1, len(options) + 1)
-    chosen = [set(each) for size in sizes for each in combinations(options, size)]
+    chosen = [set(subset) for size in sizes for subset in combinations(options, size)]
     return AnyOf(
         tuple(
             AllOf(tuple(part if part in some else negated(part) for part in options if exactly or part in some))

@@ -142,24 +142,24 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
         return terms.memo[bound]
     day = dates.today() if name in dates.FORMATS else None
     key = ("format", name, day)
-    found = terms.memo.get(key)
-    if found is None:
+    term = terms.memo.get(key)
+    if term is None:
         if name == "date-time":
             between = terms.chars(CharSet.of("Tt"))
-            found = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
+            term = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
         elif day is not None:
             plain = python_formats.PATTERNS[dates.FORMATS[name][1]]
-            found = regex_term(terms, f"(?={dates.bound(name, day).removeprefix('^')}){plain}", whole=True)
+            term = regex_term(terms, f"(?={dates.bound(name, day).removeprefix('^')}){plain}", whole=True)
         elif name in python_formats.PATTERNS:
-            found = regex_term(terms, python_formats.PATTERNS[name], whole=True)
+            term = regex_term(terms, python_formats.PATTERNS[name], whole=True)
         elif name == "zoneinfo":
-            found = terms.words(list(python_formats.time_zones()))
+            term = terms.words(list(python_formats.time_zones()))
         else:
-            found = regex_term(terms, _PATTERNS[name], whole=True)
+            term = regex_term(terms, _PATTERNS[name], whole=True)
             if name == "time":
-                found = terms.alt([found, _leap_second(terms)])
-        terms.memo[key] = found
-    return found
+                term = terms.alt([term, _leap_second(terms)])
+        terms.memo[key] = term
+    return term
 
 
 def _leap_second(terms: Terms) -> int:

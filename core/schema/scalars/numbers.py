@@ -243,10 +243,10 @@ class Numbers:
             LimitError: ``multipleOf`` needs too many states.
         """
         key = ("number", what, any_spelling)
-        found = self.terms.memo.get(key)
-        if found is None:
-            found = self.terms.memo[key] = self._term(what, any_spelling)
-        return found
+        term_ = self.terms.memo.get(key)
+        if term_ is None:
+            term_ = self.terms.memo[key] = self._term(what, any_spelling)
+        return term_
 
     def listed(self, values: Sequence[int]) -> int:
         """Return every spelling of some integers (see `is_short_integer`).
@@ -330,10 +330,10 @@ class Numbers:
 
     def _syntax(self, integer: bool, any_spelling: bool) -> int:
         key = ("number syntax", integer, any_spelling)
-        found = self.terms.memo.get(key)
-        if found is None:
-            found = self.terms.memo[key] = self._make_syntax(integer, any_spelling)
-        return found
+        syntax = self.terms.memo.get(key)
+        if syntax is None:
+            syntax = self.terms.memo[key] = self._make_syntax(integer, any_spelling)
+        return syntax
 
     def _make_syntax(self, integer: bool, any_spelling: bool) -> int:
         terms = self.terms

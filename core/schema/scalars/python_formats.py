@@ -30,15 +30,15 @@ _UUID = r"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-
 
 def _ipv4_networks() -> str:
     """Return the pattern of IPv4 networks: the bits after the prefix are zero."""
-    found = [IPV4]
+    patterns = [IPV4]
     for prefix in range(33):
         whole, bits = divmod(prefix, 8)
         octets = [OCTET] * whole
         if bits:
             octets.append("(?:" + "|".join(map(str, range(0, 256, 1 << (8 - bits)))) + ")")
         octets += ["0"] * (4 - len(octets))
-        found.append(r"\.".join(octets) + f"/{prefix}")
-    return "(?:" + "|".join(found) + ")"
+        patterns.append(r"\.".join(octets) + f"/{prefix}")
+    return "(?:" + "|".join(patterns) + ")"
 
 
 _IPV6_NETWORK = rf"(?:(?:{IPV6})(?:/128)?|::/0|" + "|".join(
