@@ -800,8 +800,8 @@ def _calls(grammar: Grammar) -> list[Grammar | str]:
         for option, default in _SCHEMA_DEFAULTS.items() if options else ():
             if (value := getattr(options, option)) != default:
                 shown.append(f"{option}={value!r}")
-        if options and (options.spelling or options.arguments):
-            shown.append("spelling=...")  # of a wire format that does not write JSON
+        if options and (options.syntax or options.arguments):
+            shown.append("syntax=...")  # of a wire format that does not write JSON
         return [f"Grammar.from_json_schema({', '.join(shown)})"]
     if kind == "regex":
         return [f"Grammar.from_regex({rest[0]!r})"]

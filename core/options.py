@@ -12,7 +12,7 @@ Whitespace = Literal["compact", "single", "flexible"]
 #: In which order the members of an object are written: as the schema names them, or in any.
 PropertyOrder = Literal["schema", "any"]
 
-#: What becomes of keywords that cannot be enforced exactly: they are narrowed, or an error; or, where they cannot be
+#: Treatment of keywords that cannot be enforced exactly: they are narrowed, or an error; or, where they cannot be
 #: narrowed, checked after generation.
 OnUnsupported = Literal["narrow", "error", "validate"]
 

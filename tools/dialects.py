@@ -44,7 +44,7 @@ MAX_DEPTH = 150
 
 _ONE_SCHEMA = ONE_SCHEMA - {"additionalItems"}  # which counts beside a list of items only
 _NUMBERS = keywords(shapes=(Shape.LOWER_COUNT, Shape.UPPER_COUNT, Shape.BOUND, Shape.STEP))
-#: What other systems call a keyword. The first that is there counts, and the keyword itself before them.
+#: Names of keywords in other systems. The first that is there counts, and the keyword itself before them.
 _RENAMED = {
     **dict.fromkeys(("type_", "param_type", "parameter_type"), "type"),
     "format_": "format",
@@ -71,7 +71,7 @@ _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRA
 _ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
 #: Keywords that never have the value null: ``model_dump()`` writes it for a field that was not given.
 _NEVER_NULL = (frozenset(KEYWORDS) - (DATA - {"enum"})) | {"optional", "propertyOrdering"}
-#: What ``required`` may say of one property, as text.
+#: Texts that ``required`` may have on one property.
 _FLAGS = ("true", "false", "")
 #: The way to a subschema: names of keywords and properties, and indices.
 _Steps = tuple[object, ...]
@@ -218,7 +218,7 @@ class _Converter:
             others = [{"anyOf": [*({"type": name} for name in types), *others]}]
         if "anyOf" in others[0] and "anyOf" in schema:
             raise InvalidSchemaError(
-                f"the type {value!r} stands beside anyOf",
+                f"the type {value!r} and anyOf are in one schema",
                 hint="write the type as a part of anyOf",
                 place=_place(steps, keyword="type"),
             )

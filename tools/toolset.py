@@ -218,7 +218,7 @@ class ToolSet:
             parallel: up to ``max_calls`` calls in a turn instead of one.
             whitespace: how arguments may be spaced.
             response_schema: text is JSON of this schema (a dict, a bool or a Pydantic model) instead of free; then it
-                stands alone, without calls: a final answer as one more way to go on.
+                is the whole answer, without calls: a final answer as one more alternative.
             allowed: names of the tools that may be called now; None is all. The others stay in the prompt.
             min_calls: least calls in a turn that has calls.
             max_calls: most calls in a turn, instead of the set's own bound.

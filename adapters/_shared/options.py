@@ -15,7 +15,7 @@ from toolgrammar.tools.formats import get_format
 #: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.
 CONNECTION = ("api_key", "base_url", "max_retries")
 
-# What an adapter makes of the framework's own arguments, or what needs a caller that reads our events.
+# Made by an adapter of the framework's own arguments, or useful only to a caller that reads our events.
 _MADE = frozenset({"tools", "tool_choice", "json_mode", "response_schema", "cancel", "trace", "output_type"})
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = frozenset(option.name for option in fields(GenerateParams)) - _MADE
@@ -83,7 +83,7 @@ def stop_strings(stop: Any) -> tuple[str, ...]:
 
 
 def tool_choice(given: Any, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a tool choice in our words, and which tools may be called.
+    """Return a tool choice as `GenerateParams` has it, and the tools that may be called.
 
     Known are: None, False, ``"auto"``; True, ``"any"``, ``"required"``; ``"none"``; a tool's name; and the dicts of
     OpenAI (a function, ``allowed_tools`` of both its APIs), Anthropic, Bedrock and Agent Framework.

@@ -129,7 +129,7 @@ class _Asking:
             raise InvalidArgumentsError(
                 f"the model was asked {self._attempts} times, and no answer passed the validators of "
                 f"{self._check.model.__name__}: {'; '.join(wrong[:3])}",
-                hint="say in the prompt, or better in the schema, what the validators ask",
+                hint="put the validators' constraints into the schema, or into the prompt",
             )
         return replace(generation, usage=self._usage)
 

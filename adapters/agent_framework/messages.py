@@ -61,7 +61,7 @@ _READ = frozenset(
 )
 # Its name for one of ours.
 _OURS = _shared.GENERATION - {"parallel_tool_calls"}
-# What asks a service to keep something; False asks for nothing.
+# Options that ask a service to keep something; False asks for nothing.
 _KEPT = frozenset({"store"})
 
 REASONS: Mapping[FinishReason, FinishReasonLiteral] = {

@@ -26,7 +26,7 @@ from toolgrammar.tools.tool import Tool
 
 ACTION, INPUT, FINAL = "Action: ", "\nAction Input: ", "Final Answer:"
 OBSERVATION = "Observation:"
-# What CrewAI takes for the beginning of an action or of the answer.
+# Beginnings of an action or of the answer, as CrewAI looks for them.
 _MARKERS = rf"Action\s*\d*\s*:|{FINAL}"
 _SYNTAX = re.compile(r"[\^$\\.*+?()[\]{}|/]")
 _CALL = re.compile(rf"{ACTION}([^\n]*){INPUT}")
@@ -58,7 +58,7 @@ class React(WireFormat):
     """Thought, then an action with its input, or the final answer.
 
     Attributes:
-        stop: what ends a text before its time; no thought contains it.
+        stop: strings that end a text early; no thought contains one.
     """
 
     stop: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
-# What an earlier binding says of its own tools, and what belongs to one chain.
+# Settings that belong to the tools of an earlier binding, or to one chain.
 _OF_TOOLS = ("tools", "tool_choice", "ls_structured_output_format")
 
 

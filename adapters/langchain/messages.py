@@ -232,7 +232,7 @@ class Chunks:
             reason = _shared.problem(event.call)
             # LangChain makes a valid call of any streamed arguments that its lenient parser can mend, and a cut call
             # is valid JSON. A closing brace too many is the one thing that parser gives up on; and LangChain keeps
-            # nothing of a streamed call but its text, so the reason stands there too.
+            # nothing of a streamed call but its text, so the text has the reason too.
             bad = None if reason is None else f"}} <{reason}>"
             return _call_chunk(name=None, args=bad, id=None, index=event.index) if bad else []
         if isinstance(event, Finish):

@@ -35,7 +35,7 @@ def asking(
     allow_cut: bool = False,
     **kwargs: Any,
 ) -> Runnable[Any, Any]:
-    """Return the chain of `ChatToolGrammar.with_structured_output`, which says what the arguments mean.
+    """Return the chain of `ChatToolGrammar.with_structured_output`, which documents the arguments.
 
     Args:
         model: a chat model, with or without bound settings.
@@ -57,7 +57,7 @@ def asking(
             bound = model.bind_tools([schema], ls_structured_output_format=traced, **kwargs)
         elif method in ("json_schema", "json_mode"):
             table.response_schema(schema)  # refused now, if it is none
-            # Whether it is whole is for the parser to say, which can hand the message on (`include_raw`).
+            # The parser refuses a cut answer, as it can hand the message on (`include_raw`).
             kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
             bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=traced, **kwargs)
         else:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from .modules import COMPILED
 
-#: Whether compiled modules shall run interpreted.
+#: True if compiled modules shall run interpreted.
 INTERPRETED = os.environ.get("TOOLGRAMMAR_INTERPRETED", "") not in ("", "0")
 
 _CORE = __name__.removesuffix(".compiled.interpreted")

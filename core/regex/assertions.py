@@ -89,7 +89,7 @@ def search_language(terms: Terms, node: Regex) -> int:
         reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
             f"the assertions of this pattern are too complex: {reason}",
-            hint="move ^, $, \\b and look-arounds out of repetitions, or say it with allOf and several patterns",
+            hint="move ^, $, \\b and look-arounds out of repetitions, or write several patterns under allOf",
             place=Place(offset=0),
         ) from None
 

@@ -26,7 +26,7 @@ from .read.options import SchemaOptions
 from .read.resolve import Document
 from .read.schema_key import schema_key
 
-#: What a document takes in a store (measured): who lowers it, and each entry of the document itself.
+#: Bytes that a document takes in a store (measured): its lowering, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 
@@ -92,7 +92,7 @@ class CompiledSchema:
     @cached_property
     def is_surely_satisfiable(self) -> bool:
         """True if some text is valid, as far as that shows at once (False: perhaps not)."""
-        plain = self.options.spelling is None and self.options.arguments is None
+        plain = self.options.syntax is None and self.options.arguments is None
         return plain and is_surely_satisfiable(self.document.schema)
 
     @cached_property

@@ -268,7 +268,7 @@ def _strip(piece: _Piece, content: str, start: int, stop: int) -> _Piece:
     return piece
 
 
-# What the WordPiece decoder's cleanup does, in its order. Source: huggingface/tokenizers, src/decoders/wordpiece.rs.
+# Replacements of the WordPiece decoder's cleanup, in order. Source: huggingface/tokenizers, src/decoders/wordpiece.rs.
 _CLEANUP = (
     (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
     (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),

@@ -46,7 +46,7 @@ class TurnSpec:
         min_calls: 0 allows a turn of text alone.
         max_calls: maximum number of calls; None: no maximum.
         text: free text is allowed, alone or before the calls.
-        response_schema: text is JSON of this schema (a dict or bool) instead of free, and stands alone; None is free.
+        response_schema: text is JSON of this schema (a dict or bool) instead of free, without calls; None: it is free.
         whitespace: how arguments may be spaced.
         additional_properties: what objects take that do not mention ``additionalProperties``.
         strictness: how arguments of some tools, by name, are held to their schema; ``additional_properties`` decides

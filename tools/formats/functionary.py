@@ -1,4 +1,4 @@
-"""Functionary v3.2: each part of a turn begins with who it is for, ``all`` or a tool, and ``>>>`` stands between.
+"""Functionary v3.2: each part of a turn begins with its recipient, ``all`` or a tool; ``>>>`` separates them.
 
 The prompt ends with the first ``>>>``, so a turn begins with a name.
 """

@@ -16,12 +16,12 @@ from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
-from toolgrammar.core.schema.scalars.value_syntax import BareSpelling
+from toolgrammar.core.schema.scalars.value_syntax import BareSyntax
 
 from ..tool import Tool
 from .base import TurnSpec, dump_json
 from .literals import LiteralReader, Literals
-from .template.arguments import spelled_arguments
+from .template.arguments import arguments_grammar
 from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
 
@@ -42,10 +42,10 @@ class BareCalls(TemplateFormat):
         for keyword, name in _subschemas(tool.parameters):
             _check(keyword, name, tool.name)
         control = self.quote in self.special and self.quote not in self.as_text
-        spelling = BareSpelling((self.quote, control), _BARE_NAME)
+        syntax = BareSyntax((self.quote, control), _BARE_NAME)
         plain = Tool(tool.name, tool.description, _sorted(tool.parameters))
         compact = replace(turn, whitespace="compact")
-        return spelled_arguments(plain, compact, spelling=spelling)
+        return arguments_grammar(plain, compact, syntax=syntax)
 
     def _render_arguments(self, call: ToolCall) -> str:
         def string(text: str) -> str:

@@ -355,7 +355,7 @@ def _comment(keywords: dict[str, Any], printed: _Printed, indent: str | None) ->
         else:
             tags.append(tag)
     description = keywords.get("description", "")
-    # What the reader makes of the comment decides whether it may stand like this.
+    # The comment may stay like this if reading it back gives the same keywords.
     for attempt in range(2):
         if attempt or not isinstance(description, str):
             json_keywords = dict(keywords)

@@ -301,7 +301,7 @@ class SchemaWriter:
             piece = Pattern.of([member for member in members if isinstance(member, dict)], self._patterns)
             if piece is None:
                 raise at.source.refuse(
-                    at.node, "this type cannot stand in a template", "use string, number, boolean or literals"
+                    at.node, "this type cannot be part of a template", "use string, number, boolean or literals"
                 )
             made = made.then(piece)
         schema = made.schema()

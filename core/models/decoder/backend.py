@@ -210,7 +210,7 @@ def _config(file: GGUFFile, vocabulary: int) -> DecoderConfig:
         window = int(metadata["llama.context_length"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{str(file.path)!r} does not say its shape: {error}", hint="convert the model again"
+            f"{str(file.path)!r} does not state its shape: {error}", hint="convert the model again"
         ) from error
     width = config.dim // config.heads if config.heads else 0
     widths = [metadata.get(f"llama.{key}", width) for key in

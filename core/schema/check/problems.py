@@ -52,7 +52,7 @@ MAX_LOOSE = 1_000
 #: Maximum nesting of a value in ``const`` or ``enum``.
 MAX_DEPTH = 64
 
-#: Integers from here on are refused: Python reads and writes at most 4,300 digits, or fewer where it is told so.
+#: Minimum of the integers that are refused: Python reads and writes at most 4,300 digits, or fewer by its settings.
 MAX_INTEGER = 10**600
 
 _LEAST = {
@@ -62,7 +62,7 @@ _LEAST = {
     "minProperties": MAX_LEAST_PROPERTIES,
 }
 
-#: What is not written where ``uniqueItems`` must not hold.
+#: Values that are left out where ``uniqueItems`` must not hold.
 NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
 
 # Shapes of values, as numbers of C.

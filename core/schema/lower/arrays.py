@@ -103,7 +103,7 @@ class ArrayLowering:
     def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
         """Return the arrays that satisfy a conjunction, but for some (value keys)."""
         # An array that must differ from others spells out the items that it shares with them.
-        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.spelling is None
+        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
         plan = self._plans.get((arrays, checked))
         if plan is None:
             plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
@@ -204,11 +204,11 @@ class ArrayLowering:
             count = min(count, plan.limit)
 
         def resolve(before: Written) -> int:
-            spelling = self.lowering.spelling
-            if spelling is None:
+            syntax = self.lowering.syntax
+            if syntax is None:
                 items = [_read(item) for item in before.items()]
             else:
-                items = [value_key(item) for item in spelling.items_before(before.text())]
+                items = [value_key(item) for item in syntax.items_before(before.text())]
             if plan.strings is not None:
                 items = [item for item in items if item[0] != '"']
             return self._rest(_Place(self, plan, count, counted, frozenset(items), left))

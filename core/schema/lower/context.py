@@ -9,7 +9,7 @@ from ...language.nodes import Nodes
 from ..normal.conjunction import Conjunction, Formula, Goal
 from ..read.located import Located
 from ..read.options import SchemaOptions
-from ..scalars.value_syntax import Spelling
+from ..scalars.value_syntax import ValueSyntax
 
 
 class Supply(NamedTuple):
@@ -37,7 +37,7 @@ class GoalNodes(Protocol):
         space: the whitespace between two tokens, if that is left open; else nothing.
         comma: the text between two items or members.
         fixed_colon: the text between a name and its value, where whitespace is not left open.
-        spelling: the syntax of values; None: JSON.
+        syntax: how values are written; None: as JSON.
     """
 
     nodes: Nodes
@@ -47,7 +47,7 @@ class GoalNodes(Protocol):
     space: int
     comma: bytes
     fixed_colon: bytes
-    spelling: Spelling | None
+    syntax: ValueSyntax | None
 
     # -- goals ------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Lowering:
         self.fixed_colon = b":" + gap
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
         self.colon = loose if self.flexible else nodes.literal(self.fixed_colon)
-        self.spelling = options.spelling
+        self.syntax = options.syntax
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)
@@ -225,14 +225,14 @@ class Lowering:
     def is_sure(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written."""
         if len(goal) != 1:
-            return not goal and self.spelling is None
+            return not goal and self.syntax is None
         part = goal[0]
         return isinstance(part, SignedSchema) and part.positive and self._is_sure(part.located.schema)
 
     def _is_sure(self, schema: Any) -> bool:
         """Return True if a subschema surely has a value that can be written; computed once."""
-        if isinstance(schema, bool) or self.spelling is not None:
-            return schema is True and self.spelling is None
+        if isinstance(schema, bool) or self.syntax is not None:
+            return schema is True and self.syntax is None
         entry = self._sure.get(id(schema))
         if entry is None:  # the schema is kept, so that its id stays its own
             entry = self._sure[id(schema)] = schema, is_surely_satisfiable(schema)
@@ -435,7 +435,7 @@ class Lowering:
     def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
         """Return True if the options allow more than one spelling of a listed value."""
         compound = isinstance(value, (dict, list, tuple)) and bool(value)
-        if self.spelling is not None and (compound or isinstance(value, str)):
+        if self.syntax is not None and (compound or isinstance(value, str)):
             return True
         if compound:
             return self.flexible or self.objects.any_order
@@ -447,10 +447,10 @@ class Lowering:
         constant = self.constant
         if isinstance(value, str):
             return self.string(nodes.terms.literal(value))
-        if isinstance(value, dict) and (self.objects.any_order or self.spelling is not None):
+        if isinstance(value, dict) and (self.objects.any_order or self.syntax is not None):
             part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
             return self.objects.node(Objects(parts=(part,), required=tuple(value)))
-        if isinstance(value, (list, tuple)) and (self.objects.any_order or self.spelling is not None):
+        if isinstance(value, (list, tuple)) and (self.objects.any_order or self.syntax is not None):
             prefix = ArrayPart(tuple(constant(item) for item in value))
             return self.arrays.node(Arrays(parts=(prefix,), least=len(value), most=len(value)))
         if type_of(value) == "number" and self.flexible:
@@ -473,8 +473,8 @@ class Lowering:
 
     def _spell(self, value: Any) -> bytes:
         """Return the one spelling of a listed value."""
-        if self.spelling is not None and (value is None or isinstance(value, bool)):
-            return self.spelling.null if value is None else self.spelling.true if value else self.spelling.false
+        if self.syntax is not None and (value is None or isinstance(value, bool)):
+            return self.syntax.null if value is None else self.syntax.true if value else self.syntax.false
         return json_bytes(value, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False)
 
     def _spaced(self, value: Any) -> int:
@@ -506,13 +506,13 @@ class Lowering:
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a property name, without its colon; none if it cannot be written."""
-        return (spelled_name(name),) if self.spelling is None else self.spelling.names(name)
+        return (spelled_name(name),) if self.syntax is None else self.syntax.names(name)
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
     def string(self, term: int) -> int:
         """Return the texts of the strings of a term."""
-        return self.nodes.json_string(term) if self.spelling is None else self.spelling.string(self.nodes, term)
+        return self.nodes.json_string(term) if self.syntax is None else self.syntax.string(self.nodes, term)
 
     def string_term(self, branch: Conjunction) -> int:
         """Return the strings (decoded) of a conjunction, as a term."""

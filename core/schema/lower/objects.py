@@ -84,7 +84,7 @@ class ObjectLowering:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._members = members
-        self._direct = members is None and lowering.spelling is None
+        self._direct = members is None and lowering.syntax is None
         self._merged = merged
         self._plans: dict[Objects, ObjectPlan] = {}
         nodes = self.nodes
@@ -427,17 +427,17 @@ class ObjectLowering:
 
     def _name(self, plan: ObjectPlan, region: Region) -> int:
         """Return the undeclared names of a region, decoded, without those that the object has already."""
-        nodes, spelling = self.nodes, self.lowering.spelling
+        nodes, syntax = self.nodes, self.lowering.syntax
         name = self._written(region.names)
         if plan.most == 1:
             return name
-        if region.roomy and spelling is None:
+        if region.roomy and syntax is None:
             return nodes.seq(name, unless_repeated(nodes))
 
         remembered: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
 
         def fresh(before: Written) -> int:
-            written = tuple(before.names() if spelling is None else spelling.names_before(before.text()))
+            written = tuple(before.names() if syntax is None else syntax.names_before(before.text()))
             node = remembered.get(written)
             if node is None:
                 terms = nodes.terms
@@ -448,7 +448,7 @@ class ObjectLowering:
             return node
 
         where = "outermost" if self._members is not None else ""
-        key = ("fresh", region.names) if spelling is None else ("fresh", self.lowering.number, where, region.names)
+        key = ("fresh", region.names) if syntax is None else ("fresh", self.lowering.number, where, region.names)
         return nodes.dynamic(key, name, fresh, BEYOND)
 
     # -- how names and values are written ----------------------------------------------------------------------
@@ -457,8 +457,8 @@ class ObjectLowering:
         """Return the texts of the names of a term."""
         if self._members is not None:
             return self._members.name(names)
-        spelling = self.lowering.spelling
-        return self.nodes.json_string(names) if spelling is None else spelling.name(self.nodes, names)
+        syntax = self.lowering.syntax
+        return self.nodes.json_string(names) if syntax is None else syntax.name(self.nodes, names)
 
     def _value(self, plan: ObjectPlan, number: int) -> int:
         """Return the value of a member, or of a region's members."""
@@ -472,7 +472,7 @@ class ObjectLowering:
     def _written_value(self, name: str | None, goal: Goal) -> int:
         """Return a member's value (``name`` None: of an undeclared one); EMPTY if the name cannot be written."""
         source = self.lowering if self._members is None else self._members
-        if name is not None and self.lowering.spelling is not None and not source.keys(name):
+        if name is not None and self.lowering.syntax is not None and not source.keys(name):
             return self.nodes.EMPTY
         return self.lowering.value(goal) if self._members is None else self._members.value(name, goal)
 

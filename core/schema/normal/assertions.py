@@ -282,7 +282,7 @@ def unsupported(located: Located, keyword: str, how: str = "", left_out: str | N
     return UnsupportedSchemaError(
         f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}"
         + (f", only without {left_out}" if left_out else ""),
-        hint=f"remove it, say it otherwise, or {NARROW if left_out else CHECK_LATER}",
+        hint=f"remove it, write it in another way, or {NARROW if left_out else CHECK_LATER}",
         place=Place(pointer=located.pointer, keyword=keyword),
         left_out=left_out,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...options import OnUnsupported, PropertyOrder, Whitespace, require_word
-from ..scalars.value_syntax import Arguments, Spelling
+from ..scalars.value_syntax import Arguments, ValueSyntax
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SchemaOptions:
         plain_integers: integers, and numbers that the schema lists, have one spelling under any whitespace policy, as
             Pydantic reads them: 1, neither 1.0 nor 1e0.
         registry: schemas that references may name, by address (or a ``referencing.Registry``).
-        spelling: how values are written; None is JSON.
+        syntax: how values are written; None: as JSON.
         arguments: how the outermost object is written; None: like any other.
     """
 
@@ -38,7 +38,7 @@ class SchemaOptions:
     formats: bool = True
     strict_formats: bool = False
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)
-    spelling: Spelling | None = None
+    syntax: ValueSyntax | None = None
     arguments: Arguments | None = None
     plain_integers: bool = False
 

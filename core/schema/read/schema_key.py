@@ -8,7 +8,7 @@ from typing import Any
 
 from .keywords import ANNOTATIONS, KEYWORDS, REFERENCES, Shape, map_subschemas
 
-#: What the value of an annotation is, by its shape. One of another shape counts.
+#: Python types of an annotation's value, by its shape. A value of another type counts.
 _ANNOTATED: Mapping[Shape, Callable[[Any], bool]] = {
     Shape.TEXT: lambda value: isinstance(value, str),
     Shape.FLAG: lambda value: isinstance(value, bool),

@@ -1,9 +1,9 @@
 """Syntaxes of values other than JSON: Python's literals, Gemma's objects, and arguments between markup.
 
-A `Spelling` is the syntax of strings, names, true, false and null; `Arguments` is the markup around the members of the
-outermost object. Numbers, and the brackets of arrays and objects, are those of JSON in every spelling.
+A `ValueSyntax` is that of strings, names, true, false and null; `Arguments` is the markup around the members of the
+outermost object. Numbers, and the brackets of arrays and objects, are those of JSON in every syntax.
 
-A spelling also reads: from the text so far, the names that an object and the items that an array already has.
+A syntax also reads: from the text so far, the names that an object and the items that an array already has.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Arguments:
     after_name_raw: Mark | None = None
 
 
-class Spelling(ABC):
+class ValueSyntax(ABC):
     """Syntax of values, to write and to read back; immutable, and part of a grammar's identity.
 
     Attributes:
@@ -96,7 +96,7 @@ class Spelling(ABC):
 
 
 @dataclass(frozen=True)
-class PythonSpelling(Spelling):
+class PythonSyntax(ValueSyntax):
     """Python's literals, with either kind of quotes.
 
     Characters are escaped only where they must be, with the shortest escape (``\\n``, ``\\x00``).
@@ -130,7 +130,7 @@ class PythonSpelling(Spelling):
 
 
 @dataclass(frozen=True)
-class BareSpelling(Spelling):
+class BareSyntax(ValueSyntax):
     """Strings without escapes between two equal quotes, which they do not contain; names without quotes.
 
     Attributes:
@@ -160,7 +160,7 @@ class BareSpelling(Spelling):
         return _names(text, ((quote, b""),))[1]
 
     def items_before(self, text: bytes) -> list[Any]:
-        """Raise `NotImplementedError`: formats with this spelling refuse ``uniqueItems``."""
+        """Raise `NotImplementedError`: formats with this syntax refuse ``uniqueItems``."""
         raise NotImplementedError
 
 
@@ -215,7 +215,7 @@ def _escape(code: int) -> str:
 
 
 def python_string(text: str, quote: str = '"') -> str:
-    """Return a string as the literal that `PythonSpelling` writes."""
+    """Return a string as the literal that `PythonSyntax` writes."""
     parts = []
     for char in text:
         if char == quote:

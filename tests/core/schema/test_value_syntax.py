@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.schema import SchemaOptions, compile_schema
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, PythonSpelling, python_string
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSyntax, PythonSyntax, python_string
 
 from ...vocabularies import random_text
 
@@ -21,8 +21,8 @@ KEYWORDS = Arguments(names=r"[a-z]\w*", separator=((", ", False),), after_name=(
 
 
 def spelled(schema: Any, **options: Any) -> Grammar:
-    """The grammar of a schema in Python's spelling, if no other is asked for."""
-    options.setdefault("spelling", PythonSpelling())
+    """The grammar of a schema in Python's syntax, if no other is asked for."""
+    options.setdefault("syntax", PythonSyntax())
     compiled = compile_schema(schema, SchemaOptions(**options))
     return Grammar(compiled.build, ("schema", compiled.key))
 
@@ -100,7 +100,7 @@ def test_keywords_on_the_arguments_as_a_whole() -> None:
 def test_control_tokens_as_quotes() -> None:
     """Strings between control tokens; names that are not repeated are told from what strings hold."""
     schema = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 9}, "maxProperties": 3}
-    grammar = spelled(schema, spelling=BareSpelling(("Q", True), "[a-z]+"), whitespace="compact")
+    grammar = spelled(schema, syntax=BareSyntax(("Q", True), "[a-z]+"), whitespace="compact")
 
     def admits(*pieces: str) -> bool:
         matcher = grammar.bind(BYTES).matcher()

@@ -116,7 +116,7 @@ REFUSED = [
     ("interface A { a: string } type T = { x: A['b'] };", "no such property", 1, 43),
     ("interface T { a: [string][1] }", "no such item", 1, 27),
     ("interface T { a: Record<boolean, string> }", "a key is a string", 1, 25),
-    ("type T = { a: `x${string[]}` };", "cannot stand in a template", 1, 15),
+    ("type T = { a: `x${string[]}` };", "cannot be part of a template", 1, 15),
     ("type A = string; type T = Partial<A> & { x: 1 };", "object of known properties", 1, 35),
     ("type A = B; type B = A; interface T { a: Partial<A> }", "defined by itself", 1, 50),
     ("type T = { x: 1 } | T;", "defined by itself", 1, 1),

@@ -8,11 +8,11 @@ from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSpelling, python_string
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSyntax, python_string
 
 from ...tool import Tool
 from ..base import TurnSpec, dump_json
-from ..template.arguments import spelled_arguments
+from ..template.arguments import arguments_grammar
 from ..template.format import TemplateFormat, check_argument_name
 from ..template.parser import TemplateParser
 from .parser import PythonicCallsParser
@@ -30,7 +30,7 @@ class PythonicCalls(TemplateFormat):
     literals of exactly the schema's values."""
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        return spelled_arguments(tool, turn, spelling=PythonSpelling(), arguments=_KEYWORDS)
+        return arguments_grammar(tool, turn, syntax=PythonSyntax(), arguments=_KEYWORDS)
 
     def _render_arguments(self, call: ToolCall) -> str:
         return ", ".join(f"{self._key(name, call)}={write_python(value)}" for name, value in call.arguments.items())

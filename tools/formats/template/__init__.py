@@ -1,4 +1,4 @@
-"""Formats as data: a template of one call, and what stands around and between calls.
+"""Formats as data: a template of one call, and the markup around and between calls.
 
 `format.TemplateFormat` makes grammar and rendering of it, `parser.TemplateParser` reads it in a stream.
 """

@@ -1,4 +1,4 @@
-"""Arguments that are not one JSON object: their grammar under a spelling, and the kinds of their values."""
+"""Arguments that are not one JSON object: their grammar in another syntax, and the kinds of their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.read.keywords import TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSpelling, Mark, Spelling
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSyntax, Mark, ValueSyntax
 
 from ...tool import Tool, not_enforced
 from ..base import TurnSpec
@@ -18,20 +18,20 @@ from ..base import TurnSpec
 _ANY_KIND = frozenset(TYPES)
 
 
-def spelled_arguments(
-    tool: Tool, turn: TurnSpec, *, spelling: Spelling | None = None, arguments: Arguments | None = None
+def arguments_grammar(
+    tool: Tool, turn: TurnSpec, *, syntax: ValueSyntax | None = None, arguments: Arguments | None = None
 ) -> Grammar:
     """Return the grammar of a tool's arguments in a value syntax other than one JSON object.
 
     Raises:
-        SchemaError: its schema cannot be enforced in that spelling; names the tool.
+        SchemaError: its schema cannot be enforced in that syntax; names the tool.
     """
     schema, additional = turn.schema(tool)
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
-        whitespace=turn.whitespace if spelling is None or turn.whitespace == "compact" else "single",
+        whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
         additional_properties=additional,
-        spelling=spelling,
+        syntax=syntax,
         arguments=arguments,
         plain_integers=True,
     )
@@ -40,14 +40,12 @@ def spelled_arguments(
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise not_enforced(error, tool.name) from error
-    return Grammar(
-        compiled.build, ("schema", compiled), compiled.problems, specials=_control_tokens(spelling, arguments)
-    )
+    return Grammar(compiled.build, ("schema", compiled), compiled.problems, specials=_control_tokens(syntax, arguments))
 
 
-def _control_tokens(spelling: Spelling | None, arguments: Arguments | None) -> frozenset[str]:
+def _control_tokens(syntax: ValueSyntax | None, arguments: Arguments | None) -> frozenset[str]:
     """Return the control tokens that a value syntax uses."""
-    marks: list[Mark] = [(spelling.quote,)] if isinstance(spelling, BareSpelling) else []
+    marks: list[Mark] = [(syntax.quote,)] if isinstance(syntax, BareSyntax) else []
     if arguments is not None:
         marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
         marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]

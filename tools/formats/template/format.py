@@ -4,8 +4,8 @@ A call is a template: literal text around ``$name`` (the name as it is) or ``$qu
 (the JSON object) and perhaps ``$id``. A turn is ``begin``, calls joined by ``separator``, ``finish``. The same data
 makes the grammar, the rendering and the parser.
 
-Markers that are control tokens of a family stand in the grammar as such, never as their spelling; free text may not
-hold the spelling either, since a parser sees text.
+Markers that are control tokens of a family are control tokens in the grammar, never text; free text may not hold their
+text either, since a parser reads text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TemplateFormat(WireFormat):
         ends: those of ``end_tokens`` that a turn may be written with: the vocabulary has them.
         anchored: triggers count only at the very beginning of the turn.
         prose: text may stand before calls.
-        parallel: several calls may stand in one turn.
+        parallel: one turn may have several calls.
         head: regular expression of what a parser reads between an opener and the arguments, with the group ``name``
             and perhaps ``id``; empty if name and arguments are members of one object.
         openers: markers of each call in observed text; by default the template up to its first hole.
@@ -67,7 +67,7 @@ class TemplateFormat(WireFormat):
         counted_ids: ids number the calls from 0.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
         result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
-        instructions: the prompt for models whose template knows no tools; ``{tools}`` stands for the tools.
+        instructions: the prompt for models whose template knows no tools; ``{tools}`` is the place of the tools.
     """
 
     name: str

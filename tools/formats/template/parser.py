@@ -238,7 +238,7 @@ class TemplateParser(StreamParser):
         self._next_call()
         return True
 
-    # -- a call whose name stands outside of the arguments -----------------------------------------------------
+    # -- a call whose name is outside of the arguments --------------------------------------------------------
 
     def _read_head(self, events: list[Event]) -> bool:
         buffer = self._buffer

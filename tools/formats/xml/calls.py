@@ -18,7 +18,7 @@ from toolgrammar.core.schema.scalars.value_syntax import Arguments
 
 from ...tool import Tool
 from ..base import TurnSpec, dump_json
-from ..template.arguments import kinds_of_arguments, mark, spelled_arguments
+from ..template.arguments import arguments_grammar, kinds_of_arguments, mark
 from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
@@ -29,7 +29,7 @@ _NAME = r"""[^\s<>"'=]+"""
 
 @dataclass(frozen=True)
 class XmlCalls(TemplateFormat):
-    """A format of this shape, as data; ``$args`` of the call's template stands for the parameters.
+    """A format of this shape, as data; ``$args`` of the call's template is the place of the parameters.
 
     Attributes:
         parameter: the template of one argument, with ``$key``, ``$value`` and perhaps ``$raw`` (whether it is a raw
@@ -67,7 +67,7 @@ class XmlCalls(TemplateFormat):
         )
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        return spelled_arguments(tool, turn, arguments=self.arguments)
+        return arguments_grammar(tool, turn, arguments=self.arguments)
 
     def _render_arguments(self, call: ToolCall) -> str:
         parts = []

@@ -29,7 +29,7 @@ class XmlSyntax:
 
     Attributes:
         head: markup before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
-            string stands there as it is).
+            value is a raw string).
         end: markup that ends a value.
         padding: text that is dropped on both sides of a value.
         call_ends: markers that end the arguments.
