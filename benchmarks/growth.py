@@ -37,12 +37,12 @@ from typing import Any
 import jsonschema
 import numpy as np
 import tool_sets
-from engines import LLGuidanceSteps
-from engines import Ours as OursOfSchemas
-from peers import Encode, tekken, tekken_file
+from peers import tekken, tekken_file
 from report import draw_growth, growth_table
 from results_io import percentile, show
 
+from toolgrammar.adapters.cli.engines import Encode, LLGuidanceSteps
+from toolgrammar.adapters.cli.engines import Ours as OursOfSchemas
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet

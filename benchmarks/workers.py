@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import resource
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,15 +39,21 @@ def peak_memory_mb() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+def engines() -> dict[str, Callable[..., Any]]:
+    """Return the engines of ``toolgrammar bench``, from their file: an older version that runs here may lack them."""
+    found = runpy.run_path(str(Path(__file__).resolve().parent.parent / "adapters" / "cli" / "engines.py"))
+    engines: dict[str, Callable[..., Any]] = found["ENGINES"]
+    return engines
+
+
 def serve(wire: Connection) -> None:
     """Make the engine that the first message names, and answer the jobs that follow."""
-    from engines import ENGINES
     from peers import tekken
 
     module, function, name, options = wire.recv()
     job = getattr(importlib.import_module(module), function)
-    vocabulary, _ = tekken()
-    engine = ENGINES[name](vocabulary, **options)
+    vocabulary, encode = tekken()
+    engine = engines()[name](vocabulary, encode, **options)
     # The tokenizer and the engine stay: otherwise each collection would look at them again, in somebody's mask. What a
     # schema leaves behind is collected, and counted, as in a server.
     gc.collect()

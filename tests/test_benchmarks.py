@@ -309,7 +309,7 @@ def test_peers_are_used_as_their_authors_mean(bench: Any, name: str) -> None:
     pytest.importorskip("mistral_common")
     pytest.importorskip(name)
     vocabulary, encode = bench("peers").tekken()
-    engine = bench("engines").ENGINES[name](vocabulary)
+    engine = bench("workers").engines()[name](vocabulary, encode)
     members = {"name": {"type": "string", "maxLength": 5}, "size": {"enum": [1, "two"]}}
     schema = {"type": "object", "properties": members, "required": ["name"], "additionalProperties": False}
     texts = {

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from .bench import bench
+from .chat import chat
 from .check import check
 from .demo import demo
 from .match import match
@@ -38,6 +40,8 @@ app.command()(check)
 app.command()(sample)
 app.command()(match)
 app.add_typer(model, name="model")
+app.command()(chat)
+app.command()(bench)
 
 
 def main() -> None:

@@ -226,7 +226,10 @@ class Tracer:
             begin: index in it of the step's first character.
         """
         if isinstance(event, TextDelta):
-            self._texts.append((begin, len(raw)))
+            # A parser holds text back that may begin a call, so that it can come some steps later.
+            after = self._texts[-1][1] if self._texts else 0
+            place = raw.rfind(event.text, after)
+            self._texts.append((place, place + len(event.text)) if place >= 0 else (begin, len(raw)))
         elif isinstance(event, CallStart):
             place = raw.rfind(event.name, self._after)
             if place >= 0:

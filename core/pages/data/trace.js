@@ -49,7 +49,7 @@
     pinned = pin || pinned;
     const token = tokens[index];
     elements[index].classList.add("on");
-    const rows = [["how", HOW[token.how][1]], ["place", `${place(token)} (${ROLE[token.role]})`]];
+    const rows = [["how", HOW[token.how][1]], ["place", token.pointer === undefined ? place(token) : `${place(token)} (${ROLE[token.role]})`]];
     if (token.instead_of !== undefined) rows.push(["the model wrote", make("code", {}, seen(token.instead_of))]);
     if (token.schema !== undefined) rows.push(["schema", make("code", {}, shared(token.schema))]);
     if (token.allowed !== undefined) {

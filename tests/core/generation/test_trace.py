@@ -161,7 +161,7 @@ def test_pointers_are_those_of_the_finished_json(noise: Any, seed: int, jump: bo
     }
 
 
-REPLY = 'Let me see.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo, N", "days": 12}}\n</tool_call>'
+REPLY = 'Let <tool me see.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo, N", "days": 12}}\n</tool_call>'
 
 
 def test_places_of_a_call() -> None:
@@ -174,7 +174,7 @@ def test_places_of_a_call() -> None:
     for token in trace.tokens:  # one token a byte
         key = f"{token.role} {token.tool} {token.pointer}" if token.pointer is not None else token.role
         found[key] = found.get(key, "") + token.text
-    assert found["text"] == "Let me see."
+    assert found["text"] == "Let <tool me see."
     assert found["tool"] == "get_weather"
     assert found["string get_weather /city"].strip(" :") == '"Oslo, N"'
     assert found["number get_weather /days"].strip(" :") == "12"

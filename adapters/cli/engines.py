@@ -1,4 +1,4 @@
-"""The engines that are compared on masks, with one face: ``compile``, ``start``, ``step``, ``accepts``, ``bits``."""
+"""Engines that are compared on masks, with one face: ``compile``, ``start``, ``step``, ``accepts``, ``bits``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,57 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from peers import Encode, glrmask_vocabulary, llguidance_tokenizer, tekken, xgrammar_info
 
 from toolgrammar.core import Grammar, ToolGrammarError, Vocabulary
+
+#: Writes a text as tokens.
+Encode = Callable[[str], list[int]]
+
+
+def single_bytes(vocabulary: Vocabulary) -> dict[int, int]:
+    """Return the token of each byte that is a token."""
+    return {token[0]: index for index, token in enumerate(vocabulary.tokens) if token is not None and len(token) == 1}
+
+
+def llguidance_tokenizer(vocabulary: Vocabulary, encode: Encode | None = None) -> Any:
+    """Return llguidance's view of a vocabulary; without ``encode`` it writes byte by byte."""
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    single = single_bytes(vocabulary)
+
+    class Inner:
+        def __init__(self) -> None:
+            every = list(enumerate(vocabulary.tokens))
+            self.eos_token_id = min(vocabulary.eos)
+            self.bos_token_id = None
+            self.tokens = [b"\xff<%d>" % index if token is None else token for index, token in every]
+            self.special_token_ids = [index for index, token in every if token is None]
+
+        def __call__(self, text: Any) -> list[int]:
+            if encode is not None:
+                return encode(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+            return [single[byte] for byte in (text if isinstance(text, bytes) else text.encode())]
+
+    return LLTokenizer(TokenizerWrapper(Inner()))
+
+
+def xgrammar_info(vocabulary: Vocabulary) -> Any:
+    """Return xgrammar's view of a vocabulary."""
+    import xgrammar
+
+    tokens = [b"" if token is None else token for token in vocabulary.tokens]
+    return xgrammar.TokenizerInfo(
+        tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=sorted(vocabulary.eos)
+    )
+
+
+def glrmask_vocabulary(vocabulary: Vocabulary) -> Any:
+    """Return glrmask's view of a vocabulary: tokens without text are left out, as its authors do."""
+    import glrmask
+
+    return glrmask.Vocab.from_id_to_bytes(
+        {index: token for index, token in enumerate(vocabulary.tokens) if token is not None}
+    )
 
 
 class Ours:
@@ -19,12 +67,13 @@ class Ours:
 
     Args:
         vocabulary: of the masks.
+        encode: is not needed.
         options: of ``Grammar.from_json_schema``.
     """
 
     name = "toolgrammar"
 
-    def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None, **options: Any) -> None:
         self.vocabulary = vocabulary
         self.version = importlib.metadata.version("toolgrammar")
         self.options = options
@@ -79,8 +128,8 @@ class LLGuidance(LLGuidanceSteps):
 
     Args:
         vocabulary: of the masks.
-        encode: the vocabulary's tokenizer, by default Tekken's: where the text is fixed, llguidance allows the token
-            that the tokenizer writes.
+        encode: the vocabulary's tokenizer: where the text is fixed, llguidance allows the token that it writes. None:
+            byte by byte.
     """
 
     name = "llguidance"
@@ -89,7 +138,7 @@ class LLGuidance(LLGuidanceSteps):
         import llguidance
         from llguidance import LLMatcher
 
-        self.tokenizer = llguidance_tokenizer(vocabulary, encode or tekken()[1])
+        self.tokenizer = llguidance_tokenizer(vocabulary, encode)
         self.matcher = LLMatcher
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
         self.bits = self.mask[0]
@@ -113,6 +162,7 @@ class XGrammar:
 
     Args:
         vocabulary: of the masks.
+        encode: is not needed.
         strict_mode: xgrammar's default is True: an object takes no property, and an array no item, that its schema
             does not mention.
     """
@@ -120,7 +170,7 @@ class XGrammar:
     name = "xgrammar"
     compiled = True
 
-    def __init__(self, vocabulary: Vocabulary, *, strict_mode: bool = False) -> None:
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None, *, strict_mode: bool = False) -> None:
         import xgrammar
 
         self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=False)
@@ -154,12 +204,16 @@ class GLRMask:
     """glrmask, with its default strategy of masks.
 
     Its grammar has no token that ends a text, so that a state that accepts is one where the text may end.
+
+    Args:
+        vocabulary: of the masks.
+        encode: is not needed.
     """
 
     name = "glrmask"
     compiled = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
         import glrmask
 
         self.grammar = glrmask.Grammar

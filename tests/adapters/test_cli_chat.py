@@ -1,0 +1,197 @@
+"""The commands ``chat`` and ``bench``: calls that run only when allowed, lines of JSON, and figures of engines."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from toolgrammar.adapters.cli import app, engines
+from toolgrammar.adapters.cli import bench as bench_module
+from toolgrammar.adapters.cli.bench import score
+from toolgrammar.core import Message, ToolCall, Vocabulary
+from toolgrammar.core.testing import ScriptedModel
+
+TOOLS = '''
+"""Tools of a test."""
+from math import sqrt
+from pathlib import Path
+
+def touch(name: str) -> str:
+    """Leave a file."""
+    Path(__file__).with_name(name).touch()
+    return f"made {name}"
+
+def _secret(a: int) -> int:
+    return a
+'''
+
+
+def invoke(*arguments: str, text: str = "") -> tuple[int, str, str]:
+    """Run a command; return the exit code, the output and the complaints."""
+    result = CliRunner().invoke(app, list(arguments), input=text, env={"NO_COLOR": "1"})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[str]:
+    """A file with one public function."""
+    file = tmp_path / "tools_of_tests.py"
+    file.write_text(TOOLS, encoding="utf-8")
+    yield str(file)
+    sys.modules.pop("tools_of_tests", None)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    """A model that calls the tool, then says what came of it."""
+
+    def reply(conversation: Any) -> Any:
+        last = conversation[-1]
+        if last.role == "tool":
+            return f"Result: {last.text}"
+        return Message("assistant", "", tool_calls=(ToolCall("1", "touch", {"name": "x.txt"}),))
+
+    scripted = ScriptedModel(reply)
+    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    return scripted
+
+
+def test_a_call_runs_only_when_allowed(tools: str, model: ScriptedModel, tmp_path: Path) -> None:
+    """With ``--yes`` the function runs and the model reads its result; where nobody can be asked it does not run."""
+    code, out, _ = invoke("chat", "scripted", "--tools", tools, "-m", "Make x.txt")
+    assert code == 0 and "did not allow" in out
+    assert not (tmp_path / "x.txt").exists()
+
+
+def test_yes_runs_calls(tools: str, model: ScriptedModel, tmp_path: Path) -> None:
+    """``--yes`` runs calls; each message is a line of JSON with ``--json``, and all turns are in the trace."""
+    page = tmp_path / "trace.html"
+    code, out, _ = invoke("chat", "scripted", "--tools", tools, "-m", "x", "--yes", "--json", f"--trace={page}")
+    assert code == 0
+    assert (tmp_path / "x.txt").exists()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["role"] for line in lines] == ["user", "assistant", "tool", "assistant"]
+    assert lines[1]["tool_calls"][0]["arguments"] == {"name": "x.txt"}
+    assert lines[3]["content"] == "Result: made x.txt"
+    assert page.read_text(encoding="utf-8").count('"prompt_tokens"') == 2
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("y\n", True), ("n\n", False)])
+def test_the_user_is_asked(
+    answer: str, runs: bool, tools: str, model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal, the user's yes decides."""
+    monkeypatch.setattr("toolgrammar.adapters.cli.chat._can_ask", lambda: True)
+    code, out, err = invoke("chat", "scripted", "--tools", tools, "-m", "x", text=answer)
+    assert code == 0 and "run it?" in err
+    assert (tmp_path / "x.txt").exists() is runs
+    assert 'touch(name="x.txt")' in out
+
+
+def test_messages_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line is a message; the conversation grows."""
+    scripted = ScriptedModel(["one", "two"])
+    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    code, out, _ = invoke("chat", "scripted", text="hello\n\nagain\n")
+    assert (code, out) == (0, "one\ntwo\n")
+    assert [message.text for message in scripted.requests[1]] == ["hello", "one", "again"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("tools.py", "raise ValueError('broken')", "broken"),
+        ("tools.py", "_x = 1", "no public function"),
+        ("tools.json", "{", "not JSON"),
+        ("none.py", None, "not a file"),
+    ],
+)
+def test_tools_that_cannot_be_loaded(name: str, content: str | None, words: str, tmp_path: Path) -> None:
+    """A file that is no file of tools is one clean line."""
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    code, out, err = invoke("chat", "embedded", "--tools", str(tmp_path / name), "-m", "x")
+    assert code == 2 and out == "" and words in err and "Traceback" not in err
+
+
+def test_tools_of_a_json_file_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools of a JSON file can be called; there is nothing to run, and nobody to give the result."""
+    scripted = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "look", {}),)), "done"])
+    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+    (tmp_path / "tools.json").write_text(json.dumps([tool]), encoding="utf-8")
+    code, out, _ = invoke("chat", "scripted", "--tools", str(tmp_path / "tools.json"), "-m", "x", "--yes")
+    assert code == 0 and "only described" in out and out.endswith("done\n")
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"], "additionalProperties": False}
+
+
+def test_bench_reports_each_engine(tmp_path: Path) -> None:
+    """Our engine takes all valid texts and no invalid one, has times, and others are reported or named as missing."""
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
+    (tmp_path / "values.jsonl").write_text('{"a": "x"}\n{"a": "y"}\n{"a": 1}\n\n{}\n[]\n', encoding="utf-8")
+    schema, values = str(tmp_path / "schema.json"), str(tmp_path / "values.jsonl")
+    code, out, _ = invoke("bench", schema, "--instances", values, "--json")
+    report = json.loads(out)
+    assert code == 0
+    ours = report["schemas"][schema]["toolgrammar"]
+    assert (ours["valid_accepted"], ours["invalid_accepted"]) == ([2, 2], [0, 3])
+    assert 0 < ours["mask_us"]["p50"] <= ours["mask_us"]["p99"] <= ours["mask_us"]["worst"]
+    assert set(report["versions"]) | set(report["not_installed"]) == set(engines.ENGINES)
+    code, out, _ = invoke("bench", schema, "-n", "7")
+    assert code == 0 and "toolgrammar" in out and "7/7" in out
+    code, _, err = invoke("bench", schema, "--instances", schema + "?")
+    assert code == 2 and "cannot be read" in err
+
+
+class Stubborn:
+    """An engine that takes two tokens, whatever they are, and refuses a schema without a type."""
+
+    def compile(self, schema: Any) -> Any:
+        """Refuse or return the number of tokens."""
+        if "type" not in schema:
+            raise ValueError("no type\nat all")
+        return 2
+
+    def start(self, compiled: Any) -> list[int]:
+        """The tokens that are left."""
+        return [compiled]
+
+    def step(self, state: list[int], token: int) -> bool:
+        """Take one."""
+        state[0] -= 1
+        return state[0] >= 0
+
+    def accepts(self, state: list[int]) -> bool:
+        """None are left."""
+        return state[0] == 0
+
+
+def test_score_counts_what_is_taken() -> None:
+    """A text counts as taken if each token is and the text may end there; a refusal is an error of one line."""
+    encode = lambda text: list(text.encode())  # noqa: E731
+    found = score(Stubborn(), {"type": "x"}, ["ab", "abc", "a"], ["xy"], encode)
+    assert (found.valid, found.invalid, len(found.masks_us)) == ((1, 3), (1, 1), 2 + 3 + 1 + 2)
+    assert score(Stubborn(), {}, [], [], encode).to_dict() == {"error": "no type"}
+
+
+def test_changed_values_are_other_values() -> None:
+    """A changed value differs from the value, at every depth."""
+    draw = random.Random(1)
+    value = {"a": [1, {"b": "x"}], "c": None}
+    for _ in range(200):
+        assert json.dumps(bench_module._changed(value, draw)) != json.dumps(value)
+
+
+def test_vocabulary_of_peers() -> None:
+    """Each byte that is a token is found."""
+    assert engines.single_bytes(Vocabulary([b"a", b"bc", None], eos=[2])) == {97: 0}
