@@ -377,10 +377,15 @@ class Grammar:
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
         """The keywords that cannot be enforced exactly and of which some valid values are never written; the
-        ``left_out`` of each says which."""
+        ``left_out`` of each says which.
+
+        A limit that a text has met, so that it could not go on in some way, is added then.
+        """
+        program = self._program if self._program_in_use is None else self._program_in_use()
+        met = () if program is None else program.narrowed
         if not self._has_rules:
-            return self._narrowed
-        return tuple(problem for part in _reached(self) if not part._has_rules for problem in part._narrowed)
+            return (*self._narrowed, *met)
+        return (*(each for part in _reached(self) if not part._has_rules for each in part._narrowed), *met)
 
     @property
     def specials(self) -> frozenset[str]:
@@ -491,13 +496,15 @@ class Grammar:
                 try:
                     seed = _seed()
                     store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
+                    known = len(store.nodes.limits)
                     program = Program(self._checked_build, store)
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
                     ) from None
                 if program.is_empty:
-                    raise self._unsatisfiable()
+                    limits = program.store.nodes.limits[known:]
+                    raise limits[0] if limits else self._unsatisfiable()
                 if self._workspace is not None:  # grammars that are kept do not keep stores that others have filled
                     self._program_in_use = weakref.ref(program)
                 else:

@@ -23,8 +23,9 @@ from ..language.node_kinds import (
 )
 from ..language.nodes import Nodes
 
-#: Maximum number of steps of the search for a shortest text; after them `_lightest` takes over.
-MAX_SEARCH = 5_000
+#: Maximum number of steps of the search for a shortest text; after them `_lightest` takes over. And the number of nodes
+#: that it looks at; beyond them the first text that is found will do.
+MAX_SEARCH, MAX_WEIGHED = 5_000, 10_000
 
 
 class Rope(NamedTuple):
@@ -104,6 +105,9 @@ class Source(Protocol):
 class ShortestTexts:
     """Memoised shortest texts of nodes, as if DYNAMIC places forbade nothing.
 
+    The text of a node is put together of those of its parts, so what is left of it is never shorter than the text of
+    the state that a beginning of it leads to. That holds also where the search was given up for any text.
+
     Args:
         source: the store of the nodes.
     """
@@ -113,6 +117,7 @@ class ShortestTexts:
         self.nodes = source.nodes
         self._known: dict[int, Rope | None] = {}
         self._least: dict[int, int] = {}
+        self._gave_up = False
 
     def shortest(self, node: int) -> Rope | None:
         """Return the shortest text of a node; None if it has none."""
@@ -127,22 +132,25 @@ class ShortestTexts:
             self._known[whole] = result
         return result
 
-    def _search_from(self, node: int) -> Rope | None:
+    def _search_from(self, node: int, *, is_hasty: bool = False) -> Rope | None:
         """Return `shortest` of a node that may be recursive.
 
         Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
         thousands of rules deep): an alternative that cannot be shorter than the best so far is pruned, and a value that
         depends on a rule in progress is not kept.
+
+        ``is_hasty``: any text will do. The first alternative that has one is taken, as where emptiness is searched.
         """
         if node in self._known:
             return self._known[node]
+        is_hasty = is_hasty or self.nodes.is_scarce
         opened: dict[int, int] = {}  # rules in progress, and their depth
-        stack = [(node, self._search(node, opened, 0))]
+        stack = [(node, self._search(node, opened, 0, is_hasty))]
         answer: tuple[Rope | None, int] | None = None
         steps = 0
         while True:
             steps += 1
-            if steps > MAX_SEARCH:  # mutually recursive rules may be searched again and again
+            if steps > MAX_SEARCH and not is_hasty:  # mutually recursive rules may be searched again and again
                 return self._lightest(node)
             current, search = stack[-1]
             try:
@@ -152,7 +160,8 @@ class ShortestTexts:
                 assert answer is not None
                 stack.pop()
                 opened.pop(current, None)
-                if answer[1] >= len(stack):  # it depends on no rule in progress
+                # It depends on no rule in progress, or need not be shortest.
+                if answer[1] >= len(stack) or (is_hasty and answer[0] is not None):
                     self._known[current] = answer[0]
                 if not stack:
                     return answer[0]
@@ -162,11 +171,11 @@ class ShortestTexts:
             elif wanted in opened:
                 answer = None, opened[wanted]
             else:
-                stack.append((wanted, self._search(wanted, opened, len(stack))))
+                stack.append((wanted, self._search(wanted, opened, len(stack), is_hasty)))
                 answer = None
 
     def _search(
-        self, node: int, opened: dict[int, int], depth: int
+        self, node: int, opened: dict[int, int], depth: int, is_hasty: bool
     ) -> Generator[int, tuple[Rope | None, int], tuple[Rope | None, int]]:
         """Yield children whose shortest texts are needed; return the node's, and the depth of the outermost rule in
         progress that it depends on."""
@@ -195,8 +204,9 @@ class ShortestTexts:
             if kind == DYNAMIC and result is not None:
                 result = result._replace(is_certain=False)
         else:
-            for part in sorted(self._parts(node), key=self._least_length):
-                if result is not None and self._least_length(part) >= result.length:
+            parts = self._parts(node)
+            for part in parts if is_hasty else sorted(parts, key=self.least_length):
+                if result is not None and (is_hasty or self.least_length(part) >= result.length):
                     break
                 found, low = yield part
                 lowest = min(lowest, low)
@@ -206,18 +216,22 @@ class ShortestTexts:
 
     def _lightest(self, root: int) -> Rope | None:
         """Return `shortest`, bottom-up as Knuth does: each rule is decided once, in the order of lengths. Only rules
-        that texts of a limited length may contain are expanded; the limit doubles until there is a text.
-
-        Raises:
-            LimitError: what has to be expanded is too large.
+        that texts of a limited length may contain are expanded; the limit doubles until there is a text. If they are
+        too many, return some text.
         """
         limit = 8
-        while not self._weighed(root, limit):
+        found: bool | None = False
+        while found is False and not self._gave_up:
+            found = self._weighed(root, limit)
             limit *= 2
-        return self._known[root]
+        if found:
+            return self._known[root]
+        self._gave_up = True  # what it would look at from the next state is much the same
+        return self._search_from(root, is_hasty=True)
 
-    def _weighed(self, root: int, limit: int) -> bool:
-        """Find the shortest texts of the nodes in texts of a root within a length; return True if the root has one."""
+    def _weighed(self, root: int, limit: int) -> bool | None:
+        """Find the shortest texts of the nodes in texts of a root within a length; return True if the root has one, and
+        None if there are more than `MAX_WEIGHED` nodes."""
         nodes, known = self.nodes, self._known
         numbers = count()  # decide ties
         parts: dict[int, Sequence[int]] = {}
@@ -237,6 +251,8 @@ class ShortestTexts:
             if least > limit:
                 is_whole = False
                 break
+            if len(outside) >= MAX_WEIGHED:
+                return None
             outside[node] = around
             parts[node] = ()
             text = known[node] if node in known else self._text(node)
@@ -244,7 +260,7 @@ class ShortestTexts:
                 offer(node, text)
             elif node not in known:
                 parts[node] = self._parts(node)
-                lengths = [self._least_length(part) for part in parts[node]]
+                lengths = [self.least_length(part) for part in parts[node]]
                 for part, length in zip(parts[node], lengths, strict=True):
                     uses.setdefault(part, []).append(node)
                     beside = around + (sum(lengths) - length if nodes.kind(node) == SEQ else 0)
@@ -303,7 +319,7 @@ class ShortestTexts:
             return (args[0],)
         return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
 
-    def _least_length(self, node: int) -> int:
+    def least_length(self, node: int) -> int:
         """Return a lower bound of the length of a node's texts, without expanding anything."""
         nodes, known = self.nodes, self._least
         before: list[int] = []
@@ -324,6 +340,6 @@ class ShortestTexts:
                 length = min(len(data) for data, _ in args[0]) - args[1]
             known[node] = length
         for whole in reversed(before):
-            length += self._least_length(nodes.args(whole)[0])
+            length += self.least_length(nodes.args(whole)[0])
             known[whole] = length
         return length

@@ -15,13 +15,14 @@ from functools import cache
 from heapq import heappop, heappush
 from itertools import islice
 
-from ..errors import LimitError
+from ..errors import LimitError, UnsupportedSchemaError
 from ..language.lookback import Written
 from ..language.node_kinds import (
     CONTROL,
     COUNTED,
     DYNAMIC,
     LITERAL,
+    SHARED_ROOM,
     SPECIAL,
     TEXT,
 )
@@ -40,6 +41,10 @@ from .states import Automaton
 #: place (measured; with keys, arguments and derivatives).
 PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
+
+#: Number of nodes from which on they are scarce: alternatives that would take many nodes are left out, so that each
+#: token takes few, and the maximum (`MAX_NODES`) is only reached by very long texts.
+SCARCE_NODES = 300_000
 
 #: Bytes of a fresh store (measured).
 STORE_BYTES = 140_000
@@ -114,6 +119,7 @@ class LazyAutomaton:
         terms, self.rows = _fresh() if seed is None else seed.copies()
         self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
+        self.nodes.plenty = SCARCE_NODES + (SHARED_ROOM if shared else 0)
         # No reference cycle: the memory is released with the store, without the garbage collector.
         self.automaton = Automaton(weakref.proxy(self), self.rows, _free_string()[0])
         self.lock = threading.RLock()
@@ -168,6 +174,33 @@ class LazyAutomaton:
             self._atoms[node] = atom
         return atom
 
+    def nearest(self, state: int, most: int) -> set[tuple[int, int]]:
+        """Return ``most`` of the threads of a state: those whose completions look short, and all with the shortest,
+        also if they are more, so that a completion that was begun can go on."""
+        self.nodes.exceed(
+            LimitError(
+                f"a text can be read in more than {most:,} ways at once",
+                hint="give each alternative of anyOf, oneOf and not a property with its own const",
+            )
+        )
+        ranked = sorted(
+            (not begin.length, begin.length + self._texts.least_length(rest), atom, rest)
+            for atom, rest in self.automaton.threads(state)
+            for begin in (self._begin(atom),)
+        )
+        best: int | None = None
+        kept: list[tuple[int, tuple[int, int]]] = []
+        for is_over, least, atom, rest in ranked:
+            if best is None or (not is_over and least <= best):
+                tail = self._texts.shortest(rest)
+                if tail is None:
+                    continue
+                least = self._begin(atom).length + tail.length
+                best = least if best is None else min(best, least)
+            kept.append((least, (atom, rest)))
+        kept.sort(key=lambda each: each[0])
+        return {thread for number, (least, thread) in enumerate(kept) if number < most or least == best}
+
     # -- places that depend on the text so far -----------------------------------------------------------------------
 
     @property
@@ -197,12 +230,14 @@ class LazyAutomaton:
             while result < REFUSED:  # open after one of the bytes
                 size = OPENED - result
                 if size:
-                    state = self.automaton.advance(state, data[done : done + size])
+                    state = self.automaton.advance(state, data[done : done + size], False)
                 state = self.automaton.step(state, data[done + size])
                 done += size + 1
                 state = self._close(state, before, behind + data[:done])
-                if state == REFUSED or done == len(data):
+                if state == REFUSED:
                     return state
+                if done == len(data):
+                    return self.automaton.cut(state)
                 result = self.automaton.advance(state, data[done:])
             return result
         finally:
@@ -276,13 +311,13 @@ class LazyAutomaton:
                 f"the shortest text that ends here has at least {plan.length:,} bytes",
                 hint="ask for fewer members and items: lower required, minItems and minProperties",
             )
-        if plan.is_certain:
-            return joined(plan.pieces())
         before = Written(before.text())
         done: list[bytes | str] = []
         tried: dict[tuple[int, ...], Iterator[bytes]] = {}
         while not self.automaton.accepts(state):
             plan = self._plan(state)
+            if plan.is_certain:
+                return joined([*done, *plan.pieces()])
             left = plan.length
             for part in plan.pieces():
                 if isinstance(part, str):
@@ -292,6 +327,8 @@ class LazyAutomaton:
                     left -= 1
                     continue
                 reached = self.automaton.advance(state, part)
+                if reached == REFUSED:  # the threads of the plan were cut: another is as short
+                    break
                 is_closed = reached < 0  # a DYNAMIC place: the rest of the plan may be forbidden
                 if is_closed:
                     part = part[: OPENED + 1 - reached]
@@ -493,6 +530,16 @@ class Program:
             self.root = build(self.store.nodes)
             self.is_empty = self.store.nodes.is_empty(self.root)
         self._start: int | None = None
+
+    @property
+    def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
+        """The limits that texts in its store have met so far: what exceeds them is not written."""
+        return tuple(
+            UnsupportedSchemaError(
+                error.message, hint=error.hint, place=error.place, left_out="what exceeds this limit"
+            )
+            for error in self.store.nodes.limits
+        )
 
     @property
     def start(self) -> int:

@@ -40,6 +40,7 @@ cdef class Automaton(Positions):
     cdef object state_accepts_array
     cdef int state_used
     cdef IntMap interned
+    cdef dict cuts
     # scratch
     cdef long long[::1] now_atom
     cdef int[::1] now_rest

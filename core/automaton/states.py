@@ -6,8 +6,6 @@ Compiled where that is possible; ``states.pxd`` declares its C interface.
 
 from __future__ import annotations
 
-from ..errors import LimitError
-
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
@@ -20,8 +18,11 @@ if not cython.compiled:  # else they are declared
     from . import encoding
     from .positions import Positions
 
-#: Maximum number of threads of a state; a power of two, as their arrays double.
+#: Maximum number of threads of a state between two tokens; beyond it, those with the longest completions are dropped.
 MAX_THREADS = 2_048
+
+#: The same where the nodes of the store run short.
+FEW_THREADS = 4
 
 
 @cython.cclass
@@ -29,8 +30,8 @@ class Automaton(Positions):
     """A lazily built automaton over bytes (and control tokens).
 
     Args:
-        source: ``source.nodes`` derives the heads of nodes, and ``source.atom(node)`` returns the position at which an
-            atomic node begins.
+        source: ``source.nodes`` derives the heads of nodes, ``source.atom(node)`` returns the position at which an
+            atomic node begins, and ``source.nearest(state, most)`` the threads that are kept of too many.
         given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
@@ -62,6 +63,7 @@ class Automaton(Positions):
         self.state_accepts = self.state_accepts_array
         self.state_used = 0
         self.interned = IntMap()
+        self.cuts = {}
         self.now_atom = grown(None, "q", 64)
         self.now_rest = grown(None, "i", 64)
         self.next_atom = grown(None, "q", 64)
@@ -143,11 +145,6 @@ class Automaton(Positions):
                 if self.next_atom[i] == atom and self.next_rest[i] == rest:
                     return None
         if n == len(self.next_atom):
-            if n >= MAX_THREADS:
-                raise LimitError(
-                    f"a text can be read in more than {MAX_THREADS:,} ways at once",
-                    hint="give each alternative of anyOf, oneOf and not a property with its own const",
-                )
             self.next_rest = grown(self.next_rest, "i", 2 * n)
             self.next_atom = grown(self.next_atom, "q", 2 * n)
         self.next_atom[n] = atom
@@ -305,10 +302,40 @@ class Automaton(Positions):
         self.next_count = 0
         self.next_accepts = False
         self._enter_node(node)
-        return self._intern()
+        return self.cut(self._intern())
 
-    def advance(self, state: cython.int, data: bytes) -> int:
+    def cut(self, state: cython.int) -> int:
+        """Return a state with the threads of another that are nearest to the end, if it has too many; else the same.
+
+        Each thread can be finished by itself, so what is left can be finished as briefly as before. States are cut only
+        between two tokens: then a mask, which is that of its state's threads, is what `advance` accepts. An open state
+        is not cut.
+        """
+        n: cython.int = self.state_count[self.own(state)]
+        if n <= FEW_THREADS:
+            return state
+        known = self.cuts.get(state)
+        if known is not None:
+            return known
+        most: cython.int = FEW_THREADS if self.nodes.is_scarce else MAX_THREADS
+        if n <= most or self.open_threads(state):
+            return state
+        kept = self.source.nearest(state, most)
+        i: cython.int
+        self._load(state)
+        self.next_count = 0
+        self.next_accepts = self.state_accepts[state] != 0
+        for i in range(self.now_count):
+            if (self.now_atom[i], self.now_rest[i]) in kept:
+                self._push(self.now_atom[i], self.now_rest[i])
+        found: cython.int = self._intern()
+        self.cuts[state] = found
+        return found
+
+    def advance(self, state: cython.int, data: bytes, whole: cython.bint = True) -> int:
         """Return the state after ``data``, or `REFUSED` if no text goes on so.
+
+        ``whole``: a token ends here, so that the state may be `cut`.
 
         If after byte ``n`` of it the state is *open*, which means that it has a DYNAMIC thread, return ``OPENED - n``:
         `step` takes that byte, and `resolve` closes the state.
@@ -327,7 +354,7 @@ class Automaton(Positions):
                 return encoding.OPENED - i
             if i + 1 < size:
                 self._swap()
-        return self._intern()
+        return self.cut(self._intern()) if whole else self._intern()
 
     def step(self, state: cython.int, byte: cython.int) -> int:
         """Return the state after one byte, which may be open, or `REFUSED`."""
@@ -389,7 +416,7 @@ class Automaton(Positions):
             if self.now_atom[i] == wanted:
                 found = True
                 self._enter_node(self.now_rest[i])
-        return self._intern() if found else encoding.REFUSED
+        return self.cut(self._intern()) if found else encoding.REFUSED
 
     def accepts(self, state: cython.int) -> bool:
         """Return True if the text may end here."""
@@ -439,7 +466,8 @@ class Automaton(Positions):
         return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + self.interned.byte_count()
 
     def counters(self) -> dict:
-        """Return deterministic counts: states, row states, nodes with heads, threads, faults; and bytes held."""
+        """Return deterministic counts: states, row states, nodes with heads, threads, faults, cut states; and bytes
+        held."""
         size = sum(
             each.itemsize * len(each)
             for each in (
@@ -459,5 +487,6 @@ class Automaton(Positions):
             "rows": len(self.given) - self.base_count,
             "threads": self.thread_used,
             "faults": self.faults,
+            "cuts": len(self.cuts),
             "bytes": size + self.given.byte_count(),
         }

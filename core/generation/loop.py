@@ -333,11 +333,14 @@ class Decoding:
                 if other is not None:
                     yield self._append(other, "sampled", seen=seen)
                     continue
-            for planned in path if whole else path[:1]:
-                if not self._accept(planned):
-                    raise AssertionError("the completion of a text is refused by its matcher")
-                self._completion.follow(planned)
-                yield self._append(planned, "closed")
+            while path:
+                if not self._accept(path[0]):  # there were too many readings, and those that it completes were dropped
+                    self._completion.leave()
+                    path = self._completion.tokens(self.matcher, self._held, remaining)
+                    assert self._accept(path[0])
+                self._completion.follow(path[0])
+                yield self._append(path[0], "closed")
+                path = path[1:] if whole else []
 
     def _must_stop(self) -> bool:
         """Return True if the generation is stopped or cancelled.

@@ -34,7 +34,7 @@ MAX_JOINED = 128
 CONTROL = b"\xff"
 
 #: Maximum number of nodes in one store.
-MAX_NODES = 300_000
+MAX_NODES = 1_000_000
 
 #: Additional nodes and terms in a store that many grammars share, where others have left theirs.
 SHARED_ROOM = 200_000

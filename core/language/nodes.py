@@ -37,6 +37,9 @@ COMPILED: bool = bool(cython.compiled)
 #: Minimum number of entries among which duplicates are found by hashing.
 _MANY = cython.declare(cython.int, 16)
 
+#: Maximum number of exceeded limits that are remembered.
+_MAX_LIMITS = cython.declare(cython.int, 100)
+
 #: One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then another node.
 Head = tuple[int, int]
 
@@ -64,6 +67,9 @@ class Nodes:
         known: nodes of the parts that many grammars share, by the parts.
         builders: the builders of nodes in this store, by what they build: equal parts of one grammar share their rules.
             They have a method ``release``, which breaks reference cycles.
+        limits: the limits that texts met: what exceeds them is left out (a rule that does when it is expanded has no
+            text).
+        plenty: number of nodes above which they are scarce.
         weight: bytes that builders and their documents take (estimated by those who add them).
         head_pool: the array of the heads that `lay_heads` lays; another array after it has grown.
 
@@ -76,7 +82,9 @@ class Nodes:
     known = cython.declare(dict, visibility="readonly")
     builders = cython.declare(dict, visibility="readonly")
     shorter = cython.declare(dict, visibility="readonly")
+    limits = cython.declare(list, visibility="readonly")
     weight = cython.declare(object, visibility="public")
+    plenty = cython.declare(cython.int, visibility="public")
     EMPTY = cython.declare(cython.int, visibility="readonly")
     EPSILON = cython.declare(cython.int, visibility="readonly")
     is_shared = cython.declare(cython.bint, visibility="readonly")
@@ -115,7 +123,9 @@ class Nodes:
         self.known = {}
         self.builders = {}
         self.shorter = {}
+        self.limits = []
         self.weight = 0
+        self.plenty = self._room
         self._cells = grown(None, "i", node_kinds.WIDTH * 128)
         self._interned = IntMap()
         self._things = []
@@ -142,6 +152,11 @@ class Nodes:
 
     def __len__(self):
         return self._count
+
+    @property
+    def is_scarce(self):
+        """True if few nodes are left: alternatives that take many are to be left out."""
+        return self._count > self.plenty
 
     def clear(self):
         """Forget everything, which breaks the reference cycles between the store and its builders."""
@@ -617,7 +632,10 @@ class Nodes:
                 if current in chain:
                     raise _left_recursion()
                 chain.append(current)
-                current = self._things[_cell(self, current, node_kinds.A)]()
+                try:
+                    current = self._things[_cell(self, current, node_kinds.A)]()
+                except LimitError as error:
+                    current = self._without(current, error)
                 self._check(current)
         finally:
             self._opening.discard(node)
@@ -626,6 +644,25 @@ class Nodes:
             self._cells[node * node_kinds.WIDTH + node_kinds.C] = current + 1
             self._things[_cell(self, node, node_kinds.A)] = None  # release the closure
         return current
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _without(self, node: cython.int, error) -> cython.int:
+        """Return the empty language for a rule that exceeded a limit; raise the error if the rule is known to have a
+        text, or if the store is full.
+
+        No text leads there: that a rule has one is only known from its expansion, or from another node (`lazy`).
+        """
+        if self._count >= self._room or _cell(self, node, node_kinds.B) >= 0:
+            raise error
+        self.exceed(error)
+        return node_kinds.EMPTY
+
+    def exceed(self, error) -> object:
+        """Remember a limit for which something is left out of the language."""
+        if len(self.limits) < _MAX_LIMITS and all(error.message != each.message for each in self.limits):
+            self.limits.append(error.with_traceback(None))
+        return None
 
     def nullable(self, node: cython.int):
         """Return True if the empty text is in the language."""

@@ -43,13 +43,16 @@ def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None =
     )
 
 
-def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+def ways_to_count(
+    arrays: Arrays, count: int, counted: tuple[int, ...], *, few: bool = False
+) -> Iterator[tuple[Goal, tuple[int, ...]]]:
     """Yield the ways in which an item may count for each `Contains`: its further goal, and the counts after it.
 
     Args:
         arrays: the conjunction of the array.
         count: the position of the item.
         counted: for each `Contains`, the number of items counted before it.
+        few: only the ways in which it counts for all, for one or for none, as far as it can.
     """
     ways: list[list[tuple[Goal, int]]] = []
     for number, part in zip(counted, arrays.contains, strict=True):
@@ -60,7 +63,10 @@ def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Itera
         else:
             other: tuple[Goal, int] = ((negated(part.formula),), number)
             ways.append([((part.formula,), number + 1), other] if number < part.most else [other])
+    most = sum(len(way) > 1 for way in ways)
     for way in product(*ways):
+        if few and 1 < sum(len(each) > 1 and one is each[0] for one, each in zip(way, ways, strict=True)) < most:
+            continue
         yield tuple(formula for goal, _ in way for formula in goal), tuple(number for _, number in way)
 
 

@@ -148,7 +148,15 @@ class ArrayLowering:
                 after = self._rest(_Place(self, place.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             else:
-                for asked, counted in ways_to_count(arrays, count, place.counted):
+                few = nodes.is_scarce and len(arrays.contains) > 2
+                if few:
+                    nodes.exceed(
+                        LimitError(
+                            "a text has used up the states for items that count for several contains at once",
+                            hint="shorten the text, or give fewer contains for one array",
+                        )
+                    )
+                for asked, counted in ways_to_count(arrays, count, place.counted, few=few):
                     options.append(nodes.seq(comma, self._item(place, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
 
+from ...errors import LimitError
 from ...language.json_text import escaped
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
@@ -52,6 +53,14 @@ class _Place:
     start: int | None = None
 
     def __call__(self) -> int:
+        if self.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
+            self.objects.nodes.exceed(
+                LimitError(
+                    "a text has used up the states for members in any order",
+                    hint='shorten the text, or set property_order="schema"',
+                )
+            )
+            return self.in_order()
         return self.objects.expand(self)
 
     def in_order(self) -> int:
@@ -78,7 +87,11 @@ class _Named:
 
 
 class ObjectLowering:
-    """Lowering of the objects of one document, or, with ``members``, of its arguments object."""
+    """Lowering of the objects of one document, or, with ``members``, of its arguments object.
+
+    Where members may come in any order, there are as many places as sets of members, and each names all that are left.
+    When nodes run short (`Nodes.is_scarce`), the members that are left come in the order of the schema.
+    """
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None = None) -> None:
         self.lowering = lowering
@@ -178,7 +191,8 @@ class ObjectLowering:
             return self.nodes.EMPTY
         at |= (1 << start) - 1  # the members before no longer matter
         place = _Place(self, plan, at, first, members, open, alike, names, start)
-        return self.nodes.lazy(("in order", plan, start, at, first, members, open, alike, names), place)
+        key = ("in order", plan, start, at, first, members, open, alike, names)
+        return self.nodes.lazy(key, place, as_empty_as=self._instead(place))
 
     def _skeleton(self, plan: ObjectPlan) -> int | None:
         """Return a node that is empty if and only if the object cannot be completed, from any of its places: the
@@ -205,12 +219,26 @@ class ObjectLowering:
 
     def _instead(self, place: _Place) -> int | None:
         """Return a node that is empty if and only if a place is; None: the place itself."""
+        if place.start is not None:
+            return self._skeleton(place.plan) if not place.alike and self._has_enough(place) else None
         if place.alike:
             return place.in_order() if self.any_order else None
         skeleton = self._skeleton(place.plan)
         if skeleton is None and self.any_order:
-            skeleton = self._rest(place.plan, place.start or 0, place.at, place.members, place.open)
+            skeleton = self._rest(place.plan, 0, place.at, place.members, place.open)
         return skeleton
+
+    def _has_enough(self, place: _Place) -> bool:
+        """Return True if the members from the start of a place on are surely as many as are missing there."""
+        plan = place.plan
+        if plan.demands or plan.most is not None:
+            return False
+        missing = plan.least - place.members
+        if missing <= 0 or any(self._is_sure(plan, number) for number in range(-len(plan.others), 0)):
+            return True
+        for number in range(place.start or 0, len(plan.names)):
+            missing -= plan.required >> number & 1 or self._is_sure(plan, number)
+        return missing <= 0
 
     def _rest(self, plan: ObjectPlan, number: int, at: int, members: int, open: int) -> int:
         """Return a node that is empty if and only if members from a number on cannot complete an object in that order.
@@ -256,10 +284,18 @@ class ObjectLowering:
         nodes = self.nodes
         required: list[int] = []
         optional: list[int] = []
+        missing = plan.least
         for number in range(len(plan.names)):
-            (required if plan.required >> number & 1 else optional).append(self._value(plan, number))
+            if plan.required >> number & 1:
+                required.append(self._value(plan, number))
+            elif not self._is_sure(plan, number):
+                optional.append(self._value(plan, number))
+                continue
+            missing -= 1
+        if any(self._is_sure(plan, number) for number in range(-len(plan.others), 0)):
+            missing = 0
         regions = nodes.alt([self.lowering.value(region.goal) for region in plan.others])
-        row = [nodes.EPSILON] + [regions] * max(0, plan.least - len(required))
+        row = [nodes.EPSILON] + [regions] * max(0, missing)
         for value in reversed(optional) if len(row) > 1 else ():
             row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
         return nodes.sequence([*required, row[-1]])
@@ -339,7 +375,7 @@ class ObjectLowering:
             follow = plan.follow.get(key)
             if follow is not None:
                 return follow
-        instead = self._skeleton(plan)
+        instead = self._skeleton(plan) if place.start is None or self._has_enough(place) else None
         if instead is not None and not self._is_sure(plan, number):
             instead = self.nodes.seq(self._value(plan, number), instead)
         rule = _Named(place, number, None)
