@@ -24,9 +24,10 @@ that the adapter runs itself.
 
 from __future__ import annotations
 
+from toolgrammar.core.conversation.builder import arguments_text
+
 from .answers import (
     Collector,
-    arguments_text,
     cut_places,
     executable_text,
     forced_share,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from toolgrammar.core.conversation import (
     ToolCall,
     Usage,
 )
-from toolgrammar.core.conversation.builder import MessageBuilder
+from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
@@ -29,11 +28,6 @@ def problem(call: ToolCall) -> str | None:
     if call.cut:
         return "cut short by the token budget at " + ", ".join(pointer or "(root)" for pointer in call.cut)
     return None
-
-
-def arguments_text(call: ToolCall) -> str:
-    """Return the arguments as JSON text."""
-    return call.raw if call.raw is not None else json.dumps(dict(call.arguments), ensure_ascii=False)
 
 
 def executable_text(call: ToolCall) -> str:

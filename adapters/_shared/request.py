@@ -14,9 +14,6 @@ from typing import Any, get_origin
 from pydantic import BaseModel, ValidationError
 
 from toolgrammar.core.conversation import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
     Event,
     Finish,
     Generation,
@@ -25,13 +22,14 @@ from toolgrammar.core.conversation import (
     TextDelta,
     Usage,
 )
+from toolgrammar.core.conversation.builder import arguments_text, call_events
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.json_output import MAX_RETRIES
 from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
-from .answers import arguments_text, problem, require_whole
+from .answers import problem, require_whole
 
 
 @dataclass(frozen=True)
@@ -207,12 +205,7 @@ def events_of(generation: Generation) -> list[Event]:
         events.append(ReasoningDelta(generation.message.reasoning))
     if generation.text:
         events.append(TextDelta(generation.text))
-    for index, call in enumerate(generation.tool_calls):
-        events += [
-            CallStart(index, call.id, call.name),
-            ArgumentsDelta(index, arguments_text(call)),
-            CallEnd(index, call),
-        ]
+    events += call_events(generation.tool_calls)
     reason, usage, cut = generation.finish_reason, generation.usage, generation.cut
     if not isinstance(generation, RemoteGeneration):
         return [*events, Finish(reason, usage, cut)]

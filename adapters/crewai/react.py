@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
+from toolgrammar.core.conversation.builder import arguments_text
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat, dump_json
+from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat
 from toolgrammar.tools.formats.base import decode_object
 from toolgrammar.tools.formats.stream import StreamParser, marker_search
 from toolgrammar.tools.tool import Tool
@@ -100,9 +101,7 @@ class React(WireFormat):
 
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
         """Return actions, one below the other; CrewAI reads the first."""
-        return "\n".join(
-            f"{ACTION}{call.name}{INPUT}{shielded(call.raw or dump_json(dict(call.arguments)))}" for call in calls
-        )
+        return "\n".join(f"{ACTION}{call.name}{INPUT}{shielded(arguments_text(call) or '{}')}" for call in calls)
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return the text, and the actions below it."""

@@ -1,8 +1,11 @@
-"""Builder of an assistant's message from the events of a stream."""
+"""From the events of a stream to the assistant's message, and from whole calls to events."""
 
 from __future__ import annotations
 
-from .events import CallEnd, Event, Generation, ReasoningDelta, TextDelta, Usage
+from collections.abc import Iterable
+
+from ..language.json_text import dump_json
+from .events import ArgumentsDelta, CallEnd, CallStart, Event, Generation, ReasoningDelta, TextDelta, Usage
 from .messages import Message, ToolCall
 
 
@@ -15,7 +18,7 @@ class MessageBuilder:
         self._calls: list[ToolCall] = []
 
     def add(self, event: Event | Generation) -> None:
-        """Take the next event; one that is no part of a message changes nothing."""
+        """Take the next event; one that is not part of a message changes nothing."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)
         elif isinstance(event, ReasoningDelta):
@@ -41,3 +44,20 @@ class MessageBuilder:
     def cancelled(self) -> Generation:
         """Return the part of an answer that was there when the caller cancelled it."""
         return Generation(self.message(), "cancelled", Usage())
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Return the arguments of a call as JSON text: as they were written, where that is known."""
+    return call.raw if call.raw is not None else dump_json(dict(call.arguments))
+
+
+def call_events(calls: Iterable[ToolCall]) -> list[Event]:
+    """Return the events of calls that are known whole."""
+    events: list[Event] = []
+    for index, call in enumerate(calls):
+        events += [
+            CallStart(index, call.id, call.name),
+            ArgumentsDelta(index, arguments_text(call)),
+            CallEnd(index, call),
+        ]
+    return events

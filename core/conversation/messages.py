@@ -5,6 +5,7 @@ A conversation is a sequence of `Message`. All values are immutable.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union
@@ -35,6 +36,11 @@ class ImagePart:
 
 
 Part = Union[TextPart, ImagePart]
+
+
+def new_call_id() -> str:
+    """Return a fresh id of a call: ``call_`` and 24 random hexadecimal digits."""
+    return f"call_{secrets.token_hex(12)}"
 
 
 @dataclass(frozen=True)

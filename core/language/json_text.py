@@ -33,6 +33,20 @@ def json_bytes(value: Any, **options: Any) -> bytes:
     return escaped(json.dumps(value, ensure_ascii=False, **options)).encode()
 
 
+def dump_json(value: Any, *, compact: bool = False) -> str:
+    """Return a value as JSON without needless escapes; what UTF-8 cannot carry is escaped.
+
+    Args:
+        value: the value.
+        compact: without spaces; else one after each ``,`` and ``:``, as chat templates have it.
+
+    Raises:
+        ValueError: it is not a JSON value (NaN, an infinity).
+    """
+    separators = (",", ":") if compact else None
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))
+
+
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 

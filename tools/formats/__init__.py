@@ -14,9 +14,11 @@ Whether a call is valid is not decided here, but by the tool set.
 
 from __future__ import annotations
 
+from toolgrammar.core.conversation.messages import new_call_id
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
+from toolgrammar.core.language.json_text import dump_json
 
-from .base import MALFORMED, Reasoning, Strictness, TurnSpec, WireFormat, dump_json, new_call_id
+from .base import MALFORMED, Reasoning, Strictness, TurnSpec, WireFormat
 from .reasoning import ThinkingParser
 from .registry import choose_format, detect_format, format_names, get_format
 

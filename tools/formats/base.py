@@ -7,8 +7,6 @@ template of their own.
 
 from __future__ import annotations
 
-import json
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +18,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import escaped, read_json
+from toolgrammar.core.language.json_text import dump_json, read_json
 from toolgrammar.core.options import Whitespace
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars
@@ -223,26 +221,10 @@ class WireFormat(ABC):
         """Return the prompt that describes the tools and the format; empty without tools."""
 
 
-def new_call_id() -> str:
-    """Return a fresh id: ``call_`` and 24 random hexadecimal digits."""
-    return f"call_{secrets.token_hex(12)}"
-
-
 @lru_cache(maxsize=4_096)
 def dump_name(name: str) -> str:
     """Return `dump_json` of a tool's name, cached: the same names come with each request."""
     return dump_json(name)
-
-
-def dump_json(value: Any) -> str:
-    """Return JSON in the spelling that chat templates use: one space after ``,`` and ``:``, no needless escapes.
-
-    A lone surrogate, which UTF-8 cannot carry, is escaped.
-
-    Raises:
-        ValueError: not a JSON value (NaN, or an object that JSON lacks).
-    """
-    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def decode_object(text: str) -> dict[str, Any]:

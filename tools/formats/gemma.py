@@ -15,11 +15,12 @@ from typing import Any
 from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 from toolgrammar.core.schema.scalars.value_syntax import BareSyntax
 
 from ..tool import Tool
-from .base import TurnSpec, dump_json
+from .base import TurnSpec
 from .literals import LiteralReader, Literals
 from .template.arguments import arguments_grammar
 from .template.format import TemplateFormat, check_argument_name, unspellable

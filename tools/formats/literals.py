@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .base import dump_json
+from toolgrammar.core.language.json_text import dump_json
+
 from .stream import TextBuffer, marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from ...conversation.messages import ToolCall
+from ...conversation.messages import ToolCall, new_call_id
 from ...errors import ModelError, ParseError
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...generation.plan import Planner, schema_of
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
-from ...language.json_text import read_json
+from ...language.json_text import dump_json, read_json
 from ...logs import logger_of
 from ...repair import ends_early, extract_json, may_go_on
 from ...validation import Validator
-from .chat_completions import Answer, RawCall, json_text, new_call_id
+from .chat_completions import Answer, RawCall
 
 _LOG = logger_of("remote")
 
@@ -159,7 +159,7 @@ class Task:
     def _spelled(self, value: Any) -> str:
         """Return a value in the spelling that was asked for: the first that the grammar takes, if there is one."""
         mode = self.params.json_mode
-        written = [json_text(value), json_text(value, compact=True)]
+        written = [dump_json(value), dump_json(value, compact=True)]
         if mode is not None and mode.grammar is None and mode.whitespace == "compact":
             return written[1]
         if self.grammar is not None and self.grammar.schema is None:
@@ -295,7 +295,7 @@ class AnswerReader:
                 calls[index] = replace(call, id=new_call_id())
             ids.add(calls[index].id)
             if not call.cut:  # as it was repaired, in one spelling
-                calls[index] = replace(calls[index], raw=json_text(dict(call.arguments)))
+                calls[index] = replace(calls[index], raw=dump_json(dict(call.arguments)))
         return tuple(calls), ()
 
 
@@ -315,7 +315,7 @@ def _read(raw: RawCall) -> ToolCall:
         return ToolCall(
             raw.id, raw.name, {}, raw=raw.arguments, error="malformed call: the arguments are not a JSON object"
         )
-    return ToolCall(raw.id, raw.name, value, raw=json_text(value))
+    return ToolCall(raw.id, raw.name, value, raw=dump_json(value))
 
 
 def _is_open(call: RawCall, tools: ToolInterface) -> bool:
@@ -341,12 +341,3 @@ def _until(text: str, stop: Sequence[str]) -> str:
     """Return a text up to the first of the strings that end it."""
     ends = [text.index(end) for end in stop if end and end in text]
     return text[: min(ends)] if ends else text
-
-
-def call_events(calls: Sequence[ToolCall]) -> list[Event]:
-    """Return the events of calls that have been judged."""
-    events: list[Event] = []
-    for index, call in enumerate(calls):
-        written = call.raw if call.raw is not None else json_text(dict(call.arguments))
-        events += [CallStart(index, call.id, call.name), ArgumentsDelta(index, written), CallEnd(index, call)]
-    return events

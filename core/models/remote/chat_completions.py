@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,27 +14,7 @@ from typing import Any
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...errors import ServerError, ServerFailureError
-from ...language.json_text import escaped
-
-
-def json_text(value: Any, *, compact: bool = False) -> str:
-    """Return a value as JSON in the whitespace ``single`` of grammars; what UTF-8 cannot carry is escaped.
-
-    Args:
-        value: the value.
-        compact: in the whitespace ``compact`` instead.
-
-    Raises:
-        ValueError: it is not a JSON value (NaN, an infinity).
-    """
-    separators = (",", ":") if compact else None
-    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))
-
-
-def new_call_id() -> str:
-    """Return a new id for a call that came without one."""
-    return f"call_{secrets.token_hex(12)}"
-
+from ...language.json_text import dump_json
 
 # -- out -----------------------------------------------------------------------------------------------------------
 
@@ -62,7 +41,7 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
     # The arguments are written anew: servers and their templates fail on history that is not JSON.
-    function = {"name": call.name, "arguments": json_text(dict(call.arguments))}
+    function = {"name": call.name, "arguments": dump_json(dict(call.arguments))}
     return {"id": call.id or spare_id, "type": "function", "function": function}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
-from .answer_judge import Verdict, call_events
+from .answer_judge import Verdict
 
 
 @dataclass(frozen=True)

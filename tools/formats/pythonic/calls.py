@@ -8,10 +8,11 @@ from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSyntax, python_string
 
 from ...tool import Tool
-from ..base import TurnSpec, dump_json
+from ..base import TurnSpec
 from ..template.arguments import arguments_grammar
 from ..template.format import TemplateFormat, check_argument_name
 from ..template.parser import TemplateParser

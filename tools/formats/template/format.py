@@ -19,10 +19,10 @@ from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import SPACE
+from toolgrammar.core.language.json_text import SPACE, dump_json
 
 from ...tool import Tool
-from ..base import TurnSpec, WireFormat, dump_json, dump_name
+from ..base import TurnSpec, WireFormat, dump_name
 from ..described import described
 from .parser import Syntax, TemplateParser
 

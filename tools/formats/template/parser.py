@@ -18,9 +18,9 @@ from typing import Any
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE
+from toolgrammar.core.language.json_text import SPACE, dump_json
 
-from ..base import MALFORMED, decode_object, dump_json
+from ..base import MALFORMED, decode_object
 from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader
 

@@ -14,10 +14,11 @@ from functools import cached_property, partial
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.schema.scalars.value_syntax import Arguments
 
 from ...tool import Tool
-from ..base import TurnSpec, dump_json
+from ..base import TurnSpec
 from ..template.arguments import arguments_grammar, kinds_of_arguments, mark
 from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser

@@ -9,10 +9,9 @@ from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, read_json
+from toolgrammar.core.language.json_text import SPACE, dump_json, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 
-from ..base import dump_json
 from ..stream import marker_search
 from ..template.parser import Syntax, TemplateParser
 
