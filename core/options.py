@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from .errors import GrammarError
 
@@ -32,11 +31,6 @@ def require_word(option: str, value: Any, words: Any) -> None:
     Raises:
         GrammarError: it is none of them; lists them.
     """
-    allowed = _words_of(words)
+    allowed = words.__args__
     if not isinstance(value, str) or value not in allowed:
         raise GrammarError(f"{option} is {value!r}", hint=f"give one of {', '.join(map(repr, allowed))}")
-
-
-@cache
-def _words_of(words: Any) -> tuple[str, ...]:
-    return get_args(words)

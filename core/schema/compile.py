@@ -195,7 +195,7 @@ def _read(
     schema: Any, options: SchemaOptions
 ) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
     """Return a document, its problems, and the normaliser that the check took."""
-    if not isinstance(schema, (Mapping, bool)):
+    if not isinstance(schema, (dict, bool, Mapping)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
             hint="give a dict, or a Pydantic class",

@@ -13,7 +13,7 @@ from functools import cached_property
 from ...errors import LimitError, Place, SchemaError
 from ..lower.array_items import item_goals
 from ..lower.lowering import Lowering
-from ..normal.conjunction import Arrays, Conjunction, Formula, Goal, Objects
+from ..normal.conjunction import EVERY, Arrays, Conjunction, Formula, Goal, Objects
 from ..read.keywords import APPLICATORS, KEYWORDS
 from ..read.located import Located, SignedSchema
 
@@ -143,9 +143,9 @@ def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
     """Yield the goals of the members and items of an alternative."""
     if branch.values is not None:
         return
-    if "number" in branch.types:
+    if "number" in branch.types and branch.numbers is not EVERY.numbers:
         lowering.scalar_term(branch, "number")
-    if "string" in branch.types:
+    if "string" in branch.types and branch.strings is not EVERY.strings:
         lowering.scalar_term(branch, "string")
     if "object" in branch.types:
         yield from _members(lowering, branch.objects)

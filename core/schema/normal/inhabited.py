@@ -15,6 +15,7 @@ from ..read.keywords import CONSTRAINING, KEYWORDS
 #: nothing.
 _HARMLESS = frozenset(row.name for row in KEYWORDS.values() if row.trivial)
 _IDLE = _HARMLESS - CONSTRAINING
+_TYPED = _HARMLESS | {"type"}
 #: Keywords of `_HARMLESS` that may fail for an object that is not empty.
 _BESIDE_REQUIRED = frozenset({"patternProperties", "propertyNames", "maxProperties"})
 
@@ -34,10 +35,10 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
         return True
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return False
-    rest = {word for word in schema if word not in _HARMLESS and word != "type"}
     kinds = schema.get("type", "null")
-    if not rest:
+    if _TYPED.issuperset(schema):
         return len(kinds) > 0
+    rest = {word for word in schema if word not in _TYPED}
     kinds = {kinds} if isinstance(kinds, str) else set(kinds)
     if rest == {"required"}:
         if kinds != {"object"} and "type" in schema:

@@ -62,8 +62,9 @@ def negation(norm: NormalForms, located: Located) -> Formula:
             options.append(SignedSchema(norm.document.resolve(located, keyword), False))
             if keyword == "$ref" and norm.document.ref_hides_siblings:
                 return options[0]
+    schema = located.schema
     for keyword, denied in _NEGATIONS.items():
-        if norm.asserts(located, keyword):
+        if keyword in schema and norm.asserts(located, keyword):
             options.extend(denied(norm, located))
     return either(options)
 

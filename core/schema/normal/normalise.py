@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
-from typing import NamedTuple, Union
+from typing import Union
 from weakref import proxy
 
 from ...errors import InvalidSchemaError, LimitError, Place
@@ -29,7 +29,6 @@ from .conjunction import (
     IfThenElse,
     Objects,
     OnlyKeywordFails,
-    meet,
     negated,
 )
 from .disjoint import common, suspects
@@ -61,13 +60,8 @@ _REFERENCES = frozenset(REFERENCES)
 _UNEVALUATED = frozenset(keywords(roles=(Role.REMAINDER,)))
 
 
-class _Step(NamedTuple):
-    """A formula to be expanded, the references that led to it, and the scopes that it reports to."""
-
-    formula: Formula
-    above: frozenset[object]
-    scopes: tuple[Scope, ...]
-
+#: A formula to be expanded, the references that led to it, and the scopes that it reports to.
+_Step = tuple[Formula, frozenset[object], tuple[Scope, ...]]
 
 _UNSEEN = Seen()
 
@@ -131,7 +125,7 @@ class Normaliser(Assertions):
         done: list[Conjunction] = []
         steps: _Steps = None
         for formula in reversed(goal):
-            steps = (_Step(formula, frozenset(), ()), steps)
+            steps = ((formula, frozenset(), ()), steps)
         todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
         taken = compounds = 0
         holds = self.contradictions.holds
@@ -148,13 +142,13 @@ class Normaliser(Assertions):
                 if isinstance(formula, Conjunction):
                     if may_skip and holds(conjunction, formula):
                         continue
-                    merged = self._meet(conjunction, formula)
+                    merged = self.contradictions.meet(conjunction, formula)
                     if merged is None:
                         break
                     conjunction = merged
                 elif isinstance(formula, AllOf):
                     for part in reversed(formula.parts):
-                        steps = (_Step(part, above, scopes), steps)
+                        steps = ((part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
                     if may_skip and any(holds(conjunction, part) for part in formula.parts):
                         continue
@@ -162,20 +156,20 @@ class Normaliser(Assertions):
                         if isinstance(part, Conjunction):
                             taken += 1
                             self.steps += 1
-                            merged = self._meet(conjunction, part)
+                            merged = self.contradictions.meet(conjunction, part)
                             if merged is not None:
                                 todo.append((merged, steps, seen))
                         else:
-                            todo.append((conjunction, (_Step(part, above, scopes), steps), seen))
+                            todo.append((conjunction, ((part, above, scopes), steps), seen))
                     break
                 elif isinstance(formula, IfThenElse):
                     known = self._decided(conjunction, formula.condition) if may_skip else None
                     if known is None:
                         denied = AllOf((_not(formula.condition), formula.otherwise))
-                        todo.append((conjunction, (_Step(denied, above, scopes), steps), seen))
-                        steps = (_Step(formula.condition, above, scopes), (_Step(formula.then, above, scopes), steps))
+                        todo.append((conjunction, ((denied, above, scopes), steps), seen))
+                        steps = ((formula.condition, above, scopes), ((formula.then, above, scopes), steps))
                     else:
-                        steps = (_Step(formula.then if known else formula.otherwise, above, scopes), steps)
+                        steps = ((formula.then if known else formula.otherwise, above, scopes), steps)
                 else:
                     way = self._entered((conjunction, steps, seen), step)
                     if way is None:
@@ -186,7 +180,7 @@ class Normaliser(Assertions):
                 if open_ones:
                     joined = self._joined([located for located, _ in open_ones])
                     for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
-                        steps = (_Step(fact or self._negation(located), above, ()), steps)
+                        steps = ((fact or self._negation(located), above, ()), steps)
                     kept = tuple(each for each in seen.denied if each not in open_ones)
                     todo.append((conjunction, steps, seen._replace(denied=kept)))
                     continue
@@ -236,7 +230,7 @@ class Normaliser(Assertions):
         if not formula.positive:
             if self._is_decided_late(located):
                 return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
-            return conjunction, (_Step(self._negation(located), above, ()), rest), seen
+            return conjunction, ((self._negation(located), above, ()), rest), seen
         if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
             scope = Scope(len(seen.opened), located)
             seen = seen._replace(opened=(*seen.opened, scope))
@@ -253,20 +247,6 @@ class Normaliser(Assertions):
         required = located.schema["required"] if self.asserts(located, "required") else ()
         names = required if isinstance(required, (list, tuple)) else ()
         return any(all(name not in part.properties for part in parts) for name in names)
-
-    def _meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
-        """Return the conjunction of two; None if they are found to exclude each other."""
-        if left is EVERY:
-            return meet(left, right)
-        types = left.types & right.types
-        if "object" in types and self.contradictions.between(left.objects, right.objects):
-            if len(types) == 1:
-                return None
-            left = left.of_types(left.types - {"object"})
-        both = meet(left, right)
-        if both is not None:
-            self.contradictions.inherit(both.objects, left.objects, right.objects)
-        return both
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
         """Return True if a condition holds of all values of an alternative, False if of none; None: not known.
@@ -298,12 +278,12 @@ class Normaliser(Assertions):
     ) -> _Way | None:
         """Return the alternative after a schema that holds; None if it contradicts the facts so far."""
         own = self.assertions(located)
-        merged = None if own is None else self._meet(conjunction, own)
+        merged = None if own is None else self.contradictions.meet(conjunction, own)
         if merged is None:
             return None
         if not APPLICATORS.isdisjoint(located.schema):
             for part in reversed(self._applied(located, scopes)):
-                rest = (_Step(part, above, scopes), rest)
+                rest = ((part, above, scopes), rest)
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
     def _negation(self, located: Located) -> Formula:
@@ -479,11 +459,11 @@ class Normaliser(Assertions):
         for one, other in zip(facts, reversed(facts), strict=True):
             if one is None or other is None:
                 return None
-            before.append(None if before[-1] is None else self._meet(before[-1], one))
-            after.append(None if after[-1] is None else self._meet(other, after[-1]))
+            before.append(None if before[-1] is None else self.contradictions.meet(before[-1], one))
+            after.append(None if after[-1] is None else self.contradictions.meet(other, after[-1]))
         found: list[Conjunction | None] = []
         for left, right in zip(before[:-1], reversed(after[:-1]), strict=True):
-            found.append(None if left is None or right is None else self._meet(left, right))
+            found.append(None if left is None or right is None else self.contradictions.meet(left, right))
         return found
 
     def _denied(self, located: Located) -> Conjunction | None:

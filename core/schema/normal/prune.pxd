@@ -23,6 +23,7 @@ cdef class Contradictions:
     cdef public long long meets
 
     cpdef bint exclude(self, Conjunction left, Conjunction right)
+    cpdef object meet(self, Conjunction left, Conjunction right)
     cpdef bint between(self, Objects left, Objects right)
     cdef bint _differ(self, Objects left, Objects right, object name)
     cdef bint _is_void(self, Objects objects)

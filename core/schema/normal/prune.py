@@ -32,11 +32,12 @@ if cython.compiled:
         ObjectPart,
         Objects,
         Strings,
+        meet,
     )
     from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema
 else:
     from ..read.located import Located, SignedSchema
-    from .conjunction import AllOf, Arrays, Conjunction, Findings, ObjectPart, Objects, Strings
+    from .conjunction import AllOf, Arrays, Conjunction, Findings, ObjectPart, Objects, Strings, meet
 
 #: True if this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -133,6 +134,21 @@ class Contradictions:
         """Return True if no value satisfies both, as types and facts about members show; False: it is not known."""
         types: frozenset = left.types & right.types
         return not types or (types == _OBJECT and self.between(left.objects, right.objects))
+
+    @cython.ccall
+    def meet(self, left: Conjunction, right: Conjunction) -> object:
+        """Return the conjunction of two; None if they are found to exclude each other."""
+        if left is EVERY:
+            return meet(left, right)
+        if "object" in left.types and "object" in right.types and self.between(left.objects, right.objects):
+            types: frozenset = left.types - _OBJECT
+            if types.isdisjoint(right.types):
+                return None
+            left = left.of_types(types)
+        both: Conjunction = meet(left, right)
+        if both is not None:
+            self.inherit(both.objects, left.objects, right.objects)
+        return both
 
     @cython.ccall
     def between(self, left: Objects, right: Objects) -> cython.bint:

@@ -28,6 +28,9 @@ DIALECTS = {
 
 _AGES = {address: age for age, address in enumerate(DIALECTS)}
 
+#: The keywords of each dialect that mean something.
+_KNOWN = [frozenset(row.name for row in KEYWORDS.values() if row.is_in(age)) for age in range(len(DIALECTS))]
+
 #: Schemas by address, for references that leave the document.
 Registry = referencing.Registry
 
@@ -97,6 +100,9 @@ class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
     Attributes:
+        age: the number of the dialect (see `DIALECTS`); Draft 2020-12 where ``$schema`` names none that we know.
+        ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
+        contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: number of keywords, names and listed values, about: those that the check has met.
         users: by the identity of each schema that the check has met: those of the schemas that apply it; empty if
             nothing is risky or demanding.
@@ -116,30 +122,35 @@ class Document:
         self.schema = schema
         self.registry = registry
         self.dynamic = dynamic
+        self._named = schema.get("$schema") if isinstance(schema, (dict, Mapping)) else None
+        newest = len(_AGES) - 1
+        self.age = newest if self._named is None else _AGES.get(str(self._named).rstrip("#"), newest)
+        self.ref_hides_siblings = self.age < Draft.DRAFT_2019_09
+        self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
+        self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
         self.users: dict[int, list[int]] = {}
         self.risky: list[int] = []
         self.forking: list[int] = []
         self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
-        self._words: dict[str, bool] = {}
         self.root = Located(schema, scope=self._scope if dynamic else None)
 
     @property
     def dialect(self) -> Any:
-        """The specification that ``$schema`` names; Draft 2020-12 when it names none that we know."""
+        """The specification of the dialect."""
         return list(DIALECTS.values())[self.age]
 
     @cached_property
-    def age(self) -> int:
-        """The number of the dialect (see `DIALECTS`)."""
-        name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
-        return _AGES.get(str(name).rstrip("#"), len(_AGES) - 1)
+    def _known(self) -> frozenset[str]:
+        """The keywords of the dialect."""
+        known = _KNOWN[self.age]
+        return known if self._validates() else known - VALIDATION
 
-    @cached_property
     def _validates(self) -> bool:
-        """True unless the metaschema is one that was handed in and lacks the vocabulary of assertions (core, 8.1)."""
-        name = self.schema.get("$schema") if isinstance(self.schema, Mapping) else None
+        """Return True unless the metaschema is one that was handed in and lacks the vocabulary of assertions (core,
+        section 8.1)."""
+        name = self._named
         if self.registry is None or not isinstance(name, str) or name.rstrip("#") in DIALECTS:
             return True
         try:
@@ -151,12 +162,7 @@ class Document:
 
     def knows(self, keyword: str) -> bool:
         """Return True if a keyword means something in this dialect. Unknown keywords are annotations."""
-        means = self._words.get(keyword)
-        if means is None:
-            row = KEYWORDS.get(keyword)
-            means = row is not None and row.is_in(self.age) and (keyword not in VALIDATION or self._validates)
-            self._words[keyword] = means
-        return means
+        return keyword in self._known
 
     def reaching(self, parts: Iterable[int]) -> set[int]:
         """Return the identities of the schemas from which one of some schemas can be reached, by theirs."""
@@ -169,26 +175,11 @@ class Document:
                 waiting += self.users.get(part, ())
         return found
 
-    @property
-    def ref_hides_siblings(self) -> bool:
-        """Up to draft 7, keywords beside ``$ref`` are ignored."""
-        return self.age < Draft.DRAFT_2019_09
-
-    @property
-    def contains_evaluates(self) -> bool:
-        """Since 2020-12, items that match ``contains`` count as evaluated."""
-        return self.age >= Draft.DRAFT_2020_12
-
     @cached_property
     def address(self) -> str:
         """The document's own address."""
         name = self.schema.get(self._id) if isinstance(self.schema, Mapping) else None
         return name.rstrip("#") if isinstance(name, str) else ""
-
-    @property
-    def _id(self) -> str:
-        """The keyword that gives a schema an address."""
-        return "$id" if self.age else "id"
 
     @cached_property
     def _scope(self) -> Scope:
