@@ -583,7 +583,8 @@ class _Pass:
         failed: list = []
         for located in forks:
             try:
-                self.normaliser.branches((SignedSchema(located),))
+                goal = (SignedSchema(located),)
+                self.normaliser.expanded[goal] = self.normaliser.branches(goal)
             except (SchemaError, LimitError) as error:
                 failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
         return failed

@@ -99,7 +99,6 @@ class Lowering:
         self._kept: list[Located] = []
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
-        self._branches: dict[Goal, list[Conjunction]] = {}
         self._sure: dict[int, tuple[Any, bool]] = {}
         self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
@@ -240,9 +239,10 @@ class Lowering:
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""
-        branches = self._branches.get(goal)
+        expanded = self.normaliser.expanded
+        branches = expanded.get(goal)
         if branches is None:
-            branches = self._branches[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
+            branches = expanded[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
         return branches
 
     def supply(self, goal: Goal, most: int) -> Supply:

@@ -84,6 +84,7 @@ class Normaliser(Assertions):
         one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
         compared: number of pairs of options whose disjointness was examined.
         contradictions: finder of contradictions between facts.
+        expanded: the alternatives of goals, for those who ask for the same ones again.
         excluded: by two goals for one member and the depth of the search (see `common`), True if no value satisfies
             both.
     """
@@ -101,6 +102,7 @@ class Normaliser(Assertions):
         self.steps = 0
         self.one_of_as_union = 0
         self.compared = 0
+        self.expanded: dict[Goal, list[Conjunction]] = {}
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
         self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
