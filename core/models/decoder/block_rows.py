@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Matrices of small integers with a scale and an offset for each block: unpacking of rows, and products with them.
 
-An element is ``scale * q + offset``, in single precision. A row is unpacked into a buffer that fits in the processor's
-first cache, and multiplied from there: so a product is that of the unpacked matrix, up to the order of the sum.
+An element is ``scale * q + offset``, in single precision. A product is that of the unpacked matrix, up to rounding:
+either a row is unpacked into a buffer that fits in the processor's first cache, and multiplied from there; or, with the
+vector instructions in ``block_rows.pxd``, the integers of a block are multiplied, and the sum is scaled.
 
 Compiled where that is possible (Cython in pure-Python mode), and never called otherwise: without a compiler, models
 hold their weights in single precision.
@@ -17,6 +18,9 @@ except ImportError:  # interpreted, without Cython installed
 
 #: True if this module is compiled.
 COMPILED: bool = bool(cython.compiled)
+
+#: True if this processor has the vector instructions of `multiply_vectorised`.
+VECTORS: bool = COMPILED and bool(has_vectors())  # noqa: F821 - block_rows.pxd
 
 #: Elements in the smallest block; every block is a multiple of it.
 LANES = 16
@@ -69,20 +73,16 @@ def multiply(
     scales: cython.float[:, ::1],
     offsets: cython.float[:, ::1],
     vectors: cython.float[:, ::1],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
     buffer: cython.float[::1],
     out: cython.float[:, ::1],
 ) -> None:
-    """Write the products of some rows with each of several vectors.
+    """Write the products of all rows with each of several vectors.
 
     Args:
         q: as for `unpack`; the scales and offsets too.
         scales: see there.
         offsets: see there.
         vectors: ``[n, columns]``.
-        start: the first row.
-        stop: the row after the last.
         buffer: room for a row.
         out: ``[n, rows]``.
 
@@ -105,13 +105,13 @@ def multiply(
     blocks: cython.Py_ssize_t = scales.shape[1]
     size: cython.Py_ssize_t = columns // blocks
     count: cython.Py_ssize_t = vectors.shape[0]
-    if start < 0 or stop > q.shape[0] or vectors.shape[1] != columns or buffer.shape[0] < columns:
-        raise IndexError("rows beyond the matrix, or of another length")
-    if out.shape[0] < count or out.shape[1] < stop:
+    if vectors.shape[1] != columns or buffer.shape[0] < columns:
+        raise IndexError("vectors of another length than the rows")
+    if out.shape[0] < count or out.shape[1] < q.shape[0]:
         raise IndexError("the products have no room")
     unpacked = cython.address(buffer[0])
     with cython.nogil:
-        for row in range(start, stop):
+        for row in range(q.shape[0]):
             integers = cython.address(q[row, 0])
             for block in range(blocks):
                 scale = scales[row, block]
@@ -134,3 +134,48 @@ def multiply(
                 for j in range(16):
                     total += sums[j]
                 out[which, row] = total
+
+
+def multiply_vectorised(
+    q: cython.schar[:, ::1],
+    scales: cython.float[:, ::1],
+    offsets: cython.float[:, ::1],
+    vectors: cython.float[:, ::1],
+    sums: cython.float[:, ::1],
+    out: cython.float[:, ::1],
+) -> None:
+    """Write the products of all rows with each of several vectors. Only where `VECTORS` is True.
+
+    Args:
+        q: as for `unpack`; the scales and offsets too.
+        scales: see there.
+        offsets: see there.
+        vectors: ``[n, columns]``.
+        sums: of the vectors' elements in each block, ``[n, blocks]``.
+        out: ``[n, rows]``.
+
+    Raises:
+        IndexError: the shapes do not fit.
+    """
+    rows: cython.Py_ssize_t = q.shape[0]
+    blocks: cython.Py_ssize_t = scales.shape[1]
+    count: cython.Py_ssize_t = vectors.shape[0]
+    if rows == 0 or count == 0:
+        return
+    if vectors.shape[1] != q.shape[1] or sums.shape[0] != count or sums.shape[1] != blocks:
+        raise IndexError("vectors of another length than the rows")
+    if out.shape[0] != count or out.shape[1] != rows:
+        raise IndexError("the products have no room")
+    with cython.nogil:
+        products(  # noqa: F821 - block_rows.pxd
+            cython.address(q[0, 0]),
+            cython.address(scales[0, 0]),
+            cython.address(offsets[0, 0]),
+            rows,
+            blocks,
+            q.shape[1] // blocks,
+            cython.address(vectors[0, 0]),
+            cython.address(sums[0, 0]),
+            count,
+            cython.address(out[0, 0]),
+        )

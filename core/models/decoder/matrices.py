@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .block_rows import COMPILED, multiply, unpack
+from .block_rows import COMPILED, VECTORS, multiply, multiply_vectorised, unpack
 
 Floats = npt.NDArray[np.float32]
 
 #: Maximum number of vectors that are multiplied straight from the blocks. For more, tiles of rows are unpacked and
-#: multiplied by the linear algebra library of NumPy.
-FEW = 3
+#: multiplied by the linear algebra library of NumPy. Either way costs the same about here.
+FEW = 12 if VECTORS else 3
 
 #: Number of rows in a tile, which bounds the memory for unpacked ones.
 _TILE = 1024
@@ -96,8 +96,11 @@ class TransposedBlocks:
         height, width = blocks.shape
         out = np.empty((len(many), height), np.float32)
         if len(many) <= FEW:
-            buffer = np.empty(width, np.float32)
-            multiply(blocks.q, blocks.scales, blocks.offsets, many, 0, height, buffer, out)
+            if VECTORS:
+                sums = many.reshape(len(many), blocks.scales.shape[1], -1).sum(axis=2)
+                multiply_vectorised(blocks.q, blocks.scales, blocks.offsets, many, sums, out)
+            else:
+                multiply(blocks.q, blocks.scales, blocks.offsets, many, np.empty(width, np.float32), out)
         else:
             tile = np.empty((min(_TILE, height), width), np.float32)
             for start in range(0, height, _TILE):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import ModelError
+from toolgrammar.core.models.decoder import matrices
 from toolgrammar.core.models.decoder.gguf_file import _FORMS, GGUFFile
 from toolgrammar.core.models.decoder.matrices import FEW, BlockMatrix, beside, dense
 
@@ -94,9 +95,12 @@ def test_float_tensors(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Q4_1", "Q8_0", "Q6_K"])
-@pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1, 40])
-def test_products(tmp_path: Path, name: str, count: int) -> None:
-    """Products with blocks are those with the unpacked matrix, for one vector and for many; so are rows."""
+@pytest.mark.parametrize("count", [1, 2, 4, 7, FEW, FEW + 1, 40])
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_products(tmp_path: Path, name: str, count: int, vectorised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products with blocks are those with the unpacked matrix, for one vector and for many; so are rows. Likewise
+    without the processor's vector instructions."""
+    monkeypatch.setattr(matrices, "VECTORS", vectorised and matrices.VECTORS)
     kind = gguf.GGMLQuantizationType[name]
     with GGUFFile(written(tmp_path / "p.gguf", {"t": (random_blocks(name, 1_100, 2), kind)})) as file:
         tensor = file.tensor("t")
