@@ -1,7 +1,8 @@
 """The parts of an adapter that know no framework: loading models, reading options and messages, checks, errors.
 
 An adapter translates and decides nothing. A minimal one holds a `LoadedModel`, makes a `Request` of each call, and
-returns the answer in the framework's form; its own modules have ``errors`` and ``to_their_message``::
+returns the answer in the framework's form. ``errors`` and ``to_their_message`` are its own: the first returns rows of
+`Translation`, from our errors to the framework's::
 
     class ChatModel(framework.ChatModel):
         def __init__(self, model="embedded", *, options=None, **settings):
@@ -44,7 +45,6 @@ from .loaded_model import (
     count_text,
     count_tokens,
     guarantee,
-    identity_of,
     require_storable,
     thinks,
 )
@@ -82,7 +82,6 @@ __all__ = [
     "from_openai",
     "generation_params",
     "guarantee",
-    "identity_of",
     "image",
     "loading_options",
     "missing",

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
-from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
@@ -67,7 +65,7 @@ class LoadedModel:
         self._own = load_model(model, **self.options) if isinstance(model, str) else model
         self.uri = model if isinstance(model, str) else None
         self.name = self.uri or self._own.name
-        self.identity = self.uri or identity_of(self._own)
+        self.identity = self.uri or self._own.identity
 
     def __reduce__(self) -> Any:
         if self.uri is None:
@@ -194,19 +192,6 @@ def require_storable(options: Mapping[str, Any]) -> None:
     values = [options.get("api_key"), *(headers.values() if isinstance(headers, Mapping) else ())]
     if any(isinstance(value, SecretStr) for value in values):
         raise ModelError("a key cannot be written out", hint="give api_key='env:NAME', and the key in the environment")
-
-
-_MARKS: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
-
-
-def identity_of(model: str | Model) -> str:
-    """Return a text that identifies a model: its URI, or a mark that a loaded model keeps while it lives.
-
-    Loaded models may share a name; answers of one must not be found in a cache under another's.
-    """
-    if isinstance(model, str):
-        return model
-    return f"{model.name}#{_MARKS.setdefault(model, uuid4().hex)}"
 
 
 def thinks(model: Model, tool_format: str | None = None) -> bool:

@@ -220,7 +220,7 @@ class ChatToolGrammar(BaseChatModel):
         if kwargs.get("output_type") is not None:
             key["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
         model = kwargs.get("model")
-        key["model"] = self.loaded.identity if model is None else _shared.identity_of(model)
+        key["model"] = self.loaded.identity if model is None else model if isinstance(model, str) else model.identity
         return str(sorted({**self._get_invocation_params(stop=stop), **key}.items()))
 
     def get_token_ids(self, text: str) -> list[int]:

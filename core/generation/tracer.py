@@ -15,7 +15,7 @@ import numpy as np
 
 from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ..conversation.trace import ForbiddenToken, How, Trace, TracedToken
-from ..json_pointer import resolve_local
+from ..json_pointer import resolve_local, unescape
 from .json_places import Places
 from .retokenise import common_prefix, may_say
 
@@ -436,7 +436,7 @@ def rule_at(schema: Any, pointer: str) -> str:
     """
     found = [schema]
     for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
+        name = unescape(step)
         found = [below for each in found for below in _below(schema, each, name)]
     plain = [_brief(_followed(schema, each)) for each in found if isinstance(each, Mapping)]
     texts = list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in plain if each))

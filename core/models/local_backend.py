@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..conversation.messages import Message
 from ..generation.backend import Session
 from ..vocabulary.vocabulary import Vocabulary
 from .prefix_cache import KeptSession, PrefixCache
+from .prompts import refuse_images
 from .sessions import OpenSessions
 
 
@@ -51,6 +54,36 @@ class LocalBackend(ABC):
     @abstractmethod
     def new_session(self) -> KeptSession:
         """Return an empty sequence that no kept one is looked for."""
+
+    def encode_prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        tool_prompt: str = "",
+        thinking: bool | None = None,
+    ) -> list[int]:
+        """Return the token ids of a conversation, by the model's own chat template where it has one.
+
+        The text of a message is never a control token, whatever it spells.
+
+        Args:
+            messages: the conversation.
+            tools: handed to the template if it knows tools.
+            tool_prompt: put into the system turn if it does not.
+            thinking: handed to the template, if given, under the usual names of that variable.
+
+        Raises:
+            ModelError: the template refuses the conversation, a message has an image, or the model is closed.
+        """
+        self._sessions.check()
+        refuse_images(messages)
+        return self._encode_prompt(messages, tools, tool_prompt, thinking)
+
+    @abstractmethod
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
+    ) -> list[int]:
+        """Return the token ids of a conversation without images; see `encode_prompt`."""
 
     def start(self) -> Session:
         """Open a fresh, empty sequence.

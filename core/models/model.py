@@ -8,7 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from uuid import uuid4
 
 from ..constraint_cache import ConstraintCache
 from ..conversation.events import Event, Finish, Generation, TextDelta
@@ -92,6 +94,11 @@ class Model(ABC):
     @abstractmethod
     def name(self) -> str:
         """The model's name."""
+
+    @cached_property
+    def identity(self) -> str:
+        """Text that tells this loaded model from every other, for caches of answers: models may share a name."""
+        return f"{self.name}#{uuid4().hex}"
 
     @property
     @abstractmethod

@@ -42,11 +42,11 @@ def page(title: str, body: str, *, data: Any = None, script: str = "", style: st
     return "\n".join([*parts, "</body>", "</html>", ""])
 
 
-def embedded(document: str, height: int = 640) -> str:
+def embedded(document: str) -> str:
     """Return a document for a notebook's cell: in a frame of its own, so that neither changes the other's style."""
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="allow-scripts" title="toolgrammar" loading="lazy" '
-        f'style="width:100%;height:{height}px;border:1px solid #8886;border-radius:8px"></iframe>'
+        'style="width:100%;height:640px;border:1px solid #8886;border-radius:8px"></iframe>'
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
-from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
+from toolgrammar.core.schema.read.keywords import DATA, every_schema, map_schemas
 from toolgrammar.core.schema.scalars.value_syntax import BareSyntax
 
 from ..tool import Tool
@@ -40,11 +40,11 @@ class BareCalls(TemplateFormat):
     quote: str = ""
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        for keyword, name in _subschemas(tool.parameters):
-            _check(keyword, name, tool.name)
+        for part in every_schema(tool.parameters):
+            _check(part, tool.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME)
-        plain = Tool(tool.name, tool.description, _sorted(tool.parameters))
+        plain = Tool(tool.name, tool.description, map_schemas(tool.parameters, _sorted))
         compact = replace(turn, whitespace="compact")
         return arguments_grammar(plain, compact, syntax=syntax)
 
@@ -77,25 +77,11 @@ def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], st
 # -- schemas that Gemma's objects cannot follow, and their order -----------------------------------------------
 
 
-def _subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every keyword and value of a schema and its subschemas."""
-    if not isinstance(schema, dict):
-        return
-    for keyword, value in schema.items():
-        yield keyword, value
-        if keyword in DATA:
-            continue
-        inner = value.values() if keyword in SCHEMA_MAPS and isinstance(value, dict) else [value]
-        for part in inner:
-            for subschema in part if isinstance(part, list) else [part]:
-                yield from _subschemas(subschema)
-
-
-def _check(keyword: str, value: Any, tool: str) -> None:
-    if keyword == "uniqueItems" and value is True:
-        what = "items that do not repeat"
-    elif keyword == "properties" and (wrong := [name for name in value if not re.fullmatch(_BARE_NAME, name)]):
-        what = f"the name {wrong[0]!r}"
+def _check(part: Mapping[str, Any], tool: str) -> None:
+    if wrong := [name for name in part.get("properties", ()) if not re.fullmatch(_BARE_NAME, name)]:
+        keyword, what = "properties", f"the name {wrong[0]!r}"
+    elif part.get("uniqueItems") is True:
+        keyword, what = "uniqueItems", "items that do not repeat"
     else:
         return
     raise UnsupportedSchemaError(
@@ -105,22 +91,11 @@ def _check(keyword: str, value: Any, tool: str) -> None:
     )
 
 
-def _sorted(schema: Any) -> Any:
-    """Return the schema with its properties sorted as the chat templates sort them."""
-    if isinstance(schema, list):
-        return [_sorted(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result = {}
-    for keyword, value in schema.items():
-        if keyword in DATA:
-            result[keyword] = _sorted_value(value)
-        elif keyword in SCHEMA_MAPS and isinstance(value, dict):
-            items = value.items()
-            ordered = sorted(items, key=lambda item: item[0].lower()) if keyword == "properties" else items
-            result[keyword] = {name: _sorted(inner) for name, inner in ordered}
-        else:
-            result[keyword] = _sorted(value)
+def _sorted(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with its properties, and the members of the values in it, as the chat templates sort them."""
+    result = {keyword: _sorted_value(value) if keyword in DATA else value for keyword, value in part.items()}
+    if isinstance(part.get("properties"), dict):
+        result["properties"] = dict(sorted(part["properties"].items(), key=lambda member: member[0].lower()))
     return result
 
 

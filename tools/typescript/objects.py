@@ -147,7 +147,7 @@ class ObjectTypes:
             type_ = ts.ANY
         else:
             raise source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
-        comment = source.comment_behind(node)
+        comment = source.comment_after(node)
         if comment is not None:
             if comment.startswith("default:"):
                 doc.keywords.setdefault("default", jsdoc.json_or_text(comment[len("default:") :].strip()))

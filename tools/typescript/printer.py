@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.json_pointer import escape, unescape
-from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS, TYPES, keywords
+from toolgrammar.core.schema.read.keywords import TYPES, every_schema, keywords, map_schemas
 
 from ..tool import Tool
 from . import jsdoc
@@ -485,24 +485,8 @@ def _unique(name: str, taken: set[str]) -> str:
 # -- walking ---------------------------------------------------------------------------------------------------
 
 
-def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield a schema and all below it; data is left alone."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, dict):
-            yield part
-            for key, value in part.items():
-                if key in SCHEMA_MAPS and isinstance(value, dict):
-                    waiting += value.values()
-                elif key not in DATA:
-                    waiting.append(value)
-
-
 def _keywords(schema: Any) -> Iterator[str]:
-    for part in _subschemas(schema):
+    for part in every_schema(schema):
         yield from part
 
 
@@ -511,7 +495,7 @@ def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
     reached: set[str] = set()
     waiting = [schema]
     while waiting:
-        for part in _subschemas(waiting.pop()):
+        for part in every_schema(waiting.pop()):
             reference = part.get("$ref")
             if isinstance(reference, str) and reference not in reached:
                 reached.add(reference)
@@ -521,16 +505,6 @@ def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
 
 def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
     """Return the schema with its references by their names in this text."""
-    if isinstance(schema, list):
-        return [_with_names(item, names) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "$ref":
-            result[key] = f"#/$defs/{names[value]}"
-        elif key in SCHEMA_MAPS and isinstance(value, dict):
-            result[key] = {name: _with_names(sub, names) for name, sub in value.items()}
-        else:
-            result[key] = value if key in DATA else _with_names(value, names)
-    return result
+    return map_schemas(
+        schema, lambda part: {**part, "$ref": f"#/$defs/{names[part['$ref']]}"} if "$ref" in part else part
+    )

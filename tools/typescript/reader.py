@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError, ToolGrammarError
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, every_schema
 
 from ..tool import Tool, with_tool
 from . import jsdoc
@@ -281,8 +281,8 @@ class _Text:
                 if label in properties:
                     raise self.source.wrong(parameter, f"the parameter {label!r} is declared twice", "rename it")
                 said = doc.parameters.pop(label, None)
-                behind = self.source.comment_behind(parameter)
-                for more in (said, jsdoc.Doc(description=behind) if behind is not None else None):
+                trailing = self.source.comment_after(parameter)
+                for more in (said, jsdoc.Doc(description=trailing) if trailing is not None else None):
                     schema = self.writer.documented(type_, schema, more, at)
                 properties[label], types[label] = schema, type_
                 optional = parameter.type == "optional_parameter" or parameter.child_by_field_name("value") is not None
@@ -384,13 +384,8 @@ class _Text:
         reached: set[str] = set()
         waiting = [schema]
         while waiting:
-            part = waiting.pop()
-            if isinstance(part, list):
-                waiting += part
-            elif isinstance(part, dict):
-                waiting += part.values()
-                reference = part.get("$ref")
-                key = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+            for part in every_schema(waiting.pop()):
+                key = str(part.get("$ref")).removeprefix("#/$defs/")
                 if key in self.writer.definitions and key not in reached:
                     reached.add(key)
                     waiting.append(self.writer.definitions[key])

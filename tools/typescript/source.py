@@ -56,7 +56,7 @@ class Source:
         if self.root.has_error:
             raise self._syntax_error()
         self.comments: dict[int, Node] = {}  # by the byte at which they end
-        self.trailing: dict[int, Node] = {}  # the line comment behind something, by line
+        self.trailing: dict[int, Node] = {}  # line comments after code, by line
         for node in walk(self.root):
             if node.type == "comment":
                 self.comments[node.end_byte] = node
@@ -119,7 +119,7 @@ class Source:
             end = comment.start_byte
         return "\n".join(lines) or None
 
-    def comment_behind(self, node: Node) -> str | None:
+    def comment_after(self, node: Node) -> str | None:
         """Return the ``//`` comment that ends the line on which something ends."""
         owner = (node.start_byte, node.end_byte, node.type)
         comment = self.trailing.get(node.end_point[0])
@@ -141,7 +141,7 @@ class Source:
         """Note a part that no schema needs, with the comment before it."""
         self.postpone(node)
         self.comment_before(node)
-        self.comment_behind(node)
+        self.comment_after(node)
 
     def begin(self, node: Node) -> None:
         """Note that a postponed part is read after all."""

@@ -127,7 +127,7 @@ class Values:
             following: int | None = 0
             for member in parts(child_of(node, "body")):
                 self.reader.doc(member, source)  # a member's comment has no place in a schema of values
-                source.comment_behind(member)
+                source.comment_after(member)
                 name = member if member.type != "enum_assignment" else child_of(member, "name")
                 if member.type == "enum_assignment":
                     expression = child_of(member, "value")
@@ -304,7 +304,7 @@ class Values:
             scope: what names mean there.
             constant: it is under ``as const``.
             literal: a literal keeps its own type, as in ``const x = "a"``.
-            like: the type behind ``satisfies``.
+            like: the type after ``satisfies``.
         """
         source = scope.source
         with self.reader.nested(scope.at(node)):

@@ -16,7 +16,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import plain_prompt, refuse_images, spelled_history
+from ..prompts import plain_prompt, spelled_history
 from .bpe import SPLITTERS, ByteBPE, splitter
 from .gguf_file import GGUFFile
 from .matrices import BlockMatrix
@@ -134,27 +134,9 @@ class NumpyBackend(DecoderBackend):
         """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)
 
-    def encode_prompt(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        tool_prompt: str = "",
-        thinking: bool | None = None,
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the chat template in the file where there is one.
-
-        The text of a message is never a control token, whatever it spells.
-
-        Args:
-            messages: the conversation.
-            tools: handed to the template if it knows tools.
-            tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the usual names of that variable.
-
-        Raises:
-            ModelError: the template refuses the conversation, or a message has an image.
-        """
-        refuse_images(messages)
         if self._spells_calls:
             messages = spelled_history(messages)
         if self._template is None:

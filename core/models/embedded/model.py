@@ -19,7 +19,7 @@ from ..decoder.backend import DecoderBackend
 from ..decoder.bpe import ByteBPE
 from ..decoder.network import DecoderConfig, Network, noise_weights
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import call_json, refuse_images
+from ..prompts import call_json
 
 #: The tokenizer of the model.
 TOKENIZER = Path(__file__).parent / "data" / "embedded_tokenizer.txt"
@@ -81,24 +81,15 @@ class EmbeddedBackend(DecoderBackend):
         """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)
 
-    def encode_prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation in ChatML, up to where the assistant's turn begins.
+        """Return the token ids of a conversation in ChatML; tools are listed if ``tool_prompt`` is empty.
 
         Messages are always spelled out: only this method writes control tokens and ``<tool_call>`` markers,
         so no text of a user, a tool or a document can pose as a turn or a call. Reasoning is kept in the turns after
         the last user message, and dropped from older ones.
-
-        Args:
-            messages: the conversation.
-            tools: listed in the system turn if ``tool_prompt`` is empty; this model has no template of its own for it.
-            tool_prompt: text that describes the tools, for the system turn.
-
-        Raises:
-            ModelError: a message has an image, which this model cannot see.
         """
-        refuse_images(messages)
         prompt = _Prompt(self._tokenizer)
         if tools and not tool_prompt:
             tool_prompt = "# Tools\n\n" + "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)

@@ -23,7 +23,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import encode_inside, plain_prompt, refuse_images
+from ..prompts import encode_inside, plain_prompt
 from ..sessions import check_crop, check_new_tokens
 
 if TYPE_CHECKING:
@@ -97,27 +97,9 @@ class GGUFBackend(LocalBackend):
         """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self.vocabulary, text)
 
-    def encode_prompt(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        tool_prompt: str = "",
-        thinking: bool | None = None,
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the chat template in the file where there is one.
-
-        The text of a message is never a control token, whatever it spells.
-
-        Args:
-            messages: the conversation.
-            tools: handed to the template if it knows tools.
-            tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the usual names of that variable.
-
-        Raises:
-            ModelError: the template refuses the conversation, or a message has an image.
-        """
-        refuse_images(messages)
         weights = self._open()
         bos = weights.bos if weights.adds_bos else None
         if self._template is None:

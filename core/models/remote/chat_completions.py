@@ -40,7 +40,7 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
-    # The arguments are written anew: servers and their templates fail on history that is not JSON.
+    # The arguments are written again: servers and their templates fail on history that is not JSON.
     function = {"name": call.name, "arguments": dump_json(dict(call.arguments))}
     return {"id": call.id or spare_id, "type": "function", "function": function}
 
@@ -236,9 +236,9 @@ def _message_of(error: Any) -> str:
     return message if isinstance(message, str) else json.dumps(error)
 
 
-def _brief(text: str, most: int = 400) -> str:
+def _brief(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= most else text[:most] + " ..."
+    return text if len(text) <= 400 else text[:400] + " ..."
 
 
 def _odd(event: Any) -> ServerError:

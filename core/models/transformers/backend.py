@@ -19,7 +19,6 @@ from ..prefix_cache import PREFIX_BYTES
 from ..prompts import (
     encode_inside,
     plain_prompt,
-    refuse_images,
     template_turns,
     thinking_variables,
     with_calls_in_turn,
@@ -125,26 +124,9 @@ class HFBackend(LocalBackend):
             self._sessions.check()
             return list(self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
-    def encode_prompt(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        tool_prompt: str = "",
-        thinking: bool | None = None,
+    def _encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the model's own chat template where it has one.
-
-        Args:
-            messages: the conversation.
-            tools: handed to the template if it knows tools.
-            tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the usual names of that variable.
-
-        Raises:
-            ModelError: the template refuses the conversation, or a message has an image.
-        """
-        self._sessions.check()
-        refuse_images(messages)
         if not self.chat_template:
             bos = self._tokenizer.bos_token_id
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))

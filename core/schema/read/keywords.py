@@ -52,7 +52,7 @@ class Shape(IntEnum):
     FORMAT = 18  # the name of a format
     FLAG = 19  # true or false
     REFERENCE = 20  # a URI reference
-    TEXT = 21  # a string
+    TEXT = 21  # a string; not checked, as the keywords of this shape constrain nothing
 
 
 class Role(Enum):
@@ -241,6 +241,19 @@ def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
     return change(
         {key: map_subschemas(key, value, within) if key in KEYWORDS else within(value) for key, value in schema.items()}
     )
+
+
+def every_schema(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema that is an object, and every such schema within: those to which `map_schemas` makes a change."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
+            yield part
+            for key, value in part.items():
+                waiting += [inner for _, inner in subschemas(key, value)] if key in KEYWORDS else [value]
 
 
 def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...], Any]]:
