@@ -83,8 +83,8 @@ class Validator:
         }
         if formats:
             ours["format"] = self._format
-        checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **kind.VALIDATORS}
-        keywords = {name: self._timed(name, ours.get(name, check)) for name, check in checks.items()}
+        checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **kind.VALIDATORS, **ours}
+        keywords = {name: self._timed(name, check) for name, check in checks.items()}
         types = kind.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
         types = types.redefine("integer", _is_int) if plain_integers else types
         kind = jsonschema.validators.extend(kind, keywords, type_checker=types)

@@ -10,8 +10,15 @@ from collections.abc import Callable
 
 import pytest
 
+#: The package that each adapter needs.
+FRAMEWORKS = {
+    "langchain": "langchain_core",
+    "crewai": "crewai",
+    "autogen": "autogen_core",
+    "agent_framework": "agent_framework",
+}
 # Installed beside us, and heavy, or a framework that not every user has.
-HEAVY = {"torch", "transformers", "langchain", "langchain_core", "crewai", "autogen_core", "agent_framework"}
+HEAVY = {"torch", "transformers", "langchain", *FRAMEWORKS.values()}
 COMMAND_LINE = {"typer", "rich", "click"}
 NETWORK = {"httpx", "requests", "aiohttp", "huggingface_hub"}
 
@@ -99,19 +106,11 @@ def test_command_line_loads_no_framework() -> None:
     assert names & HEAVY == set()
 
 
-@pytest.mark.parametrize(
-    ("adapter", "framework", "others"),
-    [
-        ("langchain", "langchain_core", {"crewai", "autogen_core", "agent_framework", "torch"}),
-        ("crewai", "crewai", {"langchain_core", "autogen_core", "agent_framework", "torch"}),
-        ("autogen", "autogen_core", {"langchain_core", "crewai", "agent_framework", "torch"}),
-        ("agent_framework", "agent_framework", {"langchain_core", "crewai", "autogen_core", "torch"}),
-    ],
-)
-def test_adapter_loads_only_its_own_framework(adapter: str, framework: str, others: set[str]) -> None:
+@pytest.mark.parametrize(("adapter", "framework"), FRAMEWORKS.items())
+def test_adapter_loads_only_its_own_framework(adapter: str, framework: str) -> None:
     """Importing one adapter loads its framework and no other, and no model library."""
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     _, names = load(f"import toolgrammar.adapters.{adapter}")
     assert framework in names
-    assert names & others == set()
+    assert names & ({"torch", *FRAMEWORKS.values()} - {framework}) == set()

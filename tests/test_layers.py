@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -240,8 +241,9 @@ def test_arrows_are_found() -> None:
 @pytest.mark.parametrize("package", FOLDERS)
 def test_each_module_can_be_imported_first(package: str) -> None:
     """Every module that needs no optional package can be the first one imported, without a warning."""
-    frameworks = ("agent_framework", "autogen", "crewai", "langchain")
-    optional = tuple(f"adapters.{name}" for name in frameworks)
+    # The extra of an adapter has its name.
+    extras = metadata("toolgrammar").get_all("Provides-Extra") or []
+    optional = tuple(f"adapters.{name.replace('-', '_')}" for name in extras)
     modules = [module_name(path) for path in sources() if path.relative_to(ROOT).parts[0] == package]
     modules = [f"toolgrammar.{name}" for name in modules if not name.startswith(optional) and "__main__" not in name]
     # One process, but each module is imported into an empty table of our modules: circular imports show, and the
