@@ -1,7 +1,7 @@
 """Event loop in a thread of its own, for asynchronous work on behalf of callers in any thread or event loop.
 
 Connections belong to an event loop, and callers come from threads and from event loops of their own, which may end
-before the next call. So connections stay here, and both fronts, blocking and awaiting, cancel their work the same way.
+before the next call. So connections stay here; blocking and awaiting callers cancel their work in the same way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _End:
 class EventLoop:
     """Runs asynchronous work for callers of any kind. Thread-safe.
 
-    The thread starts with the first work, and anew in a forked process; it ends with `close` or with the process.
+    The thread starts with the first work, and again in a forked process; it ends with `close` or with the process.
     """
 
     def __init__(self) -> None:

@@ -127,7 +127,7 @@ class Grammar:
         registry: Mapping[str, Any] | None = None,
         plain_integers: bool = False,
     ) -> Grammar:
-        """JSON texts that are valid under a schema.
+        """Return the JSON texts that are valid under a schema.
 
         Args:
             schema: a JSON Schema (a dict, or a bool), or a Pydantic class: then what is written passes its
@@ -186,12 +186,12 @@ class Grammar:
 
     @classmethod
     def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
-        """Any JSON text."""
+        """Return the grammar of any JSON text."""
         return cls.from_json_schema(True, whitespace=whitespace)
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:
-        """Texts that match a regular expression as a whole (ECMA-262 with the ``u`` flag), written as UTF-8.
+        """Return the texts that match a regular expression as a whole (ECMA-262 with the ``u`` flag), written as UTF-8.
 
         Raises:
             PatternError: malformed, or not regular (back-references).
@@ -203,18 +203,18 @@ class Grammar:
 
     @classmethod
     def literal(cls, text: str | bytes) -> Grammar:
-        """Exactly ``text``."""
+        """Return the grammar of one text."""
         data = text.encode() if isinstance(text, str) else bytes(text)
         return cls(lambda nodes: nodes.literal(data), ("literal", data), sure=lambda: True)
 
     @classmethod
     def special(cls, name: str) -> Grammar:
-        """The control token called ``name`` in the vocabulary; text that spells the name does not count."""
+        """Return the control token called ``name`` in the vocabulary; text that spells the name does not count."""
         return cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True, specials=(name,))
 
     @classmethod
     def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
-        """Free text of at least ``min_chars`` characters that contains none of the strings of ``excluding``."""
+        """Return free text of at least ``min_chars`` characters that contains none of the strings of ``excluding``."""
         words = _words(excluding)
 
         def build(nodes: Nodes) -> int:
@@ -226,7 +226,7 @@ class Grammar:
 
     @classmethod
     def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:
-        """Free text up to and including the first occurrence of ``marker``, with none of ``excluding`` before it."""
+        """Return free text up to and including the first ``marker``, with none of ``excluding`` before it."""
         if not marker:
             raise GrammarError("the marker of until() is empty", hint="pass the text that ends the free part")
         words = _words(excluding)
@@ -245,7 +245,7 @@ class Grammar:
 
     @classmethod
     def sequence(cls, *parts: Grammar) -> Grammar:
-        """The parts, one after the other."""
+        """Return the parts, one after the other."""
         return cls(
             lambda nodes: nodes.sequence([part._node(nodes) for part in parts]),
             ("sequence", *parts),
@@ -255,14 +255,14 @@ class Grammar:
 
     @classmethod
     def choice(cls, *parts: Grammar) -> Grammar:
-        """Any one of the parts."""
+        """Return any one of the parts."""
         if not parts:
             raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
         return cls(lambda nodes: nodes.alt([part._node(nodes) for part in parts]), ("choice", *parts), parts=parts)
 
     @classmethod
     def cases(cls, cases: Mapping[str, Grammar]) -> Grammar:
-        """One of the keys, followed by its own part: like a choice, and quick for thousands of keys.
+        """Return one of the keys, followed by its own part: a choice that is fast for thousands of keys.
 
         Keys may be the beginnings of others.
         """
@@ -286,7 +286,7 @@ class Grammar:
 
     @classmethod
     def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
-        """Between ``min`` and ``max`` of the parts, each at most once, in any order, ``separator`` between them."""
+        """Return ``min`` to ``max`` of the parts, each at most once, in any order, ``separator`` between them."""
         most = len(parts) if max is None or max > len(parts) else max
         if min < 0 or most < min:
             raise GrammarError(
@@ -318,14 +318,14 @@ class Grammar:
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
-        """Between ``min`` and ``max`` copies of a part, one after the other (None: no upper bound)."""
+        """Return ``min`` to ``max`` copies of a part, one after the other (None: no upper bound)."""
         if min < 0 or (max is not None and max < min):
             raise GrammarError(f"repeat() cannot repeat between {min} and {max} times", hint="0 <= min <= max")
         return cls(lambda nodes: nodes.repeat(part._node(nodes), min, max), ("repeat", part, min, max), parts=(part,))
 
     @classmethod
     def rule(cls, name: str, definition: Callable[[], Grammar]) -> Grammar:
-        """A rule: stands for its definition, which may contain the rule itself, and so makes a grammar recursive.
+        """Return a rule: its definition may contain the rule itself, which makes a grammar recursive.
 
         ::
 
@@ -337,7 +337,7 @@ class Grammar:
 
         Args:
             name: names the rule in errors.
-            definition: returns the grammar that the rule stands for.
+            definition: returns the grammar of the rule.
 
         Raises:
             GrammarError: ``definition`` is not callable. When the grammar is bound, matched or compared: the definition

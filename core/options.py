@@ -1,4 +1,4 @@
-"""Words that options take, and the check of them."""
+"""Named values of options, and their check."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ runs it::
     assert tools.call(tools.parse(text).tool_calls[0]) == 3
 
 Use it wherever a model must choose between functions; for one JSON answer, ``toolgrammar.core`` is enough. It does not
-know any agent framework (``toolgrammar.adapters`` does) and sandboxes nothing: what a function does is its own affair.
+know any agent framework (``toolgrammar.adapters`` does) and runs functions without a sandbox.
 """
 
 from __future__ import annotations

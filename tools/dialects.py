@@ -15,7 +15,7 @@
 * Python dicts that contain themselves, which become ``$ref``.
 
 Only keywords are converted, never names of properties or data: a property called ``type`` or an enum value ``"dict"``
-stays. Schemas that say nothing satisfiable (``{"type": "boolean", "enum": ["True"]}`` is common) are kept literally.
+stays. Schemas that no value satisfies (``{"type": "boolean", "enum": ["True"]}`` is common) are kept literally.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Tokens that complete a text, kept from one place of the text to the next.
 
 The token budget rests on them: a choice of the model is taken only if the text can be completed after it. A model that
-opens brackets for ever makes the completion longer at each step, so it is not spelled anew each time. The completion of
-a place mostly ends as that of the place before does, and keeps the tokens of that end; only what comes before it is
-spelled. This spelling can be longer than the tokenizer's own of the whole, so where it does not fit, the whole is
-spelled, though only after as many tokens were spelled in parts: all of the spelling is linear in the text.
+opens brackets without end makes the completion longer at each step, so encoding all of it at each step would take
+quadratic time. Consecutive completions mostly share their end, whose tokens are reused; only the text before it is
+encoded. The joined tokens can be more than the tokenizer's own encoding of the whole. Where they do not fit, the whole
+is encoded, but only after as many tokens were encoded in parts, so that all encoding is linear in the text.
 """
 
 from __future__ import annotations

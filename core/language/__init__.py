@@ -5,7 +5,7 @@ expanded grammars over bytes whose leaves are literals and terms. Both are store
 its store, so a state is an integer, equality is identity, and everything is memoised.
 
 Use this layer to write a new kind of grammar; to constrain a model, use `toolgrammar.core.Grammar`. It does not know
-tokens or vocabularies: that is ``toolgrammar.core.automaton``.
+tokens or vocabularies: those begin in ``toolgrammar.core.masks``.
 """
 
 from __future__ import annotations

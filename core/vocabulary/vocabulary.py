@@ -33,7 +33,7 @@ class Vocabulary:
 
     Control tokens, holes in the numbering and the padding of a model's output layer are None in `tokens`. So is every
     token of ``eos`` and ``special``, whatever bytes it was given with: a control token is never text. A text token with
-    empty bytes is allowed, but no mask ever allows it, for it would let a model write for ever without writing.
+    empty bytes is allowed, but no mask ever allows it, for a model could write it without end and add no text.
 
     Args:
         tokens: the bytes of each token id; None for an id that is not text.

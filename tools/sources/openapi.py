@@ -212,7 +212,7 @@ class _Operation:
         return self.document.resolve(source, self.pointer)
 
     def _merged_parameters(self) -> list[Mapping[str, Any]]:
-        """Return the operation's parameters, and those of its path that it does not declare anew."""
+        """Return the operation's parameters, and those of its path that it does not redeclare."""
         merged: dict[tuple[str, str], Mapping[str, Any]] = {}
         for source in [*self.shared, *_list(self.body.get("parameters"), "parameters", self.pointer)]:
             parameter = self._resolve(source)

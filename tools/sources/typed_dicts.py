@@ -44,7 +44,7 @@ class _Rewriter:
             return typing.Union[rewritten]
         try:
             return origin[rewritten if len(rewritten) > 1 else rewritten[0]]
-        except TypeError:  # what cannot be made anew stays, and Pydantic says what it thinks of it
+        except TypeError:  # left as it is; Pydantic says what is wrong with it
             return annotation
 
     def _typed_dict(self, cls: Any) -> Any:

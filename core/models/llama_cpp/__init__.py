@@ -1,6 +1,6 @@
 """Models of llama.cpp (``gguf:PATH``), with the chat template that lies in the file.
 
-Needs the extra ``gguf``; nothing of llama-cpp-python is imported before a model is loaded.
+Needs the extra ``llama-cpp``; nothing of llama-cpp-python is imported before a model is loaded.
 """
 
 from __future__ import annotations

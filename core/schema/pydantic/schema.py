@@ -365,7 +365,7 @@ def _bound(schema: dict[str, Any], least: float, most: float) -> None:
 def _decimals(number: dict[str, Any], digits: int | None, places: int | None) -> list[dict[str, Any]]:
     """Return the schemas of the numbers with at most ``digits`` digits, at most ``places`` of them after the point."""
 
-    def limited(whole: int | None, behind: int | None) -> dict[str, Any]:
+    def limited(whole: int | None, fraction: int | None) -> dict[str, Any]:
         schema = dict(number)
         if whole is not None:
             limit = 10**whole
@@ -375,10 +375,10 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
             if min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf)) >= limit:
                 schema.pop("maximum", None)
                 schema["exclusiveMaximum"] = limit
-        if behind == 0:
+        if fraction == 0:
             schema["type"] = "integer"
-        elif behind is not None:
-            step = float(Decimal(10) ** -behind)
+        elif fraction is not None:
+            step = float(Decimal(10) ** -fraction)
             if "multipleOf" in schema:
                 schema["allOf"] = [{"multipleOf": step}]
             else:
@@ -391,21 +391,21 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
         return [limited(digits - places, places)]
     if places is not None:  # not even a zero before the point
         return [limited(0, digits) | {"not": {"const": 0}}]
-    behind = min(digits, 2)  # only integers, and fractions of at most two digits
-    return [limited(digits, 0), limited(digits - behind, behind)]
+    fraction = min(digits, 2)  # only integers, and fractions of at most two digits
+    return [limited(digits, 0), limited(digits - fraction, fraction)]
 
 
 def _decimal_text(digits: int | None, places: int | None) -> str:
     if digits is None:
-        whole, behind = 28, 28 if places is None else places
+        whole, fraction = 28, 28 if places is None else places
     elif places is not None:
-        whole, behind = digits - places, places
+        whole, fraction = digits - places, places
     else:
         return rf"^-?(?:\d{{1,{digits}}}|0\.\d{{1,{digits}}})$"
     if whole <= 0:
         return rf"^-?0\.(?!0*$)\d{{1,{digits}}}$"
     integer = rf"\d{{1,{whole}}}"
-    return rf"^-?{integer}(?:\.\d{{1,{behind}}})?$" if behind else rf"^-?{integer}$"
+    return rf"^-?{integer}(?:\.\d{{1,{fraction}}})?$" if fraction else rf"^-?{integer}$"
 
 
 def _beside_now(schema: Any, name: str) -> str:
