@@ -23,9 +23,9 @@ def load_model(uri: str, **options: Any) -> Model:
             or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API; ``vllm:``,
             ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` and ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but
-            ``embedded``; ``context_window``, ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of
-            these; those of `RemoteModel` for servers.
+            ``revision`` for ``hf:``; ``threads`` for ``smollm2`` and ``numpy:``; ``threads`` and ``gpu_layers`` for
+            ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``, ``prefix_cache`` and
+            ``warm_seconds`` (see `LocalModel`) for all of these; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -92,5 +92,6 @@ def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[st
 _RANGES: Ranges = {
     "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "warm_seconds": (lambda value: is_number(value) and value >= 0, "a number of seconds from 0"),
+    "threads": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
     "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
 }

@@ -80,6 +80,8 @@ class NumpyBackend(DecoderBackend):
         name: the model's name; by default the path.
         context_window: maximum number of tokens of a sequence; by default that of the training.
         prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
+        threads: maximum number of threads of a forward pass; None for as many as there are processors. More than one
+            read long prompts faster, but only where the machine has nothing else to do.
         tool_format: the wire format of the model's tool calls, if its chat template does not show it. Without one, a
             model whose template knows no calls reads them as in the Hermes format, and results in plain words.
 
@@ -94,6 +96,7 @@ class NumpyBackend(DecoderBackend):
         name: str | None = None,
         context_window: int | None = None,
         prefix_cache: int = PREFIX_BYTES,
+        threads: int | None = 1,
         tool_format: str | None = None,
     ) -> None:
         with GGUFFile(path) as file:
@@ -103,7 +106,7 @@ class NumpyBackend(DecoderBackend):
             vocabulary = self._tokenizer.vocabulary
             config = _config(file, vocabulary.size)
             window = context_window or int(metadata["llama.context_length"])
-            self.network = Network(config, _weights(file, config), window)
+            self.network = Network(config, _weights(file, config), window, threads)
             bos = metadata.get("tokenizer.ggml.bos_token_id")
             self._bos = int(bos) if bos is not None and metadata.get("tokenizer.ggml.add_bos_token") else None
             source = str(metadata.get("tokenizer.chat_template", ""))

@@ -36,6 +36,7 @@ import numpy.typing as npt
 from ...errors import ModelError
 from ...generation.backend import closed_error
 from ..sessions import OpenSessions, check_crop, check_new_tokens
+from .blas_threads import blas_threads
 from .matrices import Floats, beside
 
 #: Number of tokens that a new cache has room for.
@@ -124,17 +125,21 @@ class Network:
         config: its shape.
         weights: the named arrays (see the module's text); those that are not quantised are converted to float32.
         context_window: the longest sequence.
+        threads: maximum number of threads of a forward pass; None for as many as there are processors.
 
     Raises:
         ModelError: the shape is contradictory, or an array is missing, unknown or of another shape.
     """
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, Any], context_window: int) -> None:
+    def __init__(
+        self, config: DecoderConfig, weights: Mapping[str, Any], context_window: int, threads: int | None = 1
+    ) -> None:
         _check_shape(config, weights)
         if context_window < 1:
             raise ModelError(f"context_window is {context_window}", hint="give at least 1")
         self.config = config
         self.context_window = context_window
+        self.threads = threads
         arrays: dict[str, Any] = {
             name: np.asarray(array, np.float32) if isinstance(array, np.ndarray) else array
             for name, array in weights.items()
@@ -243,9 +248,10 @@ class DecoderSession:
         total = self._length + ids.size
         if total > self._keys.shape[2]:
             self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
-        for start in range(0, ids.size, _PREFILL_CHUNK):
-            last = self._forward(network, ids[start : start + _PREFILL_CHUNK])
-        logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
+        with blas_threads(network.threads):
+            for start in range(0, ids.size, _PREFILL_CHUNK):
+                last = self._forward(network, ids[start : start + _PREFILL_CHUNK])
+            logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
         return logits
 
     def crop(self, length: int) -> None:

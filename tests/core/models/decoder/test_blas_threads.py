@@ -1,0 +1,54 @@
+"""The bound on the threads of BLAS holds while forward passes run, and is gone after the last of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import load_model
+from toolgrammar.core.models.decoder.blas_threads import blas_threads
+from toolgrammar.core.models.decoder.network import DecoderSession
+
+threadpoolctl = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
+
+
+def threads() -> set[int]:
+    """The numbers of threads that the loaded BLAS libraries use now."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_the_last_restores() -> None:
+    """Bounds that overlap end with the last of them, in whatever order they end."""
+    before = threads()
+    first, second = blas_threads(1), blas_threads(1)
+    with first:
+        assert threads() <= {1}
+        second.__enter__()
+    assert threads() <= {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+def test_an_error_restores() -> None:
+    """An error in a forward pass ends its bound."""
+    before = threads()
+    with pytest.raises(ZeroDivisionError), blas_threads(1):
+        raise ZeroDivisionError
+    assert threads() == before
+
+
+def test_a_forward_pass_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forward pass runs in one thread, unless more are asked for."""
+    seen = []
+
+    def forward(self: Any, network: Any, ids: Any) -> Any:
+        seen.append(threads())
+        return np.zeros(network.config.dim, np.float32)
+
+    monkeypatch.setattr(DecoderSession, "_forward", forward)
+    with load_model("embedded", context_window=64) as model:
+        model.generate("Hello", max_tokens=1)
+    assert seen and all(each <= {1} for each in seen)
