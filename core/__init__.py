@@ -154,43 +154,10 @@ __all__ = [
     "load_model",
 ]
 
+#: Names that are not in ``errors``, by their module.
 _HOME = {
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "constraint_cache": ("CacheStatistics", "ConstraintCache"),
-    "errors": (
-        "AuthenticationError",
-        "BudgetError",
-        "CancelledError",
-        "ContentFilterError",
-        "ContextOverflowError",
-        "DecodingError",
-        "GenerationTimeoutError",
-        "GrammarError",
-        "InvalidArgumentsError",
-        "InvalidSchemaError",
-        "LimitError",
-        "MissingDependencyError",
-        "ModelError",
-        "NotFoundError",
-        "ParseError",
-        "PatternError",
-        "PermissionDeniedError",
-        "Place",
-        "RateLimitError",
-        "SchemaError",
-        "ServerConnectionError",
-        "ServerError",
-        "ServerFailureError",
-        "ServerTimeoutError",
-        "ToolCallError",
-        "ToolGrammarError",
-        "ToolTimeoutError",
-        "UnknownToolError",
-        "UnsatisfiableSchemaError",
-        "UnsupportedPatternError",
-        "UnsupportedSchemaError",
-        "VocabularyError",
-    ),
     "conversation.events": (
         "ArgumentsDelta",
         "CallEnd",
@@ -212,7 +179,7 @@ _HOME = {
     "options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = dict.fromkeys(__all__, "errors") | {name: module for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

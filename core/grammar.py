@@ -385,7 +385,7 @@ class Grammar:
         met = () if program is None else program.narrowed
         if not self._has_rules:
             return (*self._narrowed, *met)
-        return (*(each for part in _reached(self) if not part._has_rules for each in part._narrowed), *met)
+        return (*(problem for part in _reached(self) if not part._has_rules for problem in part._narrowed), *met)
 
     @property
     def specials(self) -> frozenset[str]:

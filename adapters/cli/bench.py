@@ -94,7 +94,7 @@ def bench(
     with load_model(model) as loaded:
         vocabulary, encode = loaded.vocabulary, loaded.encode
     names = [name for name in ENGINES if name not in PACKAGES or find_spec(PACKAGES[name]) is not None]
-    found: dict[str, dict[str, Score]] = {source.name: {} for source in sources}
+    results: dict[str, dict[str, Score]] = {source.name: {} for source in sources}
     versions: dict[str, str] = {}
     console = make_console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -105,7 +105,7 @@ def bench(
             engine = ENGINES[name](vocabulary, encode)
             versions[name] = engine.version
             for source, (valid, invalid) in zip(sources, texts, strict=True):
-                found[source.name][name] = score(engine, source.document, valid, invalid, encode)
+                results[source.name][name] = score(engine, source.document, valid, invalid, encode)
                 progress.advance(task)
     missing = [name for name in ENGINES if name not in names]
     if as_json:
@@ -114,13 +114,13 @@ def bench(
                 "vocabulary": {"model": model, "size": vocabulary.size},
                 "versions": versions,
                 "schemas": {
-                    source: {name: each.to_dict() for name, each in scores.items()} for source, scores in found.items()
+                    source: {name: one.to_dict() for name, one in scores.items()} for source, scores in results.items()
                 },
                 "not_installed": missing,
             }
         )
         return
-    _show(found, versions, f"{model}, {vocabulary.size:,} tokens", missing)
+    _show(results, versions, f"{model}, {vocabulary.size:,} tokens", missing)
 
 
 def score(engine: Any, schema: Any, valid: Sequence[str], invalid: Sequence[str], encode: Encode) -> Score:
@@ -132,7 +132,7 @@ def score(engine: Any, schema: Any, valid: Sequence[str], invalid: Sequence[str]
         return Score(error=(str(error).splitlines() or [type(error).__name__])[0][:100])
     result = Score(compile_ms=(time.perf_counter() - begin) * 1e3)
     taken = [[_takes(engine, compiled, encode(text), result.masks_us) for text in texts] for texts in (valid, invalid)]
-    result.valid, result.invalid = ((sum(each), len(each)) for each in taken)
+    result.valid, result.invalid = ((sum(takes), len(takes)) for takes in taken)
     return result
 
 
@@ -192,7 +192,7 @@ def _changed(value: Any, draw: random.Random) -> Any:
     if isinstance(value, dict) and value and draw.random() < 0.8:
         name = draw.choice(list(value))
         if draw.random() < 0.3:
-            return {each: part for each, part in value.items() if each != name}
+            return {other: part for other, part in value.items() if other != name}
         return {**value, name: _changed(value[name], draw)}
     if isinstance(value, list) and value and draw.random() < 0.6:
         place = draw.randrange(len(value))
@@ -201,19 +201,19 @@ def _changed(value: Any, draw: random.Random) -> Any:
     return draw.choice([other for other in others if type(other) is not type(value)])
 
 
-def _show(found: dict[str, dict[str, Score]], versions: dict[str, str], vocabulary: str, missing: list[str]) -> None:
+def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabulary: str, missing: list[str]) -> None:
     from rich.table import Table
 
     console = make_console()
-    for source, scores in found.items():
+    for source, scores in results.items():
         table = Table(title=f"{source} ({vocabulary})", title_justify="left")
         table.add_column("engine", no_wrap=True)
         for heading in ("compile ms", "mask µs", "p50", "p99", "worst", "valid", "invalid"):
             table.add_column(heading, justify="right")
-        for name, each in scores.items():
-            row = each.to_dict()
-            if each.error is not None:
-                table.add_row(f"{name} {versions[name]}", f"refused: {each.error}")
+        for name, scored in scores.items():
+            row = scored.to_dict()
+            if scored.error is not None:
+                table.add_row(f"{name} {versions[name]}", f"refused: {scored.error}")
                 continue
             figures = [f"{row['compile_ms']:.1f}"]
             figures += ["–" if value is None else f"{value:.1f}" for value in row["mask_us"].values()]

@@ -58,20 +58,20 @@ def chat(
     from toolgrammar.core import GenerateParams, load_model
     from toolgrammar.tools import ToolSet
 
-    known = _tools_of(tools) if tools is not None else ToolSet.from_any([])
+    tool_set = _tools_of(tools) if tools is not None else ToolSet.from_any([])
     with make_console(stderr=True).status(f"loading {model}"):
         loaded = load_model(model)
     with loaded:
         params = GenerateParams(
-            tools=known if known.names else None,
-            tool_choice=tool_choice if known.names else "auto",
+            tools=tool_set if tool_set.names else None,
+            tool_choice=tool_choice if tool_set.names else "auto",
             parallel_tool_calls=False,
             temperature=temperature,
             seed=seed,
             max_tokens=max_tokens,
             trace=trace is not None and loaded.capabilities.logits,
         )
-        talk = _Talk(loaded, known, params, yes, as_json, system)
+        talk = _Talk(loaded, tool_set, params, yes, as_json, system)
         for text in [message] if message is not None else _lines(as_json):
             talk.ask(text)
         if trace is not None:
@@ -227,7 +227,7 @@ def _tools_of(path: Path) -> ToolSet:
         for name, value in vars(module).items()
         if not name.startswith("_") and inspect.isfunction(value) and value.__module__ == path.stem
     ]
-    found = [getattr(module, name) for name in names]
-    if not found:
+    functions = [getattr(module, name) for name in names]
+    if not functions:
         fail(f"{path} has no public function", "define a function with type annotations and a docstring")
-    return ToolSet.from_any(found)
+    return ToolSet.from_any(functions)

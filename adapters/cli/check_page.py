@@ -41,8 +41,10 @@ MAX_LINES = 2_000
 def check_page(report: Report) -> str:
     """Return the page of a report."""
     colour = "good" if report.verdict == "exact" else "bad"
-    narrowed = [(each, f"never writes {each.left_out}") for each in report.narrowed]
-    problems = [(each, each.message + (f" {each.hint}" if each.hint else "")) for each in report.problems]
+    narrowed = [(finding, f"never writes {finding.left_out}") for finding in report.narrowed]
+    problems = [
+        (finding, finding.message + (f" {finding.hint}" if finding.hint else "")) for finding in report.problems
+    ]
     parts = [
         f"<header><h1>{escape(report.source.name)}</h1>",
         f'<p class="{colour}">{escape(VERDICTS[report.verdict])}</p></header>',
@@ -88,7 +90,7 @@ def _schema(report: Report) -> str:
     if text is None:
         text = json.dumps(source.document, indent=2, ensure_ascii=False, default=str)
     findings = (*report.narrowed, *report.problems)
-    places = [source.place(each.place.pointer, each.place.keyword) for each in findings]
+    places = [source.place(finding.place.pointer, finding.place.keyword) for finding in findings]
     marked = {place[0] for place in places if place is not None}
     lines = text.splitlines()
     shown = "".join(

@@ -38,22 +38,22 @@ def diagrams(schema: Any) -> list[tuple[str, str]]:
             "a diagram needs the package railroad-diagrams", hint="pip install 'toolgrammar[diagrams]'"
         ) from error
     drawing = _Drawing(railroad, schema)
-    found: list[tuple[str, str]] = []
+    diagrams: list[tuple[str, str]] = []
     waiting: list[tuple[str, Any]] = [("#", schema)]
-    known = {"#"}
-    while waiting and len(found) < MAX_DIAGRAMS:
+    seen = {"#"}
+    while waiting and len(diagrams) < MAX_DIAGRAMS:
         reference, part = waiting.pop(0)
         drawing.references = []
         parts: list[str] = []
         railroad.Diagram(drawing.item(part, 0)).writeSvg(parts.append)
-        found.append(("the value" if reference == "#" else reference, "".join(parts)))
+        diagrams.append(("the value" if reference == "#" else reference, "".join(parts)))
         for name in drawing.references:
-            if name not in known:
-                known.add(name)
+            if name not in seen:
+                seen.add(name)
                 target = drawing.target(name)
                 if target is not None:
                     waiting.append((name, target))
-    return found
+    return diagrams
 
 
 class _Drawing:

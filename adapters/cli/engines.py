@@ -243,4 +243,4 @@ class GLRMask:
 
 
 #: By the names that options and results give them.
-ENGINES: dict[str, Callable[..., Any]] = {each.name: each for each in (Ours, LLGuidance, XGrammar, GLRMask)}
+ENGINES: dict[str, Callable[..., Any]] = {engine.name: engine for engine in (Ours, LLGuidance, XGrammar, GLRMask)}

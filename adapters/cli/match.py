@@ -93,8 +93,6 @@ def match(
     A text may be valid under the schema and still not be written: with its members in another order, or where the
     schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
     """
-    from rich.text import Text
-
     from toolgrammar.core import Grammar
     from toolgrammar.core.validation import violations
 
@@ -114,39 +112,56 @@ def match(
     if text == "-" or file is not None:
         written = written.removesuffix("\n")
     options: Any = {"whitespace": whitespace, "property_order": order}
-    found = match_text(Grammar.from_json_schema(source.schema, **options), written)
+    match = match_text(Grammar.from_json_schema(source.schema, **options), written)
     try:
         wrong = list(violations(json.loads(written), source.document))
         valid: bool | None = not wrong
     except ValueError:
         wrong, valid = [], None
-    line = written.count("\n", 0, found.size) + 1
-    column = found.size - written.rfind("\n", 0, found.size)
+    line = written.count("\n", 0, match.size) + 1
+    column = match.size - written.rfind("\n", 0, match.size)
     if as_json:
-        report: dict[str, Any] = {"matches": found.matches, "characters": found.size, "is_valid_json": valid}
-        if not found.matches:
-            report |= {"line": line, "column": column, "pointer": found.pointer, "expected": found.expected}
+        report: dict[str, Any] = {"matches": match.matches, "characters": match.size, "is_valid_json": valid}
+        if not match.matches:
+            report |= {"line": line, "column": column, "pointer": match.pointer, "expected": match.expected}
             report["violations"] = wrong
         print_json(report)
     else:
-        console = make_console()
-        if found.matches:
-            console.print(Text("matches", "green"))
-        else:
-            rest = written[found.size : found.size + MAX_LENGTH]
-            console.print(Text.assemble(("does not match", "bold red"), f": line {line}, column {column}"))
-            console.print(
-                Text.assemble(("fits     ", "bold"), (written[max(0, found.size - MAX_LENGTH) : found.size], "green"))
-            )
-            console.print(Text.assemble(("stops    ", "bold"), (rest or "(the text ends)", "red")))
-            console.print(Text.assemble(("expected ", "bold"), found.expected))
-            console.print(Text.assemble(("place    ", "bold"), found.pointer or "(root)"))
-            for problem in wrong[:3]:
-                console.print(Text.assemble(("invalid  ", "bold"), problem))
-            if valid:
-                console.print(
-                    "         The value is valid under the schema, but not written so: see the order of members, "
-                    "white space, and what `toolgrammar check` says is left out.",
-                    style="dim",
-                )
-    raise typer.Exit(0 if found.matches else 1)
+        _show(match, written, line, column, wrong, bool(valid))
+    raise typer.Exit(0 if match.matches else 1)
+
+
+def _show(match: Match, text: str, line: int, column: int, wrong: list[str], is_valid: bool) -> None:
+    """Print how far a text goes, for people.
+
+    Args:
+        match: how far.
+        text: the text.
+        line: where it stops, from 1.
+        column: likewise.
+        wrong: violations of the schema.
+        is_valid: the text is JSON that is valid under the schema.
+    """
+    from rich.text import Text
+
+    console = make_console()
+    if match.matches:
+        console.print(Text("matches", "green"))
+        return
+    size = match.size
+    console.print(Text.assemble(("does not match", "bold red"), f": line {line}, column {column}"))
+    rows = [
+        ("fits", Text(text[max(0, size - MAX_LENGTH) : size], "green")),
+        ("stops", Text(text[size : size + MAX_LENGTH] or "(the text ends)", "red")),
+        ("expected", Text(match.expected)),
+        ("place", Text(match.pointer or "(root)")),
+        *(("invalid", Text(problem)) for problem in wrong[:3]),
+    ]
+    for title, row in rows:
+        console.print(Text.assemble((f"{title:9}", "bold"), row))
+    if is_valid:
+        console.print(
+            "         The value is valid under the schema, but not written so: see the order of members, "
+            "white space, and what `toolgrammar check` says is left out.",
+            style="dim",
+        )

@@ -43,9 +43,9 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     model = PUBLISHED.get(name)
     if model is None:
         return None
-    found = find(model)
-    if found is not None:
-        return found
+    path = find(model)
+    if path is not None:
+        return path
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()

@@ -49,7 +49,7 @@ class Report:
             "verdict": self.verdict,
             "enforceable": not self.problems,
             "problems": [self.source.finding(problem) for problem in self.problems],
-            "narrowed": [{**self.source.finding(each), "left_out": each.left_out} for each in self.narrowed],
+            "narrowed": [{**self.source.finding(problem), "left_out": problem.left_out} for problem in self.narrowed],
             "samples": list(self.samples),
         }
 

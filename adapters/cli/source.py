@@ -80,8 +80,8 @@ class Source:
 
     def where(self, problem: ToolGrammarError) -> str:
         """Return the place of a problem for people."""
-        found = self.place(problem.place.pointer, problem.place.keyword)
-        line = f"line {found[0]}, column {found[1]}: " if found else ""
+        position = self.place(problem.place.pointer, problem.place.keyword)
+        line = f"line {position[0]}, column {position[1]}: " if position else ""
         return line + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
 
 
@@ -108,24 +108,24 @@ def _imported(name: str) -> Any:
     module_name, _, path = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
         for step in path.split("."):
-            found = getattr(found, step)
+            value = getattr(value, step)
     except ImportError as error:
         fail(f"{module_name} cannot be imported: {error}", "give module:object, for example myapp.models:Order")
     except AttributeError as error:
         fail(f"{name} does not exist: {error}", "give module:object, for example myapp.models:Order")
     finally:
         sys.path.pop(0)
-    if isinstance(found, str):
-        return json.loads(found)
-    if isinstance(found, (dict, bool)) or hasattr(found, "model_json_schema"):
-        return found
-    if callable(found) and not isinstance(found, type):
+    if isinstance(value, str):
+        return json.loads(value)
+    if isinstance(value, (dict, bool)) or hasattr(value, "model_json_schema"):
+        return value
+    if callable(value) and not isinstance(value, type):
         from toolgrammar.tools import ToolSet
 
-        (tool,) = ToolSet.from_any([found])
+        (tool,) = ToolSet.from_any([value])
         return tool.parameters
     from toolgrammar.core.generation.plan import schema_of
 
-    return schema_of(found)
+    return schema_of(value)

@@ -151,5 +151,5 @@ def _plain(token: TracedToken) -> dict[str, Any]:
     plain = {name: value for name, value in vars(token).items() if value is not None and value != "" and value != ()}
     plain["text"] = token.text
     if token.forbidden:
-        plain["forbidden"] = [dict(vars(each)) for each in token.forbidden]
+        plain["forbidden"] = [dict(vars(forbidden)) for forbidden in token.forbidden]
     return plain

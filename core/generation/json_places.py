@@ -135,7 +135,7 @@ class Places:
         return match is not None and place < match.end()
 
     def _pointer(self, value: Value) -> str:
-        known = self._pointers.get(value.start)
-        if known is None:
-            known = self._pointers[value.start] = value.pointer()
-        return known
+        pointer = self._pointers.get(value.start)
+        if pointer is None:
+            pointer = self._pointers[value.start] = value.pointer()
+        return pointer

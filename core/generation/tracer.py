@@ -416,10 +416,10 @@ def _spelled_otherwise(raw: str, start: int, call: int, name: str, arguments: st
         spelled = arguments[value.start : value.end]
         plain = _plain_string(spelled)
         for text in (spelled,) if plain is None else (spelled, plain):
-            found = raw.find(text, place)
-            if found >= 0 and text:
-                start = found + len(text)
-                parts.append(_Part(found, start, call, name, places, value.start, text is not spelled))
+            index = raw.find(text, place)
+            if index >= 0 and text:
+                start = index + len(text)
+                parts.append(_Part(index, start, call, name, places, value.start, text is not spelled))
                 break
     return parts
 
@@ -434,12 +434,12 @@ def rule_at(schema: Any, pointer: str) -> str:
 
     It is for people: conditions (``if``, ``not``, ``dependentSchemas``) are not followed.
     """
-    found = [schema]
+    schemas = [schema]
     for step in pointer.split("/")[1:]:
         name = unescape(step)
-        found = [below for each in found for below in _below(schema, each, name)]
-    plain = [_brief(_followed(schema, each)) for each in found if isinstance(each, Mapping)]
-    texts = list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in plain if each))
+        schemas = [below for parent in schemas for below in _below(schema, parent, name)]
+    plain = [_brief(_followed(schema, part)) for part in schemas if isinstance(part, Mapping)]
+    texts = list(dict.fromkeys(json.dumps(part, ensure_ascii=False) for part in plain if part))
     text = " or ".join(texts)
     return text if len(text) <= MAX_SCHEMA else text[: MAX_SCHEMA - 1] + "…"
 
@@ -460,22 +460,22 @@ def _below(root: Any, schema: Any, name: str, depth: int = 8) -> list[Any]:
     schema = _followed(root, schema)
     if not isinstance(schema, Mapping) or not depth:
         return []
-    found: list[Any] = []
+    below: list[Any] = []
     properties, items = schema.get("properties"), schema.get("items")
     if isinstance(properties, Mapping) and name in properties:
-        found.append(properties[name])
+        below.append(properties[name])
     elif isinstance(schema.get("additionalProperties"), Mapping):
-        found.append(schema["additionalProperties"])
+        below.append(schema["additionalProperties"])
     if name.isdigit():
         prefix = schema.get("prefixItems", items if isinstance(items, list) else [])
         if isinstance(prefix, list) and int(name) < len(prefix):
-            found.append(prefix[int(name)])
+            below.append(prefix[int(name)])
         elif isinstance(items, Mapping):
-            found.append(items)
+            below.append(items)
     for keyword in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(keyword, ()) if isinstance(schema.get(keyword, ()), list) else ():
-            found += _below(root, part, name, depth - 1)
-    return found
+            below += _below(root, part, name, depth - 1)
+    return below
 
 
 #: Keywords that say nothing of the value itself.
@@ -531,7 +531,7 @@ def _ranges(codes: Sequence[int]) -> str:
         else:
             runs.append([code])
     parts = [[chr(run[0]) + "-" + chr(run[-1])] if len(run) > 2 else [chr(code) for code in run] for run in runs]
-    return " ".join(part for each in parts for part in each)
+    return " ".join(text for run in parts for text in run)
 
 
 def _quoted(text: str) -> str:

@@ -103,9 +103,9 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
     Raises:
         ModelError: the model cannot be fetched, what came is not what is pinned, or there is no folder to keep it in.
     """
-    found = find(model)
-    if found is not None:
-        return found
+    path = find(model)
+    if path is not None:
+        return path
     folder = _folder()
     if folder is None:
         raise ModelError(
@@ -115,9 +115,9 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(folder / f"{model.file_name}.lock"):
-            found = find(model)  # another process may have fetched it meanwhile
-            if found is not None:
-                return found
+            path = find(model)  # another process may have fetched it meanwhile
+            if path is not None:
+                return path
             with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
                 given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
                 kept = folder / model.file_name

@@ -53,6 +53,6 @@ def _short(token: Mapping[str, Any], texts: dict[str, int]) -> dict[str, Any]:
             short[name] = float(f"{short[name]:.4g}")
     if "forbidden" in short:
         short["forbidden"] = [
-            {**each, "probability": float(f"{each['probability']:.4g}")} for each in short["forbidden"]
+            {**token, "probability": float(f"{token['probability']:.4g}")} for token in short["forbidden"]
         ]
     return short

@@ -40,5 +40,5 @@ def fold(charset: CharSet, *, ascii_only: bool = False) -> CharSet:
     codes: list[int] = []
     for code, group in _orbits().items():
         if code in charset and not (ascii_only and code > 0x7F):
-            codes += [each for each in group if not (ascii_only and each > 0x7F)]
-    return charset | CharSet((each, each) for each in codes)
+            codes += [code for code in group if not (ascii_only and code > 0x7F)]
+    return charset | CharSet((code, code) for code in codes)

@@ -60,7 +60,7 @@ _MARKS: dict[str, Callable[[Any], bool]] = {
     "type": lambda value: isinstance(value, (str, list, tuple, int)),
     "type_": lambda value: isinstance(value, (str, int)),
     "properties": lambda value: (
-        isinstance(value, Mapping) and all(isinstance(each, (Mapping, bool)) for each in value.values())
+        isinstance(value, Mapping) and all(isinstance(item, (Mapping, bool)) for item in value.values())
     ),
     "required": lambda value: isinstance(value, (list, tuple)),
     "$ref": lambda value: isinstance(value, str),
