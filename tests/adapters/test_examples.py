@@ -42,13 +42,18 @@ SAID = {
     "crewai_smollm2.py": ["get_weather('Oslo', 'celsius')", "crew says:", "18 degrees celsius"],
     "autogen_smollm2.py": ['get_weather({"city": "Oslo", "unit": "celsius"})', "assistant says:", "18 degrees celsius"],
     "agent_framework_smollm2.py": ["get_weather('Oslo', 'celsius')", "agent says:", "18 degrees celsius"],
+    "openai_client.py": [
+        "find_seat({'train': 'IC 702', 'window': True})",
+        "seat 14 in IC 702, at",
+        "You have seat 14.",
+    ],
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
 }
 
 
 def test_every_adapter_example_is_known() -> None:
     """No example of an adapter is left out here."""
-    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_")
+    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_", "openai_")
     assert {path.name for path in EXAMPLES.glob("*.py") if path.name.startswith(prefixes)} == set(SAID)
 
 

@@ -1,0 +1,394 @@
+"""The application: from an HTTP request to a model's answer, for every protocol alike."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import anyio
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.logs import logger_of
+from toolgrammar.core.models import Model
+
+from .asked import Asked, Served
+from .failures import Failure, failure_of
+from .fields import Fields, RequestError
+from .limits import Limits, Queue
+from .metrics import Metrics
+from .protocols import openai_form
+from .protocols.base import Protocol, StreamWriter
+from .protocols.chat_completions import ChatCompletions
+
+T = TypeVar("T")
+
+_logger = logger_of("server")
+
+#: Status that is logged and counted where the client left before the answer; no client sees it.
+CLIENT_LEFT = 499
+
+
+def create_app(
+    models: str | Model | Mapping[str, str | Model],
+    *,
+    limits: Limits | None = None,
+    defaults: GenerateParams | None = None,
+    api_keys: Collection[str] = (),
+    metrics: bool = False,
+) -> Starlette:
+    """Return an ASGI application that speaks the protocols of OpenAI over models of any kind.
+
+    Args:
+        models: a model or its address, which clients then name as they name it here; or several by name.
+        limits: bounds of requests; None: those of `Limits`.
+        defaults: options of requests that do not say otherwise, for example a temperature.
+        api_keys: keys of which every request needs one; empty: none is asked for.
+        metrics: serve ``/metrics`` in the text format of Prometheus.
+
+    Returns:
+        The application. Its lifespan ends with closing the models that were given by their addresses.
+
+    Raises:
+        ModelError: a model cannot be loaded.
+        MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
+    """
+    return _Server(models, limits or Limits(), defaults, tuple(api_keys), metrics).app
+
+
+@dataclass
+class _Record:
+    """What is logged and counted of one request."""
+
+    path: str
+    begin: float
+    model: str = ""
+    status: int = 200
+    stream: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: str = ""
+
+
+class _Server:
+    """State of an application.
+
+    Attributes:
+        app: the application.
+    """
+
+    def __init__(
+        self,
+        models: str | Model | Mapping[str, str | Model],
+        limits: Limits,
+        defaults: GenerateParams | None,
+        api_keys: Sequence[str],
+        metrics: bool,
+    ) -> None:
+        self._served = Served(models, defaults, max_schema=limits.max_schema)
+        self._limits = limits
+        self._keys = [key.encode() for key in api_keys]
+        self._queues = {name: Queue(limits) for name in self._served}
+        self._metrics = Metrics(self._queues) if metrics else None
+        self._created = int(time.time())
+        protocols: list[Protocol] = [ChatCompletions()]
+        routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
+        routes += [
+            Route("/v1/models", self._models, methods=["GET"]),
+            Route("/v1/models/{name:path}", self._model, methods=["GET"]),
+            Route("/health", self._health, methods=["GET"]),
+            Route("/ready", self._ready, methods=["GET"]),
+        ]
+        if self._metrics is not None:
+            routes.append(Route("/metrics", self._scrape, methods=["GET"]))
+        self.app = Starlette(routes=routes, lifespan=self._lifespan)
+        self.app.state.served = self._served
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        workers = self._limits.max_running * len(self._queues) + 2
+        with ThreadPoolExecutor(workers, thread_name_prefix="toolgrammar") as pool:
+            asyncio.get_running_loop().set_default_executor(pool)  # one thread for each request that runs
+            yield
+            self._served.close()
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _endpoint(self, protocol: Protocol) -> Any:
+        async def endpoint(request: Request) -> Response:
+            record = _Record(protocol.path, time.perf_counter())
+            try:
+                return await self._respond(protocol, request, record)
+            except ClientDisconnect:
+                record.status = CLIENT_LEFT
+                self._close(record)
+                return Response(status_code=CLIENT_LEFT)
+            except asyncio.CancelledError:
+                record.status = CLIENT_LEFT
+                self._close(record)
+                raise
+            except Exception as error:
+                failure = self._failure(error, record)
+                self._close(record)
+                return _json(protocol.error(failure), failure.status, failure.headers)
+
+        return endpoint
+
+    async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
+        self._authorize(request)
+        body = await self._body(request)
+        asked = await run_in_threadpool(protocol.read, Fields(body), self._served)
+        record.model, record.stream = asked.model, asked.stream
+        if not 1 <= asked.answers <= self._limits.max_answers:
+            raise RequestError(f"n is {asked.answers}", field="n", hint=f"from 1 to {self._limits.max_answers}")
+        if asked.params.timeout is None or asked.params.timeout > self._limits.answer_seconds:
+            asked = replace(asked, params=replace(asked.params, timeout=self._limits.answer_seconds))
+        if asked.stream:
+            events = self._events(asked)
+            # Before the status is sent: most of what can go wrong does so before the first event.
+            first = await _unless_gone(request, anext(events))
+            if self._metrics is not None:
+                self._metrics.first_event(asked.model, time.perf_counter() - record.begin)
+            pieces = self._pieces(protocol.stream(asked), first, events, record)
+            return _Streamed(pieces, media_type=protocol.media_type)
+        answers = await _unless_gone(request, self._answers(asked))
+        for answer in answers:
+            self._count(record, answer, bool(answer.cut or any(call.cut for call in answer.tool_calls)))
+        response = protocol.whole(asked, answers)
+        self._close(record)
+        return _json(response)
+
+    def _authorize(self, request: Request) -> None:
+        """Check the key of a request, in constant time.
+
+        Raises:
+            RequestError: it has none, or a wrong one.
+        """
+        if not self._keys:
+            return
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+        same = [hmac.compare_digest(given.encode("utf-8", "replace"), key) for key in self._keys]
+        if not any(same):  # all were compared, so the time tells nothing
+            raise RequestError("the API key is missing or wrong", hint="send 'Authorization: Bearer KEY'", status=401)
+
+    async def _body(self, request: Request) -> Any:
+        """Return the JSON of a request's body.
+
+        Raises:
+            RequestError: it is no JSON, too large, or does not arrive in time.
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":  # others come from web pages without the browser asking us first
+            raise RequestError(
+                f"the content type is {kind!r}", hint="send 'Content-Type: application/json'", status=415
+            )
+        try:
+            data = await asyncio.wait_for(self._bytes(request), self._limits.body_seconds)
+        except asyncio.TimeoutError:
+            raise RequestError("the body did not arrive in time", status=408) from None
+        try:
+            return json.loads(data, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise RequestError("the body is not JSON", hint="send a JSON object") from None
+
+    async def _bytes(self, request: Request) -> bytes:
+        most = self._limits.max_body
+        stated = request.headers.get("content-length", "")
+        size = int(stated) if stated.isdecimal() else 0
+        data = bytearray()
+        if size <= most:
+            async for piece in request.stream():
+                data += piece
+                size = max(size, len(data))
+                if size > most:
+                    break
+        if size > most:
+            raise RequestError("the body is too large", hint=f"at most {most:,} bytes are taken", status=413)
+        return bytes(data)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    async def _answers(self, asked: Asked) -> list[Generation]:
+        """Return all answers to a request."""
+        model = self._served.model(asked.model)
+        async with self._queues[asked.model].turn():
+            if asked.answers == 1:
+                return [await model.agenerate(asked.messages, asked.params)]
+            params = [asked.params_of(index) for index in range(asked.answers)]
+            return await model.agenerate_batch([asked.messages] * asked.answers, params)
+
+    async def _events(self, asked: Asked) -> AsyncGenerator[tuple[int, Event], None]:
+        """Yield the events of all answers, one answer after the other."""
+        model = self._served.model(asked.model)
+        async with self._queues[asked.model].turn():
+            for index in range(asked.answers):
+                events: Any = model.astream(asked.messages, asked.params_of(index))
+                async with aclosing(events):
+                    async for event in events:
+                        yield index, event
+
+    async def _pieces(
+        self,
+        writer: StreamWriter,
+        first: tuple[int, Event],
+        events: AsyncGenerator[tuple[int, Event], None],
+        record: _Record,
+    ) -> AsyncGenerator[str, None]:
+        """Yield the pieces of a streamed response's body."""
+        is_cut = False
+        status = CLIENT_LEFT
+        try:
+            async with aclosing(events):
+                for piece in writer.begin():
+                    yield piece
+                index, event = first
+                while True:
+                    is_cut = is_cut or (isinstance(event, CallEnd) and bool(event.call.cut))
+                    if isinstance(event, Finish):
+                        self._count(record, event, is_cut or bool(event.cut))
+                        is_cut = False
+                    for piece in writer.event(index, event):
+                        yield piece
+                    try:
+                        index, event = await anext(events)
+                    except StopAsyncIteration:
+                        break
+                for piece in writer.end():
+                    yield piece
+            status = 200
+        except Exception as error:
+            failure = self._failure(error, record)
+            status = failure.status
+            for piece in writer.failure(failure):
+                yield piece
+        finally:
+            record.status = status
+            self._close(record)
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def _failure(self, error: Exception, record: _Record) -> Failure:
+        """Return an error as a failure, and take note of it; of an unknown one its kind alone is logged."""
+        failure = failure_of(error)
+        record.status, record.error = failure.status, failure.code
+        if failure.code == "internal":
+            _logger.error("%s in a request of %s", type(error).__name__, record.path)
+            _logger.debug("what went wrong", exc_info=error)
+        return failure
+
+    def _count(self, record: _Record, end: Generation | Finish, is_cut: bool) -> None:
+        record.prompt_tokens += end.usage.prompt_tokens
+        record.completion_tokens += end.usage.completion_tokens
+        if self._metrics is not None:
+            self._metrics.answer(record.model, end.usage, is_cut)
+
+    def _close(self, record: _Record) -> None:
+        """Log and count a request that is over."""
+        seconds = time.perf_counter() - record.begin
+        if self._metrics is not None:
+            self._metrics.request(record.path, record.model, record.status, seconds)
+        facts = {name: value for name, value in vars(record).items() if name != "begin" and value != ""}
+        _logger.info("request", extra={"facts": {**facts, "seconds": round(seconds, 4)}})
+
+    # -- other endpoints -----------------------------------------------------------------------------------------
+
+    def _facts(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "toolgrammar"}
+
+    async def _models(self, request: Request) -> Response:
+        return self._guarded(request, lambda: {"object": "list", "data": [self._facts(name) for name in self._served]})
+
+    async def _model(self, request: Request) -> Response:
+        def facts() -> dict[str, Any]:
+            self._served.model(request.path_params["name"])
+            return self._facts(request.path_params["name"])
+
+        return self._guarded(request, facts)
+
+    def _guarded(self, request: Request, make: Any) -> Response:
+        """Return what ``make`` returns as JSON, to a client with a key."""
+        try:
+            self._authorize(request)
+            return _json(make())
+        except RequestError as error:
+            failure = failure_of(error)
+            return _json(openai_form.error(failure), failure.status, failure.headers)
+
+    async def _health(self, request: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def _ready(self, request: Request) -> Response:
+        full = any(queue.is_full for queue in self._queues.values())
+        return _json({"status": "busy" if full else "ready"}, 503 if full else 200)
+
+    async def _scrape(self, request: Request) -> Response:
+        assert self._metrics is not None
+        try:
+            self._authorize(request)
+        except RequestError as error:
+            failure = failure_of(error)
+            return _json(openai_form.error(failure), failure.status, failure.headers)
+        return Response(self._metrics.text(), headers={"Content-Type": self._metrics.media_type})
+
+
+class _Streamed(StreamingResponse):
+    """A streamed response whose pieces are closed with it, so that a model stops when its client leaves."""
+
+    def __init__(self, pieces: AsyncGenerator[str, None], *, media_type: str) -> None:
+        super().__init__(pieces, media_type=media_type, headers={"Cache-Control": "no-cache"})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._pieces.aclose()
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work, unless the client leaves before it is done.
+
+    Raises:
+        ClientDisconnect: it did; the work is cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    """Return when the client has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    text = json.dumps(data, separators=(",", ":"))
+    return Response(text, status, dict(headers or {}), "application/json")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

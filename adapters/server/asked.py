@@ -1,0 +1,253 @@
+"""The neutral form of a request, the models that a server has, and the reading of what protocols share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from toolgrammar.core.conversation import ImagePart, Message
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.models import LocalModel, Model, load_model
+from toolgrammar.core.models.reasoning import find_markers
+
+from .. import _shared
+from .fields import Fields, RequestError, at_field
+
+#: Token budget of the reasoning for each word of ``reasoning_effort``; True: no budget of its own, False: none.
+EFFORTS: Mapping[str, bool | int] = {
+    "none": False,
+    "minimal": 128,
+    "low": 512,
+    "medium": 2_048,
+    "high": True,
+    "xhigh": True,
+    "max": True,
+}
+
+#: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
+EXTENSIONS = ("top_k", "min_p", "repetition_penalty")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, whatever its protocol.
+
+    Attributes:
+        model: the name under which the model is served.
+        messages: the conversation.
+        params: how to generate.
+        stream: the answer comes as events.
+        answers: how many answers are asked for.
+        include_usage: the stream ends with the token counts, in protocols that let the client choose.
+        details: what the protocol's own response repeats of the request.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    params: GenerateParams
+    stream: bool = False
+    answers: int = 1
+    include_usage: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def params_of(self, index: int) -> GenerateParams:
+        """Return the options of one of several answers: each has a seed of its own."""
+        seed = self.params.seed
+        return self.params if seed is None or not index else replace(self.params, seed=seed + index)
+
+
+class Served:
+    """The models of a server, by name.
+
+    Args:
+        models: a model or its address, or several by the names that clients give.
+        defaults: options of requests that do not say otherwise.
+        max_schema: maximum number of bytes of all schemas of a request, as JSON.
+
+    Raises:
+        ModelError: a model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        models: str | Model | Mapping[str, str | Model],
+        defaults: GenerateParams | None = None,
+        *,
+        max_schema: int = 1 << 20,
+    ) -> None:
+        if not isinstance(models, Mapping):
+            models = {models if isinstance(models, str) else models.name: models}
+        self.defaults = defaults or GenerateParams()
+        self._max_schema = max_schema
+        self._own: list[Model] = []
+        self._loaded: dict[str, _shared.LoadedModel] = {}
+        for name, model in models.items():
+            if isinstance(model, str):
+                model = load_model(model)
+                self._own.append(model)
+            self._loaded[name] = _shared.LoadedModel(model)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded)
+
+    def model(self, name: str) -> Model:
+        """Return the model of a name.
+
+        Raises:
+            RequestError: there is none (404).
+        """
+        return self._loaded_model(name).model()
+
+    def _loaded_model(self, name: str) -> _shared.LoadedModel:
+        if name not in self._loaded:
+            raise RequestError(
+                f"there is no model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
+            )
+        return self._loaded[name]
+
+    def params(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]] = (),
+        choice: Any = None,
+        schema: Any = None,
+    ) -> GenerateParams:
+        """Return the options of a request to a model; None means not given.
+
+        Args:
+            name: of the model.
+            options: fields of `GenerateParams`.
+            tools: OpenAI-style dicts.
+            choice: of a tool, in any form that `_shared.tool_choice` knows.
+            schema: of the answer; None: its text is free.
+
+        Raises:
+            RequestError: an option, the choice or a schema cannot be met.
+        """
+        loaded = self._loaded_model(name)
+        size = sum(len(json.dumps(one)) for one in [*tools, *([] if schema is None else [schema])])
+        if size > self._max_schema:
+            raise RequestError(
+                f"the schemas of the request have {size:,} bytes of JSON",
+                hint=f"at most {self._max_schema:,} are taken",
+                status=413,
+            )
+        own = {one.name: getattr(self.defaults, one.name) for one in fields(GenerateParams)}
+        given = {key: value for key, value in options.items() if value is not None}
+        for key in given:
+            with at_field(key):
+                _shared.generation_params({key: given[key]})
+        params = _shared.generation_params({**own, **given})
+        with at_field("tool_choice"):
+            _shared.tool_choice(choice, [*map(_shared.tool_name, tools)])
+        with at_field("tools"):
+            return loaded.with_tools(params, tools, choice, schema)
+
+    def close(self) -> None:
+        """Close the models that were loaded here by their addresses."""
+        for model in self._own:
+            model.close()
+
+
+def sampling(fields: Fields) -> dict[str, Any]:
+    """Return the sampling options that protocols name as we do, and the extensions."""
+    names = ("temperature", "top_p", "seed", *EXTENSIONS)
+    return {name: fields.number(name) for name in names}
+
+
+def tools_of(fields: Fields) -> list[dict[str, Any]]:
+    """Return tools of OpenAI's chat completions, in one form and each once.
+
+    Raises:
+        RequestError: one is not a function, or has no schema that can be read.
+    """
+    tools = []
+    for tool in fields.objects("tools"):
+        tool.refuse("type", "function", hint="only functions are supported here; give a function with a JSON Schema")
+        tool.required("function")
+        function = tool.inner("function")
+        assert function is not None
+        tools.append(function_tool(function))
+        tool.end()
+    return distinct(tools)
+
+
+def function_tool(function: Fields) -> dict[str, Any]:
+    """Return a tool of its ``name``, ``description``, ``parameters`` and ``strict``, which is always so here."""
+    function.required("name")
+    made = {"name": function.text("name"), "description": function.text("description", "")}
+    parameters = function.one_of("parameters", (dict,))
+    function.one_of("strict", (bool,))
+    with at_field(function.path("parameters")):
+        tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
+    function.end()
+    return tool
+
+
+def distinct(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tools without repetitions.
+
+    Raises:
+        RequestError: two tools of one name differ.
+    """
+    by_name: dict[str, dict[str, Any]] = {}
+    for tool in tools:
+        name = _shared.tool_name(tool)
+        if by_name.setdefault(name, tool) != tool:
+            raise RequestError(f"two tools have the name {name!r}", field="tools", hint="give each its own name")
+    return list(by_name.values())
+
+
+def schema_of(fields: Fields | None) -> Any:
+    """Return the schema in OpenAI's ``response_format`` or ``text.format``; None: free text."""
+    if fields is None:
+        return None
+    kind = fields.word("type", ("text", "json_object", "json_schema"))
+    if kind == "text":
+        fields.end()
+        return None
+    if kind == "json_object":
+        fields.end()
+        return {"type": "object"}
+    inner = fields.inner("json_schema") or fields
+    inner.ignore("name", "description")
+    inner.one_of("strict", (bool,))
+    inner.required("schema")
+    schema = inner.one_of("schema", (dict, bool))
+    inner.end()
+    fields.end()
+    with at_field(inner.path("schema")):
+        return _shared.closed(schema)
+
+
+def thinking_of(fields: Fields, name: str, model: Model) -> bool | int | None:
+    """Return the reasoning that a word of ``reasoning_effort`` asks for; None if it is absent."""
+    effort = fields.word(name, tuple(EFFORTS))
+    if not effort:
+        return None
+    thinking = EFFORTS[effort]
+    if thinking is not False and isinstance(model, LocalModel) and find_markers(model.vocabulary) is None:
+        raise RequestError(
+            f"{fields.path(name)} is {effort!r}, and this model has no reasoning",
+            field=fields.path(name),
+            hint="leave it out, or say 'none'",
+        )
+    return thinking
+
+
+def require_images(model: Model, messages: Sequence[Message], field_name: str) -> None:
+    """Refuse images for a model that sees none.
+
+    Raises:
+        RequestError: a message has one.
+    """
+    if model.capabilities.images:
+        return
+    for index, message in enumerate(messages):
+        if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
+            raise RequestError(
+                "this model takes no images", field=f"{field_name}[{index}].content", hint="send text only"
+            )

@@ -1,0 +1,81 @@
+"""Failures: what went wrong with a request, with its HTTP status, for a protocol to write in its own form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from toolgrammar.core.errors import (
+    BudgetError,
+    ContentFilterError,
+    ContextOverflowError,
+    GenerationTimeoutError,
+    ServerConnectionError,
+    ServerError,
+    ServerFailureError,
+    ServerTimeoutError,
+    ToolGrammarError,
+)
+
+from .. import _shared
+from .fields import RequestError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a request got no answer.
+
+    Attributes:
+        status: HTTP status.
+        message: what is wrong, and what the caller can do about it.
+        code: a stable slug; see the ``code`` of our errors.
+        field: path of the field that is wrong, if one is.
+        retry_after: seconds after which the request may succeed; None if it should not be repeated as it is.
+    """
+
+    status: int
+    message: str
+    code: str
+    field: str | None = None
+    retry_after: float | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the response: whether, and when, clients may try again."""
+        if self.retry_after is not None:
+            return {"Retry-After": str(max(1, math.ceil(self.retry_after)))}
+        # The SDKs of OpenAI and Anthropic repeat requests after a 5xx; what failed here would fail again.
+        return {"x-should-retry": "false"} if self.status >= 500 else {}
+
+
+class BusyError(ToolGrammarError, code="busy", retryable=True):
+    """The server has as many requests waiting as it takes."""
+
+
+#: Our errors, most specific first, and the status of each.
+_STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
+    ((BusyError,), 429),
+    ((ServerTimeoutError, GenerationTimeoutError), 504),
+    ((ServerConnectionError, ServerFailureError), 502),
+    ((ContentFilterError, ContextOverflowError, BudgetError), 400),
+    ((ServerError,), 502),
+    (_shared.REQUEST_ERRORS, 400),
+)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return an error as a failure. Of an unknown error nothing is told: its message may hold what it should not."""
+    if isinstance(error, RequestError):
+        return Failure(error.status, _words(error), error.code, error.field)
+    if isinstance(error, ToolGrammarError):
+        status = next((status for classes, status in _STATUS if isinstance(error, classes)), 500)
+        if isinstance(error, ServerError) and error.status_code == 429:
+            status = 429
+        retry_after = getattr(error, "retry_after", None) or (1.0 if status == 429 else None)
+        return Failure(status, _words(error), error.code, retry_after=retry_after)
+    return Failure(500, "internal error", "internal")
+
+
+def _words(error: ToolGrammarError) -> str:
+    where = f" ({error.place})" if str(error.place) else ""
+    return f"{error.message}{where}. Hint: {error.hint}" if error.hint else f"{error.message}{where}"

@@ -1,0 +1,77 @@
+"""`Protocol`: what the application needs of a client's protocol."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from toolgrammar.core.conversation import Event, Generation
+
+from ..asked import Asked, Served
+from ..failures import Failure
+from ..fields import Fields
+
+
+class StreamWriter(ABC):
+    """Writes the events of one streamed response. Every method returns pieces of the body."""
+
+    @abstractmethod
+    def begin(self) -> Iterable[str]:
+        """Return what comes before the first event."""
+
+    @abstractmethod
+    def event(self, index: int, event: Event) -> Iterable[str]:
+        """Return what one event of answer ``index`` becomes."""
+
+    @abstractmethod
+    def end(self) -> Iterable[str]:
+        """Return what comes after the last event."""
+
+    @abstractmethod
+    def failure(self, failure: Failure) -> Iterable[str]:
+        """Return how the stream ends where it cannot be finished."""
+
+
+class Protocol(ABC):
+    """One endpoint of one protocol.
+
+    Attributes:
+        path: of the endpoint.
+        media_type: of streamed responses.
+    """
+
+    path: str
+    media_type = "text/event-stream"
+
+    @abstractmethod
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form.
+
+        Raises:
+            RequestError: a field is wrong, unknown, or cannot be met.
+        """
+
+    @abstractmethod
+    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+        """Return the response to a request that is not streamed."""
+
+    @abstractmethod
+    def stream(self, asked: Asked) -> StreamWriter:
+        """Return the writer of a streamed response."""
+
+    @abstractmethod
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return the body of an error's response."""
+
+
+def frame(data: Any, event: str | None = None) -> str:
+    """Return a server-sent event."""
+    text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+    return f"data: {text}\n\n" if event is None else f"event: {event}\ndata: {text}\n\n"
+
+
+def line(data: Any) -> str:
+    """Return a line of JSON."""
+    return json.dumps(data) + "\n"

@@ -1,0 +1,270 @@
+"""OpenAI's chat completions: ``POST /v1/chat/completions``.
+
+Source: the types of the ``openai`` package, version 2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
+
+from ... import _shared
+from ..asked import Asked, Served, require_images, sampling, schema_of, thinking_of, tools_of
+from ..failures import Failure
+from ..fields import Fields, RequestError, at_field
+from . import openai_form
+from .base import Protocol, StreamWriter, frame
+
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+class ChatCompletions(Protocol):
+    """OpenAI's chat completions."""
+
+    path = "/v1/chat/completions"
+
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form."""
+        fields.required("model")
+        name = fields.text("model")
+        model = served.model(name)
+        messages = messages_of(fields)
+        require_images(model, messages, "messages")
+        tools = tools_of(fields)
+        choice = fields.one_of("tool_choice", (str, dict))
+        options = {
+            **sampling(fields),
+            "max_tokens": _budget(fields),
+            "stop": fields.one_of("stop", (str, list)),
+            "logit_bias": fields.one_of("logit_bias", (dict,)),
+            "parallel_tool_calls": fields.one_of("parallel_tool_calls", (bool,)),
+            "thinking": thinking_of(fields, "reasoning_effort", model),
+        }
+        schema = schema_of(fields.inner("response_format"))
+        answers = fields.whole("n", 1)
+        stream = fields.flag("stream")
+        choices = fields.inner("stream_options") or Fields({})
+        include_usage = choices.flag("include_usage")
+        choices.refuse("include_obfuscation", False)
+        choices.end()
+        openai_form.labels(fields)
+        openai_form.penalties(fields)
+        fields.refuse("store", False, hint="nothing is stored here")
+        fields.refuse("logprobs", False)
+        fields.refuse("top_logprobs", 0)
+        fields.refuse("modalities", ["text"])
+        fields.refuse("verbosity", "medium", hint="say it in the prompt")
+        fields.refuse("functions", hint="give tools")
+        fields.refuse("function_call", hint="give tool_choice")
+        for unsupported in ("audio", "prediction", "web_search_options"):
+            fields.refuse(unsupported)
+        fields.end()
+        params = served.params(name, options, tools, choice, schema)
+        return Asked(name, messages, params, stream, answers, include_usage)
+
+    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+        """Return a chat completion."""
+        choices = [
+            {
+                "index": index,
+                "message": _message(answer.message),
+                "logprobs": None,
+                "finish_reason": answer.finish_reason,
+                **openai_form.cut_note(answer),
+            }
+            for index, answer in enumerate(answers)
+        ]
+        return {
+            "id": openai_form.new_id("chatcmpl-"),
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": asked.model,
+            "choices": choices,
+            "usage": openai_form.usage(openai_form.total([answer.usage for answer in answers])),
+        }
+
+    def stream(self, asked: Asked) -> StreamWriter:
+        """Return the writer of chat completion chunks."""
+        return _Chunks(asked)
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return an error in OpenAI's form."""
+        return openai_form.error(failure)
+
+
+def _budget(fields: Fields) -> int | None:
+    """Return the token budget, which has an old and a new name."""
+    old, new = fields.whole("max_tokens"), fields.whole("max_completion_tokens")
+    if old is not None and new is not None and old != new:
+        raise RequestError(
+            "max_tokens and max_completion_tokens differ", field="max_tokens", hint="give max_completion_tokens"
+        )
+    budget: int | None = old if new is None else new
+    return budget
+
+
+def messages_of(fields: Fields) -> tuple[Message, ...]:
+    """Return the conversation."""
+    messages = tuple(map(_read_message, fields.objects("messages")))
+    if not messages:
+        raise RequestError("messages is empty", field="messages", hint="send at least one message")
+    return messages
+
+
+def _read_message(fields: Fields) -> Message:
+    role = fields.word("role", _ROLES)
+    if not role:
+        fields.required("role")
+    plain: dict[str, Any] = {"role": role, "content": _content(fields), "name": fields.text("name")}
+    if role == "tool":
+        fields.required("tool_call_id")
+        plain["tool_call_id"] = fields.text("tool_call_id")
+    if role == "assistant":
+        plain["reasoning_content"] = fields.text("reasoning_content")
+        plain["tool_calls"] = [_call(call) for call in fields.objects("tool_calls")]
+        if refusal := fields.text("refusal"):
+            plain["content"] = plain["content"] or refusal
+        fields.ignore("annotations", "toolgrammar")  # what a server's own answer has beside its text
+        fields.refuse("function_call", hint="give tool_calls")
+        fields.refuse("audio")
+    fields.end()
+    return _shared.from_openai(plain)
+
+
+def _content(fields: Fields) -> Any:
+    """Return the content of a message, its parts checked."""
+    content = fields.one_of("content", (str, list))
+    if not isinstance(content, list):
+        return content
+    made = []
+    for index, part in enumerate(content):
+        one = Fields(part, f"{fields.path('content')}[{index}]")
+        kind = one.word("type", ("text", "image_url", "refusal"))
+        if not kind:
+            one.required("type")
+        if kind == "image_url":
+            one.required("image_url")
+            address = one.inner("image_url")
+            assert address is not None
+            address.required("url")
+            with at_field(address.path("url")):
+                made.append({"type": "image_url", "image_url": {"url": address.text("url")}})
+            address.refuse("detail", "auto")
+            address.end()
+        else:
+            name = "text" if kind == "text" else "refusal"
+            one.required(name)
+            made.append({"type": "text", "text": one.text(name)})
+        one.ignore("prompt_cache_breakpoint")
+        one.end()
+    return made
+
+
+def _call(fields: Fields) -> dict[str, Any]:
+    """Return a call of an earlier turn."""
+    fields.refuse("type", "function", hint="only functions are supported here")
+    fields.ignore("index")
+    fields.required("function")
+    function = fields.inner("function")
+    assert function is not None
+    function.required("name")
+    made = {"name": function.text("name"), "arguments": function.text("arguments", "")}
+    function.end()
+    call = {"id": fields.text("id"), "function": made}
+    fields.end()
+    return call
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """Return the assistant's message. Arguments of a cut call do not parse, so that no client runs it."""
+    made: dict[str, Any] = {"role": "assistant", "content": message.text or None, "refusal": None}
+    if message.reasoning:
+        made["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _shared.executable_text(call)},
+            }
+            for call in message.tool_calls
+        ]
+    elif made["content"] is None:
+        made["content"] = ""
+    return made
+
+
+class _Chunks(StreamWriter):
+    """Writer of chat completion chunks."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._head = {
+            "id": openai_form.new_id("chatcmpl-"),
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": asked.model,
+        }
+        self._cut: list[str] = []
+        self._usages: list[Usage] = []
+        self._index = -1
+
+    def begin(self) -> Iterable[str]:
+        """Return nothing: each answer begins with a chunk of its own."""
+        return ()
+
+    def event(self, index: int, event: Event) -> Iterable[str]:
+        """Return the chunks of one event."""
+        if index != self._index:
+            self._index, self._cut = index, []
+            yield self._chunk({"role": "assistant", "content": ""})
+        if isinstance(event, TextDelta):
+            yield self._chunk({"content": event.text})
+        elif isinstance(event, ReasoningDelta):
+            yield self._chunk({"reasoning_content": event.text})
+        elif isinstance(event, CallStart):
+            yield self._call(event.index, "", {"id": event.id, "type": "function"}, {"name": event.name})
+        elif isinstance(event, ArgumentsDelta):
+            yield self._call(event.index, event.text)
+        elif isinstance(event, CallEnd):
+            self._cut += [event.call.name + pointer for pointer in event.call.cut]
+            if (reason := _shared.problem(event.call)) is not None:
+                yield self._call(event.index, f" <{reason}>")  # as in `executable_text`: such a call must not parse
+        elif isinstance(event, Finish):
+            self._usages.append(event.usage)
+            cut = [*event.cut, *self._cut]
+            yield self._chunk({}, event.reason, {"toolgrammar": {"cut": cut}} if cut else {})
+
+    def end(self) -> Iterable[str]:
+        """Return the token counts, if they are wanted, and the end mark."""
+        if self._asked.include_usage:
+            usage = openai_form.usage(openai_form.total(self._usages))
+            yield frame({**self._head, "choices": [], "usage": usage})
+        yield frame("[DONE]")
+
+    def failure(self, failure: Failure) -> Iterable[str]:
+        """Return the error; clients raise it, and there is no end mark after it."""
+        yield frame(openai_form.error(failure))
+
+    def _call(self, index: int, arguments: str, head: Any = (), function: Any = ()) -> str:
+        call = {"index": index, **dict(head), "function": {**dict(function), "arguments": arguments}}
+        return self._chunk({"tool_calls": [call]})
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None, note: Any = ()) -> str:
+        choice = {"index": self._index, "delta": delta, "logprobs": None, "finish_reason": reason, **dict(note)}
+        counts = {"usage": None} if self._asked.include_usage else {}
+        return frame({**self._head, "choices": [choice], **counts})

@@ -1,0 +1,74 @@
+"""What OpenAI's protocols share: ids, errors, token counts, models, and the fields that ask for nothing."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from toolgrammar.core.conversation import Generation, Usage
+
+from ... import _shared
+from ..failures import Failure
+from ..fields import Fields
+
+_KINDS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+#: Our codes that clients of OpenAI know by another name.
+_CODES = {"context_overflow": "context_length_exceeded"}
+
+
+def new_id(prefix: str) -> str:
+    """Return a fresh id."""
+    return f"{prefix}{secrets.token_hex(12)}"
+
+
+def error(failure: Failure) -> dict[str, Any]:
+    """Return an error in OpenAI's form."""
+    kind = _KINDS.get(failure.status, "server_error" if failure.status >= 500 else "invalid_request_error")
+    if failure.status == 404 and failure.field == "model":
+        code = "model_not_found"
+    else:
+        code = _CODES.get(failure.code, failure.code)
+    return {"error": {"message": failure.message, "type": kind, "param": failure.field, "code": code}}
+
+
+def usage(counts: Usage) -> dict[str, Any]:
+    """Return token counts in the form of chat completions."""
+    return {
+        "prompt_tokens": counts.prompt_tokens,
+        "completion_tokens": counts.completion_tokens,
+        "total_tokens": counts.prompt_tokens + counts.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": counts.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": counts.reasoning_tokens},
+    }
+
+
+def total(counts: list[Usage]) -> Usage:
+    """Return the counts of several answers to one prompt, which counts once."""
+    whole = sum(counts, Usage())
+    return Usage(**{**vars(whole), "prompt_tokens": max((one.prompt_tokens for one in counts), default=0)})
+
+
+def labels(fields: Fields) -> None:
+    """Drop the fields that only label a request, and refuse those that ask for what no model here does."""
+    fields.ignore("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
+    fields.one_of("metadata", (dict,))
+    fields.refuse("service_tier", "auto", "default")
+    fields.refuse("moderation")
+
+
+def penalties(fields: Fields) -> None:
+    """Refuse the penalties that no model here has, unless they are zero."""
+    hint = "repetition_penalty is a penalty that models here have"
+    fields.refuse("frequency_penalty", 0, 0.0, hint=hint)
+    fields.refuse("presence_penalty", 0, 0.0, hint=hint)
+
+
+def cut_note(answer: Generation) -> dict[str, Any]:
+    """Return the extension field that names the values which the token budget cut; empty if there are none."""
+    places = _shared.cut_places(answer.message, answer.cut)
+    return {"toolgrammar": {"cut": places}} if places else {}
