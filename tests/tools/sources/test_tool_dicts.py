@@ -235,12 +235,12 @@ def test_types(name: str, schema: dict[str, Any]) -> None:
 
 
 def test_what_a_schema_says_itself_wins_over_its_type() -> None:
-    """Of ``List[str]`` beside ``items`` the ``items`` count; beside ``anyOf`` a union cannot be read."""
+    """Of ``List[str]`` beside ``items`` the ``items`` count; a union in words and ``anyOf`` exclude each other."""
     assert to_json_schema({"type": "List[str]", "items": {"enum": ["a"]}}) == {
         "type": "array",
         "items": {"enum": ["a"]},
     }
-    with pytest.raises(SchemaError, match="beside anyOf"):
+    with pytest.raises(SchemaError, match="and anyOf are in one schema"):
         to_json_schema({"type": "Union[int, List[str]]", "anyOf": [{}]})
 
 
