@@ -94,6 +94,7 @@ NULLABLE = {"type": "string", "enum": ["a"], "nullable": True}
         ({"dependencies": {"a": ["b"], "b": {"maxProperties": 2}}}, {"a": 1, "b": 1}),
         ({"dependencies": {"a": ["b"], "b": {"maxProperties": 2}}}, {"a": 1, "b": 1, "c": 1}),
         ({"$schema": "https://json-schema.org/draft/2019-09/schema", "dependencies": {"a": ["b"]}}, {"a": 1}),
+        ({"$schema": "http://json-schema.org/draft-03/schema#", "multipleOf": 2}, 3),
     ],
 )
 def test_what_grammars_enforce_beyond_a_dialect_is_checked(document: Any, one: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,21 @@ def test_every_budget_gives_a_valid_text_or_says_what_it_needs(noise: Model) -> 
         assert is_valid(json.loads(generation.text), SCHEMA)
         assert len(generation.token_ids) <= budget
         assert bool(generation.cut) == (generation.finish_reason == "length")
+
+
+def test_identity_is_of_one_model() -> None:
+    """Two models of one name have different identities, and a copy has that of its original."""
+    one, two = ScriptedModel(["a"]), ScriptedModel(["a"])
+    assert one.name == two.name and one.identity != two.identity
+    assert one.identity == one.identity == copy.deepcopy(one).identity and one.identity.startswith(one.name)
+
+
+def test_closed_backend_writes_no_prompt() -> None:
+    """A closed model is an error also where only its tokenizer is asked for."""
+    model = load_model("embedded")
+    model.close()
+    with pytest.raises(ModelError, match="closed"):
+        model.count_tokens("x")
 
 
 def test_budget_error_on_request(noise: Model) -> None:

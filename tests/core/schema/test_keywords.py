@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from toolgrammar.core.schema.read.keywords import KEYWORDS, Role
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Role, every_schema, map_schemas
 
 from .support_table import KEYWORDS as EXAMPLES
 from .universe import accepted, valid
@@ -41,3 +42,15 @@ def test_negated_keyword_constrains(name: str) -> None:
     dialect = {key: value for key, value in example(name).items() if key == "$schema"}
     negated = {**dialect, "not": {key: value for key, value in example(name).items() if key != "$schema"}}
     assert accepted(negated) == valid(negated) != []
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_every_schema_is_walked(name: str) -> None:
+    """`every_schema` yields the schemas that `map_schemas` changes, and neither takes data for a schema."""
+    data = {"const": {"items": {"title": "data"}}, "enum": [{"not": {}}], "x-unknown": [{"title": "below"}]}
+    schema = {**EXAMPLES[name][0], "properties": {"const": data, "b": True}, "dependencies": {"a": ["b"], "c": {}}}
+    changed: list[Any] = []
+    assert map_schemas(schema, lambda part: changed.append(part) or part) == schema
+    walked = sorted(json.dumps(part, sort_keys=True) for part in every_schema(schema))
+    assert walked == sorted(json.dumps(part, sort_keys=True) for part in changed)
+    assert '{"title": "below"}' in walked and '{"title": "data"}' not in walked
