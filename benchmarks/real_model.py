@@ -30,7 +30,8 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from results_io import show, table
+from report import worth_table
+from results_io import show
 
 from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.core.conversation import TextDelta
@@ -362,8 +363,7 @@ def answered(way: Callable[[Bench, Case], Sheet], bench: Bench, case: Case) -> S
     return {**sheet, "seconds": time.process_time() - started}
 
 
-SHARES = ("called", "valid", "cut", "function", "right")
-COUNTED = (*SHARES, "tokens", "passes", "forced", "seconds")
+COUNTED = ("called", "valid", "cut", "function", "right", "tokens", "passes", "forced", "seconds")
 
 
 def summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Any]]:
@@ -376,17 +376,6 @@ def summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Any]]:
         for name in COUNTED:
             row[name] += sheet.get(name, 0)
     return rows
-
-
-def worth_table(result: Mapping[str, Any]) -> str:
-    """Return the table of a result."""
-    columns = ("way", "called", "valid", "cut", "right function", "all right", "tokens", "forward passes", "seconds")
-    rows = [
-        [way, *(f"{row[name] / row['asked']:.0%}" for name in SHARES), row["tokens"], row["passes"],
-         f"{row['seconds']:,.0f}"]
-        for way, row in result["ways"].items()
-    ]  # fmt: skip
-    return table(columns, rows)
 
 
 def main() -> int:
@@ -434,6 +423,7 @@ def main() -> int:
     differing = sum(text != texts[JUMPS[1]].get(id, text) for id, text in texts[JUMPS[0]].items())
     result = {
         "model": options.model.rpartition("/")[2],
+        "requests": asked,
         "max_tokens": options.max_tokens,
         "ways": summary(sheets),
         "differing": differing,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -208,6 +209,33 @@ def vocabulary(result: Result) -> str:
     return f"{where(result)}.\n\n" + table(columns, rows)
 
 
+def interval(count: int, of: int) -> str:
+    """Return a share, and its 95% interval (Wilson): what other samples of the same size may well show."""
+    share, z = count / of, 1.96
+    middle, width = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    low, high = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
+    return f"{share:.0%} ({max(low, 0):.0%} to {min(high, 1):.0%})"
+
+
+def worth_table(result: Result) -> str:
+    """Return the table of ``real_model.py``: what came of the requests, and what it cost, by way."""
+    columns = ("way", "calls", "valid", "cut", "right function", "all right", "tokens", "forward passes", "seconds")
+    rows = [
+        [way, row["called"], row["valid"], row["cut"], interval(row["function"], row["asked"]),
+         interval(row["right"], row["asked"]), row["tokens"], row["passes"], f"{row['seconds']:,.0f}"]
+        for way, row in result["ways"].items()
+    ]  # fmt: skip
+    return table(columns, rows)
+
+
+def real_model(result: Result) -> str:
+    """What the guarantee is worth with a real model."""
+    head = f"{result['model']}, {result['requests']} requests; {where(result)}."
+    errors = [f"{way} ({row['errors']})" for way, row in result["ways"].items() if row["errors"]]
+    ended = f"\n\nEnded with an error: {', '.join(errors)}." if errors else ""
+    return f"{head}\n\n{worth_table(result)}{ended}"
+
+
 AXES = {
     "vocabulary": "tokens of the vocabulary",
     "properties": "properties of the schema",
@@ -300,6 +328,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "tool_sets": tool_sets,
     "memory": memory,
     "vocabulary_cost": vocabulary,
+    "real_model": real_model,
 }
 
 
