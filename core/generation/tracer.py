@@ -312,7 +312,7 @@ class Tracer:
             return "it fits, but the tokenizer spells the fixed text otherwise, or the token budget is too short"
         fits = data[:size].decode("utf-8", "ignore")
         if not fits:
-            return "nothing may begin so here"
+            return "nothing that is allowed begins with it"
         return f"{_quoted(fits)} fits, {_quoted(data[len(fits.encode()) :].decode('utf-8', 'replace'))} does not"
 
     def _expected(self, allowed: npt.NDArray[np.intp], held: bytes) -> str:

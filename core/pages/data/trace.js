@@ -13,8 +13,8 @@
     return element;
   };
   const share = (value) => value === undefined ? "–"
-    : value >= 0.9995 ? "100 %" : value >= 0.1 ? `${(value * 100).toFixed(0)} %`
-    : value >= 0.001 ? `${(value * 100).toFixed(1)} %` : value > 0 ? "< 0.1 %" : "0 %";
+    : value >= 0.9995 ? "100%" : value >= 0.1 ? `${(value * 100).toFixed(0)}%`
+    : value >= 0.001 ? `${(value * 100).toFixed(1)}%` : value > 0 ? "< 0.1%" : "0%";
   const time = (seconds) => seconds >= 1 ? `${seconds.toFixed(2)} s`
     : seconds >= 0.001 ? `${(seconds * 1000).toFixed(1)} ms` : `${(seconds * 1e6).toFixed(0)} µs`;
   const count = (number) => number.toLocaleString("en");
@@ -77,7 +77,7 @@
           share(each.probability)),
         make("td", {}, words(each.why)))))));
     } else if (token.removed !== undefined) {
-      children.push(make("p", { class: "hint" }, "The model gave no forbidden token 0.1 % or more."));
+      children.push(make("p", { class: "hint" }, "The model gave no forbidden token 0.1% or more."));
     }
     panel.replaceChildren(...children);
     panel.className = "";
@@ -138,11 +138,11 @@
       ]), `prompt ${time(trace.prompt_seconds)}, model ${time(decoding)}, engine ${time(trace.engine_seconds)}`
         + (tokens.length ? ` (${time(trace.engine_seconds / tokens.length)} a token)` : "")),
     );
-    const sign = (classes, words) => make("span", {}, make("span", { class: `t ${classes}` }, " abc "), ` ${words}`);
+    const sign = (classes, words) => make("span", {}, make("span", { class: `t ${classes}` }, "abc"), ` ${words}`);
     at("legend").replaceChildren(
       sign("sampled", "chosen"), sign("forced", "the only one allowed"), sign("jumped", "fixed text"),
       ...(count_of("closed") ? [sign("closed", "by the budget")] : []),
-      sign("sampled r1", "mask removed 1 %"), sign("sampled r2", "10 %"), sign("sampled r3", "50 % or more"),
+      sign("sampled r1", "mask removed 1%"), sign("sampled r2", "10%"), sign("sampled r3", "50% or more"),
     );
     elements = tokens.map((token, index) => {
       const removed = token.removed || 0;
@@ -163,9 +163,9 @@
           return make("tr", {}, make("td", {}, button), make("td", {}, place(token)),
             make("td", { class: "figure" }, share(token.removed)),
             make("td", {}, (token.forbidden || []).slice(0, 3).flatMap((each, index) =>
-              [index ? " " : "", make("code", {}, seen(each.text) || "…"), ` ${share(each.probability)}`])));
+              [index ? ", " : "", make("code", {}, seen(each.text) || "…"), ` ${share(each.probability)}`])));
         }))))
-      : make("p", { class: "hint" }, "Nowhere: the mask removed less than 1 % at each choice."));
+      : make("p", { class: "hint" }, "Nowhere: the mask removed less than 1% at each choice."));
     const groups = new Map();
     for (const token of tokens) {
       const key = place(token);

@@ -198,12 +198,12 @@ def test_places_in_formats_without_json() -> None:
 
 
 def test_forbidden_tokens_say_why() -> None:
-    """A forbidden token has its text, and where it stops to fit or that nothing may begin so."""
+    """A forbidden token has its text, and where it stops to fit or that nothing begins with it."""
     trace = ScriptedModel(['"xyz"']).generate("q", json_mode=JsonMode({"enum": ["abc", "abd"]}), trace=True).trace
     assert trace is not None
     (last,) = [token for token in trace.tokens if token.how == "sampled"]
     assert last.allowed == 2 and last.expected == "only `c`, `d`"
-    assert last.forbidden == () or {each.why for each in last.forbidden} == {"nothing may begin so here"}
+    assert last.forbidden == () or {each.why for each in last.forbidden} == {"nothing that is allowed begins with it"}
 
 
 def test_a_stream_has_the_trace_at_its_end(noise: Model) -> None:
