@@ -15,7 +15,7 @@ import numpy as np
 
 from .conversation.messages import Message
 from .errors import ContextOverflowError, ModelError, ToolGrammarError
-from .generation.backend import Backend, BatchBackend, closed_error
+from .generation.backend import Backend, BatchBackend, Session, closed_error
 from .models.model import LocalModel
 from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary
@@ -355,28 +355,36 @@ def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tole
         session.close()
         return logits
 
-    batch = batches.start_batch()
-    rows: dict[int, list[int]] = {}
+    if not batches.can_batch():
+        return
+    rows: dict[int, tuple[Session, list[int]]] = {}
 
     def step(*asked: tuple[int, list[int]]) -> None:
-        for (row, tokens), logits in zip(asked, batch.extend(asked), strict=True):
-            rows[row] = rows.get(row, []) + tokens
-            _law(_are_near(logits, alone(rows[row]), tolerance), "a row is as a session alone")
+        for row, tokens in asked:
+            if row not in rows:
+                session = batches.begin(tokens)
+                _law(session.length < len(tokens), "a sequence begins with no more than all but the last token")
+                rows[row] = session, []
+        new = [(rows[row][0], [*rows[row][1], *tokens][rows[row][0].length :]) for row, tokens in asked]
+        for (row, tokens), logits in zip(asked, batches.extend_many(new), strict=True):
+            session, held = rows[row]
+            held += tokens
+            _law(session.length == len(held), "a row counts its tokens")
+            _law(_are_near(logits, alone(held), tolerance), "a row is as a session alone")
 
     step((0, ids), (7, ids[:3]))
     step((7, ids[3:]))
-    batch.crop(0, len(ids) - 2)
-    del rows[0][-2:]
+    rows[0][0].crop(len(ids) - 2)
+    del rows[0][1][-2:]
     step((7, ids[:1]), (0, ids[-1:]))
-    batch.drop(7)
-    batch.drop(99)
-    del rows[7]
-    step((7, ids[1:4]), (0, ids[:2]))
-    _law(_refuses(ModelError, lambda: batch.extend([(0, ids), (0, ids)])), "a row is named once")
-    _law(_refuses(ModelError, lambda: batch.extend([(0, [])])), "no tokens are an error")
+    rows.pop(7)[0].close()
+    step((7, ids[1:4]), (0, ids[:2]), (8, ids))
+    one, other = rows[0][0], rows[7][0]
+    _law(_refuses(ModelError, lambda: batches.extend_many([(one, ids[:1]), (other, [])])), "no tokens are an error")
     many = ids[:1] * (backend.context_window + 1)
-    _law(_refuses(ContextOverflowError, lambda: batch.extend([(0, many)])), "tokens beyond the window are an error")
-    step((0, ids[:1]))
-    batch.close()
-    batch.close()
-    _law(_refuses(ModelError, lambda: batch.extend([(0, ids)])), "a closed batch takes no tokens")
+    tries = lambda: batches.extend_many([(one, ids[:1]), (other, many)])  # noqa: E731
+    _law(_refuses(ContextOverflowError, tries), "tokens beyond the window are an error")
+    step((0, ids[:1]), (7, ids[:1]))
+    for session, _ in rows.values():
+        session.close()
+    _law(_refuses(ModelError, lambda: batches.extend_many([(one, ids)])), "a closed sequence takes no tokens")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 
-def closed_error(thing: Literal["model", "session", "batch"]) -> ModelError:
+def closed_error(thing: Literal["model", "session"]) -> ModelError:
     """Return the error for the use of something that was closed."""
     return ModelError(f"the {thing} is closed", hint="load it again" if thing == "model" else "start a new one")
 
@@ -60,42 +60,6 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Free the cache; the session cannot be used afterwards. Closing twice is allowed."""
-        ...
-
-
-class BatchSession(Protocol):
-    """Many sequences, each with its cache, that advance together.
-
-    Laws: the logits of a row depend only on the token ids now in that row, not on the other rows nor on how its tokens
-    came there; they are those of a `Session` with the same tokens, up to rounding.
-    """
-
-    def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
-        """Append tokens to some of the rows, in one forward pass.
-
-        Args:
-            rows: pairs of a row's key and its new token ids, at least one; no key twice. The numbers of tokens may
-                differ. A key that is new (or was dropped) begins a new row.
-
-        Returns:
-            For each of these rows, in order, the logits after its last token, shape ``[V]``.
-
-        Raises:
-            ContextOverflowError: a row's tokens do not fit in the context window.
-            ModelError: a key is given twice, a row gets no token, or the batch is closed.
-        """
-        ...
-
-    def crop(self, row: int, length: int) -> None:
-        """Forget all tokens of a row after the first ``length``, without a forward pass."""
-        ...
-
-    def drop(self, row: int) -> None:
-        """Free the cache of a row, if there is such a row."""
-        ...
-
-    def close(self) -> None:
-        """Free all caches; the batch cannot be used afterwards. Closing twice is allowed."""
         ...
 
 
@@ -169,8 +133,35 @@ class Backend(Protocol):
 
 @runtime_checkable
 class BatchBackend(Protocol):
-    """A `Backend` that can run several sequences in one forward pass."""
+    """A `Backend` that can append tokens to several sequences in one forward pass.
 
-    def start_batch(self) -> BatchSession:
-        """Open an empty batch."""
+    Its methods, and those of the sessions that `begin` opens, are called by one thread at a time.
+    """
+
+    def can_batch(self) -> bool:
+        """Return True if this model can do so; may try it on a few tokens. If not, nothing else is called."""
+        ...
+
+    def begin(self, prompt: Sequence[int]) -> Session:
+        """Open a sequence that may hold a beginning of ``prompt`` already, all but its last token at most.
+
+        Its `length` tells how much; the rest of the prompt is appended by `extend_many`, perhaps in pieces.
+        """
+        ...
+
+    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to several sequences in one forward pass; an error leaves all of them as they were.
+
+        Args:
+            rows: pairs of a session of `begin` and its new token ids, at least one; no session twice. The numbers of
+                tokens may differ.
+
+        Returns:
+            For each sequence, in order, the logits after its last token, shape ``[V]``: those of a `Session` with the
+            same tokens, up to rounding.
+
+        Raises:
+            ContextOverflowError: the tokens of a sequence do not fit in the context window.
+            ModelError: a sequence gets no token, or is closed.
+        """
         ...

@@ -17,7 +17,7 @@ or many together. Each turn of the loop writes at least one byte or one control 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
@@ -73,12 +73,19 @@ class Forward:
     Attributes:
         token_ids: the tokens.
         cached_tokens: set by the driver: number of them that were not computed again.
+        is_over: a driver that lets it wait may ask now and then whether to go on; if this returns True or raises, the
+            generation is over, and is sent None for logits.
         seconds: set by the driver: time of the forward pass; of one for many sequences, the whole.
     """
 
     token_ids: tuple[int, ...]
+    is_over: Callable[[], bool] | None = None
     cached_tokens: int = 0
     seconds: float = 0.0
+
+
+class _CancelledWhileWaiting(Exception):
+    """The generation was cancelled while it waited for logits."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,14 @@ class Decoding:
             GenerationTimeoutError: the timeout passed.
             DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
         """
-        return self._steps() if self.tracer is None else self.tracer.timed(self._steps())
+        steps = self._until_cancelled()
+        return steps if self.tracer is None else self.tracer.timed(steps)
+
+    def _until_cancelled(self) -> Steps:
+        try:
+            yield from self._steps()
+        except _CancelledWhileWaiting:
+            self._write_sent()
 
     def _steps(self) -> Steps:
         budget = self._budget()
@@ -364,8 +378,10 @@ class Decoding:
             ids = tuple(self._pending)
             self._pending.clear()
             self.forward_passes += 1
-            forward = Forward(ids)
+            forward = Forward(ids, self._must_stop)
             logits = yield forward
+            if logits is None and self.reason == "cancelled":
+                raise _CancelledWhileWaiting
             self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
             if self.tracer is not None:
                 self.tracer.forward(forward.seconds, self.forward_passes == 1)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
-from ..masks.warming import WARM_SECONDS
 from ..options import SERVERS
 from .model import LocalModel, Model
 
@@ -25,7 +24,8 @@ def load_model(uri: str, **options: Any) -> Model:
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2`` and ``numpy:``; ``threads`` and ``gpu_layers`` for
             ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``, ``prefix_cache`` and
-            ``warm_seconds`` (see `LocalModel`) for all of these; those of `RemoteModel` for servers.
+            ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and ``max_running_tokens`` (there, too)
+            for ``hf:``; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address or an option is not known, or the model cannot be loaded.
@@ -54,7 +54,7 @@ def load_model(uri: str, **options: Any) -> Model:
             raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
         from .transformers.backend import HFBackend
 
-        return _local(HFBackend, (rest,), options, uri)
+        return _local(HFBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
     if scheme == "gguf" and separator:
         if not rest:
             raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
@@ -70,11 +70,17 @@ def load_model(uri: str, **options: Any) -> Model:
     raise ModelError(f"unknown model address {uri!r}", hint=f"known ones: {known}")
 
 
-def _local(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> LocalModel:
-    """Return a model with logits; one of its options is not the backend's."""
-    warm_seconds = options.pop("warm_seconds", WARM_SECONDS)
-    check_ranges({"warm_seconds": warm_seconds}, _RANGES)
-    return LocalModel(_make(kind, arguments, options, uri), warm_seconds=warm_seconds)
+def _local(
+    kind: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    uri: str,
+    shared: Sequence[str] = (),
+) -> LocalModel:
+    """Return a model with logits; options of `LocalModel` are taken from the backend's, ``shared`` among them."""
+    own = {name: options.pop(name) for name in ("warm_seconds", *shared) if name in options}
+    check_ranges(own, _RANGES)
+    return LocalModel(_make(kind, arguments, options, uri), **own)
 
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:
@@ -93,5 +99,7 @@ _RANGES: Ranges = {
     "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "warm_seconds": (lambda value: is_number(value) and value >= 0, "a number of seconds from 0"),
     "threads": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+    "max_rows": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "max_running_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
     "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
@@ -18,11 +20,12 @@ from ..conversation.messages import Message
 from ..errors import CancelledError, ModelError
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
-from ..generation.driver import ForwardLock, Item, run_many, run_one
+from ..generation.driver import ForwardLock, Item, run_one
 from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface
 from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
+from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..masks.warming import WARM_SECONDS
 from .reasoning import plan_reasoning
@@ -38,9 +41,6 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
-
-#: Maximum number of sequences of a batch that are written at the same time.
-MAX_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,8 @@ class Model(ABC):
 class LocalModel(Model):
     """A model whose logits are seen: every token is chosen under the grammar of the request.
 
-    Forward passes take turns, so no request waits for another to end, nor for a stream that nobody reads.
+    No request waits for another to end, nor for a stream that nobody reads. Requests that run at the same time share
+    forward passes if the backend can (`BatchBackend`); else forward passes take turns.
 
     Args:
         backend: the loaded model.
@@ -402,6 +403,10 @@ class LocalModel(Model):
         cache: where compiled grammars are kept; models may share one. None: one of its own, of 256 MiB at most.
         warm_seconds: maximum time for which a thread derives masks ahead (`Constraint.warm`) while a prompt is read; 0:
             none is.
+        max_rows: maximum number of sequences that are written at the same time, where they share forward passes; the
+            others wait, first come first served. 1: no forward pass is shared.
+        max_running_tokens: maximum number of tokens of all these sequences; one alone may have more. None: 65,536, or
+            the context window if that is more.
 
     Attributes:
         backend: the loaded model.
@@ -416,6 +421,8 @@ class LocalModel(Model):
         default_max_tokens: int = DEFAULT_BUDGET,
         cache: ConstraintCache | None = None,
         warm_seconds: float = WARM_SECONDS,
+        max_rows: int = MAX_ROWS,
+        max_running_tokens: int | None = None,
     ) -> None:
         self.backend = backend
         self.capabilities = Capabilities()
@@ -423,6 +430,11 @@ class LocalModel(Model):
         self._owns_cache = cache is None
         self._default_max_tokens = default_max_tokens
         self._lock = ForwardLock()
+        self._max_rows = max_rows
+        self._max_running_tokens = max_running_tokens or max(MAX_TOKENS, backend.context_window)
+        self._scheduler: Scheduler | None = None
+        self._is_scheduled: bool | None = None  # None: not known yet
+        self._choosing = threading.Lock()
         self._planner = Planner()
         self._writer = Writer(
             backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher(), warm_seconds
@@ -466,8 +478,38 @@ class LocalModel(Model):
 
     # -- running -----------------------------------------------------------------------------------------------
 
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """Where requests share forward passes; None if they do not, or if this is its own thread."""
+        with self._choosing:
+            if self._is_scheduled is None:
+                backend = self.backend
+                with self._lock:
+                    self._is_scheduled = (
+                        self._max_rows > 1 and isinstance(backend, BatchBackend) and backend.can_batch()
+                    )
+                if self._is_scheduled and isinstance(backend, BatchBackend):
+                    self._scheduler = Scheduler(backend, self._lock, self._max_rows, self._max_running_tokens)
+        scheduler = self._scheduler
+        # A validator or a callback of a request may ask the model, too: it must not wait for itself.
+        return None if scheduler is None or scheduler.is_current_thread else scheduler
+
     def _items(self, request: Request) -> Generator[Item, None, None]:
-        return run_one(self._work(request), self.backend.start, self._lock)
+        work = self._work(request)
+        scheduler = self.scheduler
+        if scheduler is None:
+            yield from run_one(work, self.backend.start, self._lock)
+            return
+        queue: SimpleQueue[Item | BaseException | None] = SimpleQueue()
+        left = threading.Event()
+        try:
+            scheduler.submit([(work, queue.put, left)])
+            while (item := queue.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            left.set()
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
         loop = asyncio.get_running_loop()
@@ -481,6 +523,10 @@ class LocalModel(Model):
 
         def work() -> None:
             try:
+                scheduler = self.scheduler
+                if scheduler is not None:
+                    scheduler.submit([(self._work(request), send, abandoned)])
+                    return
                 for item in self._items(request):
                     send(item)
                 send(None)
@@ -512,13 +558,11 @@ class LocalModel(Model):
                 wholes[number] = item
 
         works = [self._work(request) for request in requests]
-        if isinstance(self.backend, BatchBackend):
-            with self._lock:
-                opened = self.backend.start_batch()
-            with closing(opened) as batch:
-                errors = run_many(works, batch, self._lock, max_rows, keep)
-        else:
+        scheduler = self.scheduler
+        if scheduler is None:
             errors = [self._exhaust(work, number, keep) for number, work in enumerate(works)]
+        else:
+            errors = _run_together(scheduler, works, max_rows, keep)
         return [_outcome(error, wholes.get(number)) for number, error in enumerate(errors)]
 
     def _exhaust(self, work: Work, number: int, keep: Callable[[int, Item], None]) -> Exception | None:
@@ -603,6 +647,45 @@ class _Wire:
 
     format: Any = None
     is_own: bool = True
+
+
+def _run_together(
+    scheduler: Scheduler, works: Sequence[Work], max_rows: int, keep: Callable[[int, Item], None]
+) -> list[Exception | None]:
+    """Run generations, at most ``max_rows`` of them at once; return for each the error that ended it.
+
+    Raises:
+        BaseException: what is no `Exception`.
+    """
+    queue: SimpleQueue[tuple[int, Item | BaseException | None]] = SimpleQueue()
+    left = threading.Event()
+    errors: list[Exception | None] = [None] * len(works)
+    waiting = deque(enumerate(works))
+    running = 0
+    try:
+        while waiting or running:
+            fresh = [waiting.popleft() for _ in range(min(len(waiting), max_rows - running))]
+            scheduler.submit([(work, partial(_put, queue, number), left) for number, work in fresh])
+            running += len(fresh)
+            number, item = queue.get()
+            if isinstance(item, BaseException) and not isinstance(item, Exception):
+                raise item
+            if item is None or isinstance(item, Exception):
+                errors[number] = item
+                running -= 1
+            else:
+                keep(number, item)
+    finally:
+        left.set()
+        for _, work in waiting:
+            work.close()
+    return errors
+
+
+def _put(
+    queue: SimpleQueue[tuple[int, Item | BaseException | None]], number: int, item: Item | BaseException | None
+) -> None:
+    queue.put((number, item))
 
 
 def _events(items: Generator[Item, None, None]) -> Iterator[Event]:

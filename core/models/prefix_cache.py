@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -86,6 +87,7 @@ class PrefixCache:
             raise ModelError(f"prefix_cache cannot be {max_bytes}", hint="a number of bytes; 0 switches it off")
         self._max_bytes = max_bytes
         self._entries: list[_Entry] = []  # the most recently used last
+        self._open: weakref.WeakSet[PrefixSession] = weakref.WeakSet()  # that others may copy
         self._lock = threading.Lock()
         self._is_closed = False
         self._hits = self._misses = self._reused = self._evictions = 0
@@ -98,13 +100,18 @@ class PrefixCache:
         """
         return PrefixSession(self, make)
 
-    def take(self, ids: Sequence[int]) -> KeptSession | None:
-        """Return a session that holds a beginning of ``ids``, all but the last token at most; the caller owns it."""
+    def take(self, ids: Sequence[int], shares: bool = False) -> KeptSession | None:
+        """Return a session that holds a beginning of ``ids``, all but the last token at most; the caller owns it.
+
+        Args:
+            ids: the tokens.
+            shares: also look at the open sessions (`share`). Then no other thread may extend these meanwhile.
+        """
         wanted = np.asarray(ids, dtype=np.int64)
         with self._lock:
             best: _Entry | None = None
             common = 0
-            for entry in reversed(self._entries):
+            for entry in [*self._shared(shares), *reversed(self._entries)]:
                 shared = min(_common(entry.ids, wanted), len(wanted) - 1)
                 if shared > common and entry.session.keeps(shared):
                     best, common = entry, shared
@@ -121,6 +128,11 @@ class PrefixCache:
 
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
         """Return a kept session with its first ``length`` tokens, moved or copied; None if that fails now."""
+        if not any(entry is kept for kept in self._entries):  # another request's, which goes on with it
+            try:
+                return entry.session.fork(length)
+            except Exception:
+                return None
         self._remove(entry)
         moves = length >= entry.prompt - 1
         try:
@@ -133,6 +145,21 @@ class PrefixCache:
             return None
         self._entries.append(entry)
         return twin
+
+    def share(self, session: PrefixSession) -> None:
+        """Let others copy from a session while it is open."""
+        if self._max_bytes:
+            with self._lock:
+                self._open.add(session)
+
+    def withdraw(self, session: PrefixSession) -> None:
+        """Let others copy from a session no more."""
+        with self._lock:
+            self._open.discard(session)
+
+    def _shared(self, shares: bool) -> list[_Entry]:
+        entries = [session.entry() for session in self._open] if shares else []
+        return [entry for entry in entries if entry is not None]
 
     def give(self, session: KeptSession, ids: Sequence[int], prompt: int) -> None:
         """Keep a session, which the cache owns then.
@@ -211,30 +238,42 @@ class PrefixSession:
         """Number of tokens in the sequence."""
         return len(self._ids)
 
+    def begin(self, prompt: Sequence[int], shares: bool = False) -> None:
+        """Begin with what there is of a prompt, all but its last token at most; `length` tells how much.
+
+        Args:
+            prompt: the tokens that are to be appended, those it begins with included.
+            shares: copy from open sessions too, and let others copy from this one.
+        """
+        self._inner = self._cache.take(prompt, shares) if prompt else None
+        if self._inner is None:
+            self._inner = self._make()
+        self.cached_tokens = self._inner.length
+        self._ids = [int(token_id) for token_id in prompt[: self.cached_tokens]]
+        self._prompt = len(prompt)
+        if shares:
+            self._cache.share(self)
+
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. Errors as of the model's own session."""
-        if self._is_closed:
-            raise closed_error("session")
-        ids = [int(token_id) for token_id in token_ids]
-        rest: Sequence[int] = ids
-        if self._inner is None:
-            self._inner = self._cache.take(ids) if ids else None
-            if self._inner is None:
-                self._inner = self._make()
-            self.cached_tokens = self._inner.length
-            self._prompt = len(ids)
-            rest = ids[self.cached_tokens :]
-        sound, self._is_sound = self._is_sound, False
+        begins = self._inner is None and not self._is_closed
+        if begins:
+            self.begin(token_ids)
         try:
-            logits = self._inner.extend(rest)
+            rest = token_ids[self.cached_tokens :] if begins else token_ids
+            return extend_together([(self, rest)], _extend_one)[0]
         except BaseException:
-            if not self._ids:  # it may hold a beginning that this sequence does not have
+            if begins and self._inner is not None:  # it may hold a beginning that this sequence does not have
                 self._inner.close()
                 self._inner = None
+                self._ids = []
             raise
-        self._ids += ids
-        self._is_sound = sound and not math.isnan(float(np.dot(logits, logits)))
-        return logits
+
+    def entry(self) -> _Entry | None:
+        """Return what others may copy now; None if there is nothing."""
+        if self._inner is None or not self._is_sound:
+            return None
+        return _Entry(self._inner, np.asarray(self._ids, dtype=np.int64), self._prompt, 0)
 
     def crop(self, length: int) -> None:
         """Forget all tokens after the first ``length``."""
@@ -252,6 +291,7 @@ class PrefixSession:
         if self._is_closed:
             return
         self._is_closed = True
+        self._cache.withdraw(self)
         inner, self._inner = self._inner, None
         if inner is None:
             return
@@ -259,6 +299,38 @@ class PrefixSession:
             self._cache.give(inner, self._ids, self._prompt)
         else:
             inner.close()
+
+
+def extend_together(
+    rows: Sequence[tuple[Session, Sequence[int]]],
+    extend: Callable[[Sequence[tuple[KeptSession, Sequence[int]]]], list[npt.NDArray[np.float32]]],
+) -> list[npt.NDArray[np.float32]]:
+    """Append tokens to sessions that have begun, all at once.
+
+    Args:
+        rows: pairs of a `PrefixSession` and its new tokens.
+        extend: appends tokens to the models' own sessions.
+    """
+    sessions = [_begun(session) for session, _ in rows]
+    new = [[int(token_id) for token_id in ids] for _, ids in rows]
+    were_sound = [session._is_sound for session in sessions]
+    for session in sessions:
+        session._is_sound = False
+    logits = extend([(session._inner, ids) for session, ids in zip(sessions, new, strict=True)])  # type: ignore[misc]
+    for session, ids, sound, scores in zip(sessions, new, were_sound, logits, strict=True):
+        session._ids += ids
+        session._is_sound = sound and not math.isnan(float(np.dot(scores, scores)))
+    return logits
+
+
+def _begun(session: Session) -> PrefixSession:
+    if not isinstance(session, PrefixSession) or session._is_closed or session._inner is None:
+        raise closed_error("session")
+    return session
+
+
+def _extend_one(rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+    return [session.extend(ids) for session, ids in rows]
 
 
 def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:

@@ -6,16 +6,15 @@ import copy
 import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import BatchSession, closed_error
+from ...generation.backend import Session, closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..local_backend import LocalBackend
-from ..prefix_cache import PREFIX_BYTES
+from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
 from ..prompts import (
     encode_inside,
     plain_prompt,
@@ -24,7 +23,6 @@ from ..prompts import (
     with_calls_in_turn,
 )
 from ..sessions import OpenSessions, check_crop, check_new_tokens
-from .batch import HFBatch, SeparateRows, can_batch, nearly_equal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,21 +153,47 @@ class HFBackend(LocalBackend):
         """Return an empty sequence."""
         return HFSession(self._model, self._device, self.context_window, self._traits)
 
-    def start_batch(self) -> BatchSession:
-        """Open an empty batch: one forward pass for all rows, where the model's cache allows that.
+    def can_batch(self) -> bool:
+        """Return True if sequences of this model can share forward passes; the first call tries it.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        from .packed import can_pack
+
+        self._sessions.check()
+        if self._traits.packs is None:
+            with self._traits.passing:
+                self._traits.packs = can_pack(self._model)
+        return self._traits.packs
+
+    def begin(self, prompt: Sequence[int]) -> PrefixSession:
+        """Open a sequence that holds what was kept, or is just being written, of a prompt's beginning.
 
         Raises:
             ModelError: the model is closed.
         """
         self._sessions.check()
-        if self._traits.batches is None:
-            with closing(self.new_session()) as session:
-                self._traits.batches = can_batch(self._model, self._device, session)
-        if self._traits.batches:
-            batch = HFBatch(self._model, self._device, self.context_window)
-            self._sessions.add(batch)
-            return batch
-        return SeparateRows(self.start, self.context_window)
+        session = self.prefixes.start(self.new_session)
+        session.begin(prompt, shares=True)
+        return session
+
+    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.
+
+        Args:
+            rows: pairs of a sequence and its new token ids, at least one.
+
+        Returns:
+            For each sequence the logits after its last token, shape ``[V]``.
+        """
+        return extend_together(rows, self._extend_packed)
+
+    def _extend_packed(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        sessions: list[Any] = [session for session, _ in rows]
+        wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
+        with self._traits.passing:
+            return _pass_packed(self._model, sessions, wanted)
 
     def close(self) -> None:
         """Free the model, the tokenizer and all sequences; closing twice is allowed."""
@@ -189,14 +213,16 @@ class _Traits:
     Attributes:
         sessions: the registry of open sessions.
         size: number of tokens of the vocabulary.
-        batches: rows can share a cache.
+        packs: sequences can share forward passes.
         reads_on: several tokens at once are read right after those in a cache of an unfamiliar kind.
+        passing: held during each forward pass.
     """
 
     sessions: OpenSessions[Any]
     size: int
-    batches: bool | None = None
+    packs: bool | None = None
     reads_on: bool | None = None
+    passing: threading.Lock = field(default_factory=threading.Lock)
 
 
 class HFSession:
@@ -239,9 +265,7 @@ class HFSession:
         """Append tokens in one forward pass; return the logits after the last. An error changes nothing."""
         import torch
 
-        if self._closed:
-            raise closed_error("session")
-        ids = [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._traits.size)]
+        ids = self.checked(token_ids)
         if self._cached and len(ids) - self._cached > 1 and not self._reads_on():
             before = len(self._ids)
             try:
@@ -251,7 +275,7 @@ class HFSession:
                 raise
         new = torch.tensor([ids[self._cached :]], dtype=torch.long, device=self._device)
         try:
-            with torch.inference_mode():
+            with self._traits.passing, torch.inference_mode():
                 if self._keeps_cache:
                     output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, **self._options)
                     self._cache = output.past_key_values
@@ -266,6 +290,12 @@ class HFSession:
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
 
+    def checked(self, token_ids: Sequence[int]) -> list[int]:
+        """Return the tokens of the sequence after it is extended. Errors as for `Session.extend`."""
+        if self._closed:
+            raise closed_error("session")
+        return [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._traits.size)]
+
     def _reads_on(self) -> bool:
         """Return True if several tokens at once can be read after those in the cache.
 
@@ -274,6 +304,8 @@ class HFSession:
         if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
             return True
         if self._traits.reads_on is None:
+            from .packed import nearly_equal
+
             trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
             whole, pieces = (HFSession(self._model, self._device, self._window, trial) for _ in range(2))
             pieces.extend([1, 2, 3])
@@ -325,9 +357,9 @@ class HFSession:
         twin._cached = self._cached
         twin._cache = copy.copy(self._cache)
         twin._cache.layers = [copy.copy(layer) for layer in self._cache.layers]
+        twin.crop(length)
         for layer in twin._cache.layers:
             layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
-        twin.crop(length)
         return twin
 
     def close(self) -> None:
@@ -335,6 +367,28 @@ class HFSession:
         self._cache = self._model = None
         self._ids.clear()
         self._closed = True
+
+
+def _pass_packed(
+    model: Any, sessions: Sequence[HFSession], wanted: Sequence[list[int]]
+) -> list[npt.NDArray[np.float32]]:
+    """Let sessions read what their sequences are to be, in one forward pass."""
+    from .packed import new_cache, packed_forward
+
+    try:
+        for session in sessions:
+            if session._cache is None:
+                session._cache = new_cache(model)
+        rows = [(session._cache, ids[session._cached :]) for session, ids in zip(sessions, wanted, strict=True)]
+        logits = packed_forward(model, rows)
+    except BaseException:  # some layers may have read the tokens, and others not
+        for session in sessions:
+            session._cache = None
+            session._cached = 0
+        raise
+    for session, ids in zip(sessions, wanted, strict=True):
+        session._ids, session._cached = ids, len(ids)
+    return logits
 
 
 def _tensors(value: Any) -> Iterator[Any]:

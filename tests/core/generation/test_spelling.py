@@ -234,7 +234,7 @@ class Canonical:
 
 
 class Rows(Canonical):
-    """The same for batches: a transformers-like network, in rows that share a cache; each row knows a text of its own.
+    """The same for batches: each row knows a text of its own.
 
     Attributes:
         texts: one for each row; the prompt's last token is the number of the text.
@@ -250,34 +250,22 @@ class Rows(Canonical):
         """A beginning that rows share, and the number of the row's text."""
         return [min(self.vocabulary.eos)] * 40 + [int(messages[-1].content)]
 
-    def start_batch(self) -> Any:
-        """A fresh batch."""
-        from toolgrammar.core.models.transformers.batch import HFBatch
+    def can_batch(self) -> bool:
+        """It can."""
+        return True
 
-        return HFBatch(self, "cpu", self.context_window)
+    def begin(self, prompt: Sequence[int]) -> Any:
+        """A sequence, which is its tokens."""
+        return SimpleNamespace(ids=[], length=0, cached_tokens=0, close=lambda: None)
 
-    def forward(
-        self, input_ids: Any, attention_mask: Any, position_ids: Any, past_key_values: Any, use_cache: bool
-    ) -> Any:
-        """Keep tokens and positions in the cache, and read the rows' texts from there, as attention would see them."""
-        import torch
-        from transformers import DynamicCache
-
+    def extend_many(self, rows: Sequence[tuple[Any, Sequence[int]]]) -> list[Any]:
+        """Append tokens; the logits are those of each row's own text."""
         self.passes += 1
-        cache = past_key_values if past_key_values is not None else DynamicCache()
-        added = torch.stack([input_ids, position_ids], dim=-1)[:, None].double()
-        kept, _ = cache.update(added, added.clone(), 0)
-        logits = []
-        for row, seen in zip(kept[:, 0].long(), attention_mask.bool(), strict=True):
-            visible = sorted((position, token_id) for token_id, position in row[seen].tolist())
-            assert [position for position, _ in visible] == list(range(len(visible)))
-            ids = [token_id for _, token_id in visible]
-            logits.append(self._next(ids[40], ids[41:]) if len(ids) > 40 else np.zeros(self.vocabulary.size))
-        return SimpleNamespace(logits=torch.from_numpy(np.stack(logits))[:, None], past_key_values=cache)
-
-    def __call__(self, **given: Any) -> Any:
-        """A forward pass."""
-        return self.forward(**given)
+        for session, ids in rows:
+            session.ids += ids
+            session.length = len(session.ids)
+        ids = [session.ids for session, _ in rows]
+        return [self._next(one[40], one[41:]) if len(one) > 40 else np.zeros(self.vocabulary.size) for one in ids]
 
     def _next(self, number: int, written: list[int]) -> Any:
         target = self.encode(self.texts[number])

@@ -228,25 +228,17 @@ def untimed(trace: Trace) -> Any:
 class Batching(EmbeddedBackend):
     """The embedded model with batches."""
 
-    def start_batch(self) -> Any:
-        """A batch over single sessions."""
-        backend = self
+    def can_batch(self) -> bool:
+        """It can."""
+        return True
 
-        class Batch:
-            def __init__(self) -> None:
-                self.rows: dict[int, Any] = {}
+    def begin(self, prompt: Sequence[int]) -> Any:
+        """A sequence."""
+        return self.start()
 
-            def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[Any]:
-                return [self.rows.setdefault(row, backend.start()).extend(ids) for row, ids in rows]
-
-            def drop(self, row: int) -> None:
-                self.rows.pop(row).close()
-
-            def close(self) -> None:
-                for session in self.rows.values():
-                    session.close()
-
-        return Batch()
+    def extend_many(self, rows: Sequence[tuple[Any, Sequence[int]]]) -> list[Any]:
+        """One pass."""
+        return [session.extend(ids) for session, ids in rows]
 
 
 def test_each_of_a_batch_has_its_trace(noise: Model) -> None:

@@ -35,41 +35,38 @@ PERSON = {
 
 
 class Batching(EmbeddedBackend):
-    """The embedded model with rows that advance together: what a backend with true batches offers."""
+    """The embedded model with sequences that advance together: what a backend with true batches offers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(prefix_cache=0)
         self.passes: list[int] = []
-        self.rows: dict[int, Any] = {}
+        self.rows: set[Any] = set()
         self.fail_at = -1
 
-    def start_batch(self) -> Any:
-        """A batch over single sessions, which counts passes and rows."""
-        backend = self
+    def can_batch(self) -> bool:
+        """It can."""
+        return True
 
-        class Batch:
-            def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[Any]:
-                if len(backend.passes) == backend.fail_at:
-                    raise RuntimeError("the accelerator caught fire")
-                assert len({row for row, _ in rows}) == len(rows) and all(ids for _, ids in rows)
-                backend.passes.append(len(rows))
-                for row, _ in rows:
-                    if row not in backend.rows:
-                        backend.rows[row] = backend.start()
-                return [backend.rows[row].extend(ids) for row, ids in rows]
+    def begin(self, prompt: Sequence[int]) -> Any:
+        """A sequence that is counted while it is open."""
+        session = self.start()
+        close = session.close
+        self.rows.add(session)
 
-            def crop(self, row: int, length: int) -> None:
-                backend.rows[row].crop(length)
+        def closed() -> None:
+            self.rows.discard(session)
+            close()
 
-            def drop(self, row: int) -> None:
-                backend.rows.pop(row).close()
+        session.close = closed  # type: ignore[method-assign]
+        return session
 
-            def close(self) -> None:
-                for session in backend.rows.values():
-                    session.close()
-                backend.rows.clear()
-
-        return Batch()
+    def extend_many(self, rows: Sequence[tuple[Any, Sequence[int]]]) -> list[Any]:
+        """One pass, which is counted with its rows."""
+        if len(self.passes) == self.fail_at:
+            raise RuntimeError("the accelerator caught fire")
+        assert len({id(session) for session, _ in rows}) == len(rows) and all(ids for _, ids in rows)
+        self.passes.append(len(rows))
+        return [session.extend(ids) for session, ids in rows]
 
 
 def requests(temperature: float) -> tuple[list[str], list[GenerateParams]]:
@@ -88,7 +85,7 @@ def requests(temperature: float) -> tuple[list[str], list[GenerateParams]]:
         GenerateParams(temperature=temperature, seed=number, **{"max_tokens": 60, **options})
         for number, options in enumerate(grammars)
     ]
-    return ["a longer prompt, " * number + "please" for number in range(8)], params
+    return [f"{number}: " + "a longer prompt, " * number + "please" for number in range(8)], params
 
 
 def same(generations: Sequence[Generation]) -> list[Generation]:
@@ -102,8 +99,8 @@ def test_a_batch_equals_one_by_one(temperature: float, max_rows: int) -> None:
     """Greedy or with seeds, in rows that come and go, each result is what the prompt alone would have got."""
     prompts, params = requests(temperature)
     backend = Batching()
-    model = Model(backend)
-    expected = [model.generate(prompt, each) for prompt, each in zip(prompts, params, strict=True)]
+    model, alone = Model(backend), Model(EmbeddedBackend(prefix_cache=0))
+    expected = [alone.generate(prompt, each) for prompt, each in zip(prompts, params, strict=True)]
     assert same(model.generate_batch(prompts, params, max_rows=max_rows)) == same(expected)
     assert not backend.rows and max(backend.passes) <= max_rows
     assert sum(backend.passes) == sum(each.usage.forward_passes for each in expected)

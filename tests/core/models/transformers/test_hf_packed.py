@@ -1,17 +1,16 @@
-"""Batches of a transformers model: each row is what a session of its own would be."""
+"""Sequences of a transformers model that share forward passes: each is what a session of its own would be."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
 from toolgrammar.core import ContextOverflowError, GenerateParams, JsonMode, ModelError, load_model
-from toolgrammar.core.models.transformers.batch import HFBatch, SeparateRows
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -51,7 +50,7 @@ def qwen3() -> Any:
 
 
 def mistral() -> Any:
-    """A sliding window, which counts columns: rows apart."""
+    """A sliding window."""
     return transformers.MistralForCausalLM(transformers.MistralConfig(**SHAPE, **ROTARY, sliding_window=8))
 
 
@@ -94,8 +93,8 @@ def jamba() -> Any:
     return transformers.JambaForCausalLM(config)
 
 
-SHARED = [llama, gpt2, qwen2, qwen3]
-APART = [mistral, mamba, gpt_neo, jamba]
+SHARED = [llama, gpt2, qwen2, qwen3, mistral]
+APART = [mamba, gpt_neo, jamba]
 Loaded = Callable[[Callable[[], Any]], Any]
 
 
@@ -135,10 +134,10 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 @contextmanager
 def counted_passes(backend: Any) -> Iterator[list[int]]:
-    """How many rows each forward pass of the model has."""
+    """How many tokens each forward pass of the model has."""
     passes: list[int] = []
     handle = backend._model.register_forward_pre_hook(
-        lambda module, args, kwargs: passes.append(len(kwargs["input_ids"])), with_kwargs=True
+        lambda module, args, kwargs: passes.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     try:
         yield passes
@@ -146,41 +145,78 @@ def counted_passes(backend: Any) -> Iterator[list[int]]:
         handle.remove()
 
 
-@pytest.mark.parametrize("make", [*SHARED, *APART], ids=lambda make: make.__name__)
+class Rows:
+    """Sequences of a backend, each under a key."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.sessions: dict[int, Any] = {}
+
+    def extend(self, rows: Sequence[tuple[int, Sequence[int]]]) -> list[Any]:
+        """Append tokens to some of them in one pass; a new key begins a sequence."""
+        asked = []
+        for key, ids in rows:
+            if key not in self.sessions:
+                self.sessions[key] = self.backend.begin(ids)
+                ids = ids[self.sessions[key].length :]
+            asked.append((self.sessions[key], ids))
+        return list(self.backend.extend_many(asked))
+
+    def drop(self, key: int) -> None:
+        """End a sequence."""
+        self.sessions.pop(key).close()
+
+
+@pytest.mark.parametrize("make", SHARED, ids=lambda make: make.__name__)
 def test_rows_are_those_of_single_sessions(loaded: Loaded, make: Callable[[], Any]) -> None:
     """Whatever rows begin, advance, shrink and leave at each step, their logits are those of the tokens alone."""
     backend = loaded(make).backend
+    assert backend.can_batch()
     random = np.random.default_rng(0)
     texts: dict[int, list[int]] = {}
-    fresh = 0
-    with closing(backend.start_batch()) as batch:
-        assert isinstance(batch, HFBatch if make in SHARED else SeparateRows)
-        for step in range(16 if make in SHARED else 9):
-            for key in [key for key in texts if random.random() < 0.1]:
-                batch.drop(key)
-                del texts[key]
-            for key in [key for key in texts if random.random() < 0.3]:
-                length = int(random.integers(0, len(texts[key]) + 1))
-                batch.crop(key, length)
-                del texts[key][length:]
-            rows = []
-            shared = random.integers(0, 256, 20).tolist()
-            for _ in range(int(random.integers(0, 4)) if len(texts) < 6 else 0):
-                rows.append((fresh, [*shared, *random.integers(0, 256, random.integers(1, 12)).tolist()]))
-                fresh += 1
-            for key in texts:
-                if random.random() < 0.8:
-                    rows.append((key, random.integers(0, 256, random.integers(1, 5)).tolist()))
-            random.shuffle(rows)
-            if not rows:
-                continue
-            results = batch.extend(rows)
-            for (key, ids), logits in zip(rows, results):
-                texts.setdefault(key, []).extend(ids)
-                if step % 3 == 0:
-                    with torch.inference_mode():
-                        expected = backend._model(input_ids=torch.tensor([texts[key]])).logits[0, -1].numpy()
-                    np.testing.assert_allclose(logits, expected, atol=1e-4)
+    fresh = checked = 0
+    batch = Rows(backend)
+    for _ in range(16):
+        for key in [key for key in texts if random.random() < 0.1]:
+            batch.drop(key)
+            del texts[key]
+        for key in [key for key in texts if random.random() < 0.3]:
+            length = int(random.integers(0, len(texts[key]) + 1))
+            batch.sessions[key].crop(length)
+            del texts[key][length:]
+        rows = []
+        shared = random.integers(0, 256, 20).tolist()
+        for _ in range(int(random.integers(0, 4)) if len(texts) < 6 else 0):
+            rows.append((fresh, [*shared, *random.integers(0, 256, random.integers(1, 12)).tolist()]))
+            fresh += 1
+        for key in texts:
+            if random.random() < 0.8:
+                rows.append((key, random.integers(0, 256, random.integers(1, 5)).tolist()))
+        random.shuffle(rows)
+        if not rows:
+            continue
+        results = batch.extend(rows)
+        for (key, ids), logits in zip(rows, results):
+            texts.setdefault(key, []).extend(ids)
+            assert batch.sessions[key].length == len(texts[key])
+            with torch.inference_mode():
+                expected = backend._model(input_ids=torch.tensor([texts[key]])).logits[0, -1].numpy()
+            np.testing.assert_allclose(logits, expected, atol=1e-4)
+            checked += 1
+    assert checked > 40
+    for session in batch.sessions.values():
+        session.close()
+
+
+@pytest.mark.parametrize("make", APART, ids=lambda make: make.__name__)
+def test_models_that_cannot_share_passes_say_so(loaded: Loaded, make: Callable[[], Any]) -> None:
+    """They are found out by trial, and their requests run one after another, with the same results."""
+    model = loaded(make)
+    assert not model.backend.can_batch() and model.scheduler is None
+    params = GenerateParams(json_mode=JsonMode({"enum": ["red", "green"]}), max_tokens=20)
+    assert [each.text for each in model.generate_batch(["x", "y"], params)] == [
+        model.generate(prompt, params).text for prompt in "xy"
+    ]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -207,7 +243,6 @@ def test_batch_of_generations_is_the_single_ones(loaded: Loaded, make: Callable[
         for number, each in enumerate(requests)
     ]
     expected = [model.generate(prompt, each) for prompt, each in zip(prompts, params)]
-    model.backend.start_batch().close()  # the first one tries on a few tokens whether rows can share a cache
     with counted_passes(model.backend) as passes:
         together = model.generate_batch(prompts, params)
     assert [each.token_ids for each in together] == [each.token_ids for each in expected]
@@ -218,81 +253,64 @@ def test_batch_of_generations_is_the_single_ones(loaded: Loaded, make: Callable[
         assert one.usage.forced_tokens == other.usage.forced_tokens
     # All begin at once, so that each step is one pass, over the rows that are not over.
     assert len(passes) == max(each.usage.forward_passes for each in expected)
-    assert sum(passes) == sum(each.usage.forward_passes for each in expected)
     for generation in together[:4]:
         json.loads(generation.text)
 
 
 def test_one_forward_pass_a_step(loaded: Loaded) -> None:
-    """A step is one forward pass whatever the rows; beginning together costs one more for what is common."""
+    """A step is one forward pass over the new tokens of all rows and no others, whatever their lengths."""
     backend = loaded(llama).backend
+    assert backend.can_batch()
     widths: list[tuple[int, ...]] = []
     handle = backend._model.model.layers[0].register_forward_hook(
         lambda module, inputs, output: widths.append(tuple(inputs[0].shape[:2]))
     )
-    prompt = list(range(40))
-    with closing(backend.start_batch()) as batch:
-        batch.extend([(number, [*prompt, number, 7][: 42 - number]) for number in range(2)])
-        assert widths == [(1, 40), (2, 2)]
-        widths.clear()
-        batch.extend([(0, [1]), (1, [2, 3, 4])])
-        assert widths == [(2, 3)]
-        widths.clear()
-        batch.extend([(1, [5]), (9, [1, 2, 3])])
-        assert widths == [(2, 1), (1, 3)]
-        widths.clear()
-        batch.drop(0)
-        batch.extend([(9, [1]), (1, [5])])
-        assert widths == [(2, 1)]
+    prompt = list(range(200, 240))
+    batch = Rows(backend)
+    batch.extend([(0, prompt), (1, [9])])
+    batch.extend([(0, [1]), (1, [2, 3, 4])])
+    batch.extend([(1, [5]), (9, [1, 2, 3])])
+    assert widths == [(1, 41), (1, 4), (1, 4)]
+    # A row that is being written gives its beginning to another; both go on apart.
+    batch.extend([(10, [*prompt, 7, 8]), (0, [2])])
+    assert widths[-1] == (1, 3) and batch.sessions[10].cached_tokens == 40
+    with torch.inference_mode():
+        for key, ids in ((0, [*prompt, 1, 2, 3]), (10, [*prompt, 7, 8, 3])):
+            expected = backend._model(input_ids=torch.tensor([ids])).logits[0, -1].numpy()
+            np.testing.assert_allclose(batch.extend([(key, [3])])[0], expected, atol=1e-4)
     handle.remove()
+    for session in batch.sessions.values():
+        session.close()
 
 
-def test_cache_is_packed(loaded: Loaded) -> None:
-    """Rows that are taken back again and again do not make the cache grow without end."""
-    backend = loaded(llama).backend
-    with closing(backend.start_batch()) as batch:
-        batch.extend([(0, [1, 2, 3]), (1, [4])])
-        for _ in range(60):
-            batch.extend([(0, [1, 2, 3, 4])])
-            batch.crop(0, 3)
-        assert batch._seen.shape[1] < 80
-        assert batch._cache.layers[0].keys.shape[2] == batch._seen.shape[1]
-
-
-@pytest.mark.parametrize("make", [llama, mamba], ids=lambda make: make.__name__)
-def test_faults_change_nothing(loaded: Loaded, make: Callable[[], Any]) -> None:
+def test_faults_change_nothing(loaded: Loaded) -> None:
     """Wrong requests and errors inside the model are told, and the rows go on as if nothing had happened."""
-    backend = loaded(make).backend
-    batch, plain = backend.start_batch(), backend.start_batch()
+    backend = loaded(llama).backend
+    assert backend.can_batch()
+    batch, plain = Rows(backend), Rows(backend)
     for each in (batch, plain):
         each.extend([(0, [1, 2, 3]), (1, [4, 5])])
     window = backend.context_window
-    with pytest.raises(ContextOverflowError, match=f"row 1 do not fit in a window of {window}"):
-        batch.extend([(0, [1]), (1, [1] * window)])
-    with pytest.raises(ModelError, match="row 0"):
-        batch.extend([(1, [1]), (0, [])])
-    with pytest.raises(ModelError, match="named once"):
-        batch.extend([(0, [1]), (0, [2])])
-    with pytest.raises(ModelError, match="named once"):
-        batch.extend([])
-    for row, length in ((0, 4), (0, -1), (7, 0)):
-        with pytest.raises(ModelError, match="crop"):
-            batch.crop(row, length)
+    for wrong, error in (([1] * window, ContextOverflowError), ([], ModelError), ([SIZE], ModelError)):
+        with pytest.raises(error):
+            batch.extend([(0, [1]), (1, wrong)])
 
     def fail(*_: Any) -> None:
         raise RuntimeError("device lost")
 
-    layers = backend._model.model.layers if make is llama else backend._model.backbone.layers
+    layers = backend._model.model.layers
     handle = layers[1].register_forward_pre_hook(fail)  # the first layer has read the tokens by then
     with pytest.raises(RuntimeError, match="device lost"):
-        batch.extend([(0, [6]), (1, [7]), (2, [8])])
+        batch.extend([(0, [6]), (1, [7])])
     handle.remove()
-    for step in ([(1, [9]), (0, [8, 7])], [(2, [5, 6]), (1, [1])]):
+    assert backend._model.config._attn_implementation == "sdpa"
+    for step in ([(1, [9]), (0, [8, 7])], [(0, [5, 6]), (1, [1])]):
         for one, other in zip(batch.extend(step), plain.extend(step)):
             np.testing.assert_allclose(one, other, atol=1e-4)
-    batch.drop(99)
     for each in (batch, plain):
-        each.close()
-        each.close()
-        with pytest.raises(ModelError, match="batch is closed"):
-            each.extend([(0, [1])])
+        closed = each.sessions[0]
+        each.drop(0)
+        each.drop(1)
+        closed.close()
+        with pytest.raises(ModelError, match="session is closed"):
+            backend.extend_many([(closed, [1])])

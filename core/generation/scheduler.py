@@ -1,0 +1,322 @@
+"""Continuous batching: generations join and leave while forward passes are shared among all that run.
+
+One thread runs the forward passes of a model while there are requests, and ends with the last of them. At each step it
+admits requests that wait, first come first served; gives each running one its share of the pass; and sends logits to
+those that have read all of their tokens, until they ask for more or end. Prompts are read in pieces, so a long prompt
+delays the others by no more than a pass of bounded size.
+
+All sequences together hold a bounded number of tokens. Where they grow beyond it, the one that came last is taken out,
+and reads its text again when there is room. The first one always runs, so every request ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from .backend import BatchBackend, Session
+from .driver import ForwardLock, Item, Released
+from .loop import Forward
+from .retokenise import common_prefix
+
+if TYPE_CHECKING:
+    from .driver import Logits, Work
+
+#: Default of the maximum number of sequences that are written at the same time.
+MAX_ROWS = 32
+
+#: Default of the maximum number of tokens of all these sequences, or the context window if that is more.
+MAX_TOKENS = 65_536
+
+#: Number of tokens of a forward pass. More of them make the pass longer for all; fewer make prompts take more passes.
+PASS_TOKENS = 512
+
+#: Minimum number of common first tokens for which a request waits until another has read them.
+MIN_SHARED = 64
+
+#: What takes the items of a request: its events, then the whole of it, then None or the error that ended it.
+Emit = Callable[[Union[Item, BaseException, None]], object]
+
+
+@dataclass(eq=False)
+class _Request:
+    """A generation that waits for logits.
+
+    Attributes:
+        work: the generation.
+        emit: takes its items.
+        left: set when nobody wants them any more.
+        forward: what it asked for last.
+        ids: the tokens of its sequence, those it asked for included.
+        read: number of them that its session has read.
+        session: its sequence; None while it waits to be admitted.
+        is_fresh: it was told to go on since the last step, and looked then whether it should.
+    """
+
+    work: Work
+    emit: Emit
+    left: threading.Event
+    forward: Forward | None = None
+    ids: list[int] = field(default_factory=list)
+    read: int = 0
+    session: Session | None = None
+    is_fresh: bool = True
+
+    def advance(self, logits: Logits | None) -> bool:
+        """Run the generation until it needs logits; return False at its end, whatever that is."""
+        try:
+            while True:
+                item = self.work.send(logits)
+                logits = None
+                if isinstance(item, Forward):
+                    self.forward = item
+                    self.is_fresh = True
+                    self.ids += item.token_ids
+                    return True
+                if isinstance(item, Released):
+                    self.release()
+                    self.ids = []
+                else:
+                    self.emit(item)
+        except StopIteration:
+            self.end(None)
+        except BaseException as error:  # handed to the one who asked, whatever it is
+            self.end(error)
+        return False
+
+    def release(self) -> None:
+        """Free the sequence; its tokens stay known, to be read again."""
+        session, self.session, self.read = self.session, None, 0
+        if session is not None:
+            session.close()
+
+    def end(self, outcome: BaseException | None) -> None:
+        """Free everything, and tell the one who asked, whatever fails of that.
+
+        The event loop of the one who asked may be closed; then nobody waits any more.
+        """
+        with suppress(Exception):
+            self.work.close()
+        with suppress(Exception):
+            self.release()
+        with suppress(Exception):
+            self.emit(outcome)
+
+
+@dataclass(frozen=True)
+class SchedulerCounters:
+    """Counters of a scheduler.
+
+    Attributes:
+        passes: forward passes.
+        rows: rows of all of these.
+        tokens: tokens that they read.
+        most_rows: maximum number of rows of one of them.
+        most_tokens: maximum number of tokens that sequences held together.
+        preempted: sequences that were taken out for room, and read again later.
+        running: sequences now.
+        waiting: requests that wait to be admitted now.
+    """
+
+    passes: int = 0
+    rows: int = 0
+    tokens: int = 0
+    most_rows: int = 0
+    most_tokens: int = 0
+    preempted: int = 0
+    running: int = 0
+    waiting: int = 0
+
+
+class Scheduler:
+    """Runs many generations over one backend. Thread-safe.
+
+    Args:
+        backend: the model; it can batch.
+        lock: held during each forward pass.
+        max_rows: maximum number of sequences at once.
+        max_tokens: maximum number of tokens of all these sequences; one alone may have more.
+    """
+
+    def __init__(self, backend: BatchBackend, lock: ForwardLock, max_rows: int, max_tokens: int) -> None:
+        self._backend = backend
+        self._lock = lock
+        self._max_rows = max_rows
+        self._max_tokens = max_tokens
+        self._requests: list[_Request] = []  # in the order in which they came
+        self._arrived: list[_Request] = []
+        self._guard = threading.Lock()  # of what has arrived, and of the thread
+        self._thread: threading.Thread | None = None
+        self._passes = self._rows = self._tokens = self._most_rows = self._most_tokens = self._preempted = 0
+
+    @property
+    def is_current_thread(self) -> bool:
+        """True in the scheduler's own thread, which must not wait for its own results."""
+        return threading.current_thread() is self._thread
+
+    def counters(self) -> SchedulerCounters:
+        """Return the counters so far, and what there is now."""
+        with self._guard:
+            requests = [*self._requests, *self._arrived]
+        running = sum(request.session is not None for request in requests)
+        return SchedulerCounters(
+            self._passes, self._rows, self._tokens, self._most_rows, self._most_tokens, self._preempted,
+            running, len(requests) - running,
+        )  # fmt: skip
+
+    def submit(self, works: Sequence[tuple[Work, Emit, threading.Event]]) -> None:
+        """Run generations; return at once.
+
+        Each runs in the calling thread until it first needs logits, which is where it is planned.
+
+        Args:
+            works: for each the generation; what takes its items, then None or its error, in the scheduler's thread;
+                and an event that is set by one who wants no more of it.
+        """
+        requests = [_Request(*work) for work in works]
+        requests = [request for request in requests if request.advance(None)]
+        if not requests:
+            return
+        with self._guard:
+            self._arrived += requests
+            if self._thread is None or not self._thread.is_alive():  # a forked process has no such thread
+                self._thread = threading.Thread(target=self._run, name="toolgrammar-scheduler", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._guard:
+                self._requests += self._arrived
+                self._arrived = []
+                if not self._requests:
+                    self._thread = None
+                    return
+            try:
+                self._step()
+            except BaseException as error:  # no request may wait for a thread that is gone
+                for request in self._requests:
+                    request.end(error)
+                self._requests = []
+
+    def _step(self) -> None:
+        """Run one forward pass, and go on with the requests that it answers."""
+        self._requests = [request for request in self._requests if self._goes_on(request)]
+        self._make_room()
+        begin = time.perf_counter()
+        try:
+            with self._lock:
+                self._admit()
+                rows = self._share(PASS_TOKENS)
+                results = self._pass(rows)
+        except Exception as error:  # the model is closed
+            for request in self._requests:
+                request.end(error)
+            self._requests = []
+            return
+        seconds = time.perf_counter() - begin
+        for (request, ids), result in zip(rows, results, strict=True):
+            assert request.forward is not None
+            request.forward.seconds += seconds
+            if isinstance(result, Exception):
+                request.end(result)
+                self._requests.remove(request)
+                continue
+            request.read += len(ids)
+            if request.read == len(request.ids) and not request.advance(result):
+                self._requests.remove(request)
+
+    def _goes_on(self, request: _Request) -> bool:
+        """Return True unless a request is over before its tokens are read: left, too late or cancelled."""
+        if request.left.is_set():
+            request.end(None)
+            return False
+        is_fresh, request.is_fresh = request.is_fresh, False
+        if is_fresh or request.forward is None or request.forward.is_over is None:
+            return True
+        try:
+            is_over = request.forward.is_over()
+        except Exception as error:
+            request.end(error)
+            return False
+        return not is_over or request.advance(None)
+
+    def _running(self) -> list[_Request]:
+        return [request for request in self._requests if request.session is not None]
+
+    def _make_room(self) -> None:
+        """Take out the sequences that came last, as far as all hold too many tokens."""
+        running = self._running()
+        total = sum(len(request.ids) for request in running)
+        while len(running) > 1 and total > self._max_tokens:
+            last = running.pop()
+            total -= len(last.ids)
+            last.release()
+            self._preempted += 1
+
+    def _admit(self) -> None:
+        """Begin the sequences of requests that wait, in order, as far as there is room.
+
+        A request with the same beginning as one that is being read waits for it, and gets a copy. Others pass it.
+        """
+        running = self._running()
+        total = sum(len(request.ids) for request in running)
+        for request in list(self._requests):
+            if request.session is not None:
+                continue
+            if running and (len(running) >= self._max_rows or total + len(request.ids) > self._max_tokens):
+                return
+            if any(self._will_share(request, other) for other in running):
+                continue
+            try:
+                request.session = self._backend.begin(request.ids)
+            except Exception as error:
+                request.end(error)
+                self._requests.remove(request)
+                continue
+            request.read = request.session.length
+            if request.forward is not None and len(request.forward.token_ids) == len(request.ids):
+                request.forward.cached_tokens = request.session.cached_tokens
+            running.append(request)
+            total += len(request.ids)
+        self._most_tokens = max(self._most_tokens, total)
+
+    @staticmethod
+    def _will_share(request: _Request, other: _Request) -> bool:
+        """Return True if another request is reading a beginning that this one has too."""
+        unread = len(other.ids) - other.read
+        return unread >= MIN_SHARED and common_prefix(request.ids, other.ids) - other.read >= MIN_SHARED
+
+    def _share(self, budget: int) -> list[tuple[_Request, list[int]]]:
+        """Return what each running request reads in a pass: an equal share first, and what is left as they came."""
+        running = self._running()
+        unread = [len(request.ids) - request.read for request in running]
+        shares = [min(count, max(1, budget // len(running))) for count in unread]
+        left = max(0, budget - sum(shares))
+        for row, count in enumerate(unread):
+            more = min(left, count - shares[row])
+            shares[row] += more
+            left -= more
+        return [
+            (request, request.ids[request.read : request.read + share])
+            for request, share in zip(running, shares, strict=True)
+        ]
+
+    def _pass(self, rows: Sequence[tuple[_Request, list[int]]]) -> list[Logits | Exception]:
+        """Run a forward pass; where it fails, one for each request, so that one does not harm the others."""
+        if not rows:
+            return []
+        self._passes += 1
+        self._rows += len(rows)
+        self._tokens += sum(len(ids) for _, ids in rows)
+        self._most_rows = max(self._most_rows, len(rows))
+        sessions: list[Any] = [(request.session, ids) for request, ids in rows]
+        try:
+            return list(self._backend.extend_many(sessions))
+        except Exception as error:
+            if len(rows) == 1:
+                return [error]
+        return [self._pass([row])[0] for row in rows]

@@ -1,0 +1,195 @@
+"""Many sequences of a transformers model in one forward pass, without padding.
+
+The new tokens of all sequences stand one after another in a single row, so that everything but attention is computed
+for all of them together. Attention is computed for each sequence apart, over its own cache, by the function that the
+model uses for one sequence: there are no masks over other sequences and no holes, and lengths may differ as they like.
+This is the selective batching of "Orca: A Distributed Serving System for Transformer-Based Generative Models" (Yu and
+others, 2022).
+
+It needs a model that looks its attention function up in transformers' `AttentionInterface`, and a cache with keys and
+values of each token; `can_pack` tries that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: The name of our attention function in transformers' registry.
+_NAME = "toolgrammar_packed"
+
+#: Settings of a model whose attention depends on positions in a way that the layers of its cache do not show.
+_CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
+
+
+def can_pack(model: Any) -> bool:
+    """Return True if sequences of this model can share forward passes; tried on a few tokens."""
+    import torch
+
+    takes = inspect.signature(model.forward).parameters
+    config = model.config.get_text_config()
+    if not {"past_key_values", "position_ids"} <= set(takes) or any(getattr(config, name, None) for name in _CHUNKED):
+        return False
+    first, second = [1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4]
+    device = model.get_input_embeddings().weight.device
+    try:
+        one, other = new_cache(model), new_cache(model)
+        packed_forward(model, [(one, first[:3]), (other, second[:1])])
+        packed_forward(model, [(one, first[3:4]), (other, second[1:])])
+        logits = packed_forward(model, [(other, [9]), (one, first[4:])])
+        for expected_of, row in (([*second, 9], logits[0]), (first, logits[1])):
+            with torch.inference_mode():
+                whole = model(input_ids=torch.tensor([expected_of], device=device), use_cache=False)
+            if not nearly_equal(row, whole.logits[0, -1].float().cpu().numpy()):
+                return False
+        return bool(one.get_seq_length() == len(first) and other.get_seq_length() == len(second) + 1)
+    except Exception:  # a model may look at its cache or its masks in any way
+        return False
+
+
+def new_cache(model: Any) -> Any:
+    """Return an empty cache of one sequence, as the model itself makes it."""
+    from transformers import DynamicCache
+
+    return DynamicCache(config=model.config)
+
+
+def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> bool:
+    """Return True if logits differ by no more than half precision rounds; those of a misused model are far off."""
+    finite = np.isfinite(one) & np.isfinite(other)
+    difference = np.abs(one - other)[finite].max(initial=0.0)
+    return bool(difference <= 0.05 * np.abs(other[finite]).max(initial=1e-6))
+
+
+def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+    """Append tokens to several sequences in one forward pass. For one thread at a time.
+
+    Args:
+        model: a model that `can_pack`.
+        rows: for each sequence its cache and its new tokens, at least one.
+
+    Returns:
+        For each sequence the logits after its last token, shape ``[V]``.
+
+    After an error the caches are in no certain state.
+    """
+    import torch
+
+    device = model.get_input_embeddings().weight.device
+    counts = [len(ids) for _, ids in rows]
+    ends = [cache.get_seq_length() + count for (cache, _), count in zip(rows, counts, strict=True)]
+    places = chain.from_iterable(range(end - count, end) for end, count in zip(ends, counts, strict=True))
+    last = torch.tensor([end - 1 for end in accumulate(counts)], device=device)
+    keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
+    packed = _Rows([cache for cache, _ in rows], counts)
+    with torch.inference_mode(), _packed_attention(model.config.get_text_config(), packed):
+        output = model(
+            input_ids=torch.tensor([list(chain.from_iterable(ids for _, ids in rows))], device=device),
+            position_ids=torch.tensor([list(places)], device=device),
+            past_key_values=packed,
+            use_cache=True,
+            **({"logits_to_keep": last} if keeps else {}),
+        )
+        logits = output.logits[0] if keeps else output.logits[0, last]
+    return list(logits.float().cpu().numpy())
+
+
+class _Rows:
+    """The caches of several sequences, as one layer after another meets them: what a model takes for a cache.
+
+    Args:
+        caches: one for each sequence.
+        counts: number of new tokens of each.
+
+    Attributes:
+        usual: the name of the attention function that the model uses otherwise.
+    """
+
+    usual = "sdpa"
+
+    def __init__(self, caches: Sequence[Any], counts: list[int]) -> None:
+        self.layers = caches[0].layers
+        self._caches = caches
+        self._counts = counts
+        self._masks: dict[tuple[int, int, int | None], Any] = {}
+        self._states: list[tuple[Any, Any]] = []
+        self._window: int | None = None
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return 0: positions are given, and no mask is made."""
+        return 0
+
+    def update(self, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Append the new keys and values of each sequence to its cache; return keys that know the caches of all."""
+        pieces = zip(self._caches, key_states.split(self._counts, 2), value_states.split(self._counts, 2), strict=True)
+        self._states = [cache.layers[layer_idx].update(keys, values) for cache, keys, values in pieces]
+        self._window = getattr(self.layers[layer_idx], "sliding_window", None)
+        key_states.packed_rows = self
+        return key_states, value_states
+
+    def attend(self, module: Any, query: Any, options: dict[str, Any]) -> Any:
+        """Return the attention of all new tokens.
+
+        Args:
+            module: the layer's attention.
+            query: the queries of all sequences, ``[1, heads, tokens, width]``.
+            options: what the layer gives its attention function besides.
+        """
+        import torch
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+        eager: Any = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        function = ALL_ATTENTION_FUNCTIONS.get_interface(self.usual, eager)
+        outputs = []
+        for queries, (keys, values) in zip(query.split(self._counts, 2), self._states, strict=True):
+            mask = self._mask(queries.shape[2], keys.shape[2], queries)
+            outputs.append(function(module, queries, keys, values, mask, **options)[0])
+        return torch.cat(outputs, 1)
+
+    def _mask(self, count: int, length: int, like: Any) -> Any:
+        """Return what is added to the scores of the last tokens of a sequence over its cache; None if that is nothing.
+
+        The functions for flash attention make their own masks; that of `torch` is causal where no token came before.
+        """
+        fits = self._window is None or length <= self._window
+        if count == 1 or "flash" in self.usual or (self.usual == "sdpa" and count == length and fits):
+            return None
+        import torch
+
+        shape = (count, length, self._window)
+        if shape not in self._masks:
+            keys = torch.arange(length, device=like.device)
+            queries = keys[length - count :, None]
+            hidden = keys > queries
+            if self._window is not None:
+                hidden |= keys <= queries - self._window
+            mask = torch.zeros((1, 1, count, length), dtype=like.dtype, device=like.device)
+            self._masks[shape] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)
+        return self._masks[shape]
+
+
+def _attention(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> tuple[Any, None]:
+    """Attention of a packed pass: of each sequence over its own cache."""
+    options.pop("position_ids", None)  # those of all sequences
+    return key.packed_rows.attend(module, query, options), None
+
+
+@contextmanager
+def _packed_attention(config: Any, rows: _Rows) -> Iterator[None]:
+    """Let a model use our attention function, over the one that it uses otherwise."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    ALL_ATTENTION_FUNCTIONS.register(_NAME, _attention)
+    rows.usual = config._attn_implementation
+    config._attn_implementation = _NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = rows.usual
