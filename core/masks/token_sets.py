@@ -529,10 +529,7 @@ class TokenSets:
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         base: TokenSet = self.token_set(free)
-        automaton.after(free, 0)
-        runs: ClassRuns = self.characters.runs(
-            automaton.facts[encoding.FACTS * cython.cast(cython.int, free) + encoding.CLASS] - 1
-        )
+        counts: TokenCounts = self.characters.counts()
         token_set: TokenSet = new_dense_set(base.dense, base.count)
         self.built += 1
         beside: cython.longlong[::1] = self.beside
@@ -542,6 +539,7 @@ class TokenSets:
         stop: cython.int
         at: cython.int
         depth: cython.int
+        token: cython.int
         wide: cython.longlong
         then: cython.longlong
         self.end_count = 0
@@ -555,18 +553,18 @@ class TokenSets:
                 continue
             then = automaton.after(self.stack[depth - 1], trie.byte[i])
             if then == wide:
-                at = first_from(runs.end_node, runs.ends, i)
-                while at < runs.ends and runs.end_node[at] < stop:
-                    self._end(runs.end_node[at], True)
+                at = first_from(counts.end, counts.ends, i)
+                while at < counts.ends and counts.end[at] < stop:
+                    self._end(counts.end[at], True)
                     at += 1
                 i = stop
                 continue
             if then < 0:
-                at = first_from(runs.token_node, runs.tokens, i)
-                while at < runs.tokens and runs.token_node[at] < stop:
-                    token_set.dense[runs.token[at] >> 5] &= ~(cython.cast(cython.uint, 1) << (runs.token[at] & 31))
-                    token_set.count -= 1
-                    at += 1
+                for at in range(trie.first[i], trie.first[stop]):
+                    token = trie.order[at]
+                    if token_set.dense[token >> 5] >> (token & 31) & 1:
+                        token_set.dense[token >> 5] &= ~(cython.cast(cython.uint, 1) << (token & 31))
+                        token_set.count -= 1
                 i = stop
                 continue
             beside[depth] = wide
