@@ -63,3 +63,6 @@ cdef class Automaton(Positions):
     cdef object _load(self, int state)
     cdef object _swap(self)
     cdef object _advance(self, int byte)
+    cpdef int cut(self, int state) except? -1
+    cpdef int advance(self, int state, bytes data, bint whole=*) except? -1
+    cpdef bint accepts(self, int state) except -1

@@ -304,7 +304,9 @@ class Automaton(Positions):
         self._enter_node(node)
         return self.cut(self._intern())
 
-    def cut(self, state: cython.int) -> int:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def cut(self, state: cython.int) -> cython.int:
         """Return a state with the threads of another that are nearest to the end, if it has too many; else the same.
 
         Each thread can be finished by itself, so what is left can be finished as briefly as before. States are cut only
@@ -332,7 +334,9 @@ class Automaton(Positions):
         self.cuts[state] = found
         return found
 
-    def advance(self, state: cython.int, data: bytes, whole: cython.bint = True) -> int:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def advance(self, state: cython.int, data: bytes, whole: cython.bint = True) -> cython.int:
         """Return the state after ``data``, or `REFUSED` if no text goes on so.
 
         ``whole``: a token ends here, so that the state may be `cut`.
@@ -418,7 +422,9 @@ class Automaton(Positions):
                 self._enter_node(self.now_rest[i])
         return self.cut(self._intern()) if found else encoding.REFUSED
 
-    def accepts(self, state: cython.int) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def accepts(self, state: cython.int) -> cython.bint:
         """Return True if the text may end here."""
         return self.state_accepts[self.own(state)] != 0
 

@@ -47,8 +47,12 @@ cdef class Masks:
     cdef Mask _build_mask(self, int state)
     cdef bint _is_scattered(self, Mask mask) noexcept
     cdef object _evict(self)
-    cdef list _below(self, bytes data, unsigned int[::1] out)
+    cpdef list below(self, bytes data, unsigned int[::1] out)
+    cpdef list forbid_names(self, int state, list endings, unsigned int[::1] out)
     cdef bint _ends_names(self, int state, bytes data) except -1
     cdef int _place(self, bytes data) except -2
+    cpdef bint fill_known(self, int state, object out) except -1
+    cdef unsigned int[::1] viewed(self, object out)
+    cpdef object fill(self, int state, unsigned int[::1] out)
     cdef object _join(self, Mask mask)
     cdef object _write(self, Mask mask, unsigned int[::1] out)

@@ -219,13 +219,9 @@ class Masks:
         self.token_sets.keep(kept)
         return None
 
+    @cython.ccall
     def below(self, data: bytes, out: cython.uint[::1]) -> list:
         """Return the tokens of a mask that begin with ``data``, which is not empty."""
-        return self._below(data, out)
-
-    @cython.cfunc
-    def _below(self, data: bytes, out: cython.uint[::1]) -> list:
-        """Do `below`, for callers in C."""
         trie: Trie = self.trie
         i: cython.int
         token: cython.int
@@ -248,6 +244,7 @@ class Masks:
                 token = trie.same[token]
         return found
 
+    @cython.ccall
     def forbid_names(self, state: cython.int, endings: list, out: cython.uint[::1]) -> list:
         """Clear the tokens of a mask that begin with certain bytes, each of which makes a name a repeated one.
 
@@ -261,7 +258,7 @@ class Masks:
         """
         left: list = []
         for data in endings:
-            tokens: list = self._below(data, out)
+            tokens: list = self.below(data, out)
             if not tokens:
                 continue
             if not self._ends_names(state, data):
@@ -317,7 +314,9 @@ class Masks:
         found = self.memo[state] if 0 <= state < len(self.memo) else None
         return found is not None and cython.cast(Mask, found).is_settled
 
-    def fill_known(self, state: cython.int, out) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def fill_known(self, state: cython.int, out: object) -> cython.bint:
         """Do `fill` for a mask that is known and settled; return False, and write nothing, if it is not.
 
         Compiled, this runs without giving up the interpreter's lock, so it needs no other.
@@ -332,13 +331,19 @@ class Masks:
             return False
         self.clock += 1
         mask.tick = self.clock
+        self._write(mask, self.viewed(out))
+        return True
+
+    @cython.cfunc
+    def viewed(self, out: object) -> cython.uint[::1]:
+        """Return an array of the caller's as words."""
         if out is not self.target:  # most callers give the same array each time
             self.view = out
             # What was there stays until all is written: freeing it might let another thread in.
             self.target, _before = out, self.target
-        self._write(mask, self.view)
-        return True
+        return self.view
 
+    @cython.ccall
     def fill(self, state: cython.int, out: cython.uint[::1]) -> object:
         """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
 

@@ -21,7 +21,8 @@ from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
 from .index_files import index_of
-from .masks import COMPILED, Masks
+from .masks import COMPILED
+from .vocabulary_index import VocabularyIndex
 from .warming import WARM_SECONDS, Frontier, Warmed
 
 try:
@@ -31,10 +32,14 @@ except ImportError:  # interpreted, without Cython installed
 
 if cython.compiled:
     from cython.cimports.toolgrammar.core.automaton import encoding
+    from cython.cimports.toolgrammar.core.automaton.states import Automaton
     from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
+    from cython.cimports.toolgrammar.core.masks.masks import Masks
 else:
     from ..automaton import encoding
+    from ..automaton.states import Automaton
     from ..compiled.int_map import IntMap
+    from .masks import Masks
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -46,6 +51,9 @@ MASK_MEMORY = 64 * 2**20
 
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
+
+#: Maximum number of sets of tokens whose names one vocabulary keeps.
+MAX_BY_NAME = 256
 
 #: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
@@ -70,10 +78,9 @@ class MaskEngine:
     _index: object
     _eos: frozenset
     _token_ids: object
-    _automaton: object
+    _automaton: Automaton
     _lock: object
-    _masks: object
-    _fill_known: object
+    _masks: Masks
     _specials: dict
     _known: cython.int
     # Where tokens led from states that no DYNAMIC place followed.
@@ -87,7 +94,6 @@ class MaskEngine:
         self._automaton = program.automaton
         self._lock = program.lock
         self._masks = Masks(program.automaton, self._index, sorted(vocabulary.eos), {}, mask_memory)
-        self._fill_known = self._masks.fill_known
         self._specials = {}
         self._known = 0
         self._steps = IntMap()
@@ -143,18 +149,21 @@ class MaskEngine:
         return self._masks.byte_count() + self._steps.byte_count()
 
 
-def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int) -> dict[bytes, list[int]]:
+def _by_name(tokens: tuple[int, ...], index: VocabularyIndex, least: int) -> dict[bytes, list[int]]:
     """Return those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names in
     them.
 
     Args:
         tokens: the ids of the tokens.
-        data: the bytes of all tokens.
+        index: the index of the vocabulary, which keeps the result: most masks have the same such tokens.
         least: number of quotes from which a token may hold two names.
     """
+    known = index.by_name.get((tokens, least))
+    if known is not None:
+        return known
     found: dict[bytes, list[int]] = {b"": []}
     for token in tokens:
-        spelled = data[token] or b""
+        spelled = index.tokens[token] or b""
         parts = spelled.split(b'"')
         # With a bracket, perhaps a name of an object further out.
         if len(parts) > least or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
@@ -162,6 +171,9 @@ def _by_name(tokens: tuple[int, ...], data: tuple[bytes | None, ...], least: int
             continue
         for name in parts[1 : len(parts) - 1]:
             found.setdefault(b'"' + name + b'"', []).append(token)
+    if len(index.by_name) >= MAX_BY_NAME:
+        index.by_name.clear()
+    index.by_name[tokens, least] = found
     return found
 
 
@@ -185,7 +197,7 @@ class Matcher:
     __weakref__: object
     _constraint: object
     _engine: MaskEngine
-    _automaton: object
+    _automaton: Automaton
     _tokens: tuple
     _state: cython.longlong
     _history: list
@@ -237,18 +249,21 @@ class Matcher:
         if self._state == encoding.FINISHED:
             out[:] = 0
             return
-        if _IS_FREE and engine._fill_known(self._state, out):  # one call that nothing can interrupt
+        masks: Masks = engine._masks
+        state: cython.int = cython.cast(cython.int, self._state)
+        if _IS_FREE and masks.fill_known(state, out):  # one call that nothing can interrupt
             return
         with engine._lock:
             engine.special_number(-1)
-            doubts: list = engine._masks.fill(self._state, out)
+            words: cython.uint[::1] = masks.viewed(out)
+            doubts: list = masks.fill(state, words)
             if doubts is not None:
-                self._settle(out, doubts)
+                self._settle(out, words, doubts)
 
     @cython.cfunc
-    def _settle(self, out, doubts: list) -> object:
+    def _settle(self, out, words: cython.uint[::1], doubts: list) -> object:
         """Clear the bits of the doubtful tokens that the text so far forbids (see `masks.Masks.fill`)."""
-        masks = self._engine._masks
+        masks: Masks = self._engine._masks
         advance = self._engine._program.advance
         written = self._text_so_far()
         tokens: tuple = self._tokens
@@ -261,8 +276,8 @@ class Matcher:
                 trial += _within(self._engine._index.closers, out)
             if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
                 trial += _within(self._engine._index.quoted, out)
-            for data in masks.forbid_names(self._state, endings, out) if endings else ():
-                below = masks.below(data, out)
+            for data in masks.forbid_names(cython.cast(cython.int, self._state), endings, words) if endings else ():
+                below = masks.below(data, words)
                 if not below:
                     continue
                 if advance(self._state, data, written) == encoding.REFUSED:
@@ -271,7 +286,7 @@ class Matcher:
                     trial += below
         if doubts[1]:
             if doubts[3] is None:
-                doubts[3] = _by_name(doubts[1], tokens, 3 if watched else 4)
+                doubts[3] = _by_name(doubts[1], self._engine._index, 3 if watched else 4)
             by_name: dict = doubts[3]
             trial += by_name[b""]
             if len(by_name) > 1:
@@ -283,8 +298,9 @@ class Matcher:
                 for token in dict.fromkeys(trial)
                 if advance(self._state, tokens[token], written) == encoding.REFUSED
             ]
+        token: cython.int
         for token in doomed:
-            out[token >> 5] &= ~np.uint32(1 << (token & 31))
+            words[token >> 5] &= ~(cython.cast(cython.uint, 1) << (token & 31))
         return None
 
     @cython.cfunc
@@ -303,7 +319,7 @@ class Matcher:
     @cython.cfunc
     def _advance(self, data: bytes) -> object:
         with self._engine._lock:
-            state = self._automaton.advance(self._state, data)
+            state = self._automaton.advance(cython.cast(cython.int, self._state), data)
             if state < encoding.REFUSED:
                 state = self._engine._program.advance(self._state, data, self._text_so_far())
             return state
@@ -341,7 +357,7 @@ class Matcher:
         then: cython.longlong
         with engine._lock:
             if data:
-                then = self._automaton.advance(self._state, data)
+                then = self._automaton.advance(cython.cast(cython.int, self._state), data)
                 if then >= 0:
                     engine._keep_step(self._state, token, then)
                 elif then < encoding.REFUSED:

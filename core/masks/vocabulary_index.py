@@ -38,10 +38,12 @@ class VocabularyIndex:
         runs: `ClassRuns` by class of characters.
         exits: `ClassExits` by class of characters.
         met: number of times that a class of characters was met before its `ClassRuns` were computed.
+        by_name: tokens that hold a whole name of an object, by their names (see `matcher.py`).
     """
 
     __slots__ = (
         "_closers",
+        "by_name",
         "counted",
         "counts",
         "exits",
@@ -66,6 +68,7 @@ class VocabularyIndex:
         self.runs: dict[Hashable, ClassRuns] = {}
         self.exits: dict[Hashable, ClassExits] = {}
         self.met: dict[Hashable, int] = {}
+        self.by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
 
     @property
     def closers(self) -> npt.NDArray[np.int64]:
