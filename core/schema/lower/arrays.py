@@ -357,9 +357,16 @@ def _is_enough(number: int, contains: Contains) -> bool:
 
 
 def _read(spelled: bytes) -> str:
-    return _remembered(spelled) if len(spelled) <= 1_000 else value_key(json.loads(spelled))
+    if len(spelled) <= 1_000:
+        return _short_item(spelled)
+    return _long_item(spelled) if len(spelled) <= 100_000 else value_key(json.loads(spelled))
 
 
 @lru_cache(maxsize=8_192)  # the items of an array are read again at each of its items
-def _remembered(spelled: bytes) -> str:
+def _short_item(spelled: bytes) -> str:
+    return value_key(json.loads(spelled))
+
+
+@lru_cache(maxsize=64)
+def _long_item(spelled: bytes) -> str:
     return value_key(json.loads(spelled))

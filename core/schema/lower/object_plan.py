@@ -35,6 +35,8 @@ class ObjectPlan:
         places: the rest of the object after a member, by place.
         start: the whole object; `UNKNOWN` until it is built.
         skeleton: see `ObjectLowering`; `UNKNOWN` until it is built.
+        endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
+            None until it is asked.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class ObjectPlan:
         "_silent",
         "absent",
         "demands",
+        "endless",
         "follow",
         "following",
         "least",
@@ -91,6 +94,7 @@ class ObjectPlan:
         self.places: dict[Any, int] = {}
         self.start = UNKNOWN
         self.skeleton: int | None = UNKNOWN
+        self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
         self.region_names = [UNKNOWN] * len(shape.others)

@@ -126,7 +126,7 @@ class ObjectLowering:
             plan = self._plans[objects] = ObjectPlan(self.shape(objects))
         if excluded:
             start = _Place(self, plan, 0, True, 0, (1 << plan.demands) - 1, excluded)
-            return self.nodes.seq(self._opening, self.nodes.lazy(start, start))
+            return self.nodes.seq(self._opening, self._rule(start))
         return self._node(plan)
 
     def _node(self, plan: ObjectPlan) -> int:
@@ -222,11 +222,27 @@ class ObjectLowering:
         if place.start is not None:
             return self._skeleton(place.plan) if not place.alike and self._has_enough(place) else None
         if place.alike:
+            if self._is_endless(place):
+                return self._skeleton(place.plan)
             return place.in_order() if self.any_order else None
         skeleton = self._skeleton(place.plan)
         if skeleton is None and self.any_order:
             skeleton = self._rest(place.plan, 0, place.at, place.members, place.open)
         return skeleton
+
+    def _is_endless(self, place: _Place) -> bool:
+        """Return True if a member that may still come has infinitely many values: then the object can be made to differ
+        from others, if it can be completed at all."""
+        plan = place.plan
+        if not plan.plain or not self._direct:
+            return False
+        if plan.endless is None:
+            lowering, terms = self.lowering, self.nodes.terms
+            numbers = reversed(range(len(plan.names)))  # the last, which may follow more places than the others
+            plan.endless = next((at for at in numbers if terms.is_cofinite(lowering.strings(plan.goal(at)))), UNKNOWN)
+        if plan.endless == UNKNOWN:
+            return False
+        return not place.at >> plan.endless & 1 if self.any_order else place.at <= plan.endless
 
     def _has_enough(self, place: _Place) -> bool:
         """Return True if the members from the start of a place on are surely as many as are missing there."""
