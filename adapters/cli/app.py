@@ -16,6 +16,7 @@ from .match import match
 from .model import app as model
 from .output import complain
 from .sample import sample
+from .serve import serve
 
 app = typer.Typer(no_args_is_help=True, help="Exact constrained generation of tool calls.")
 
@@ -42,6 +43,7 @@ app.command()(match)
 app.add_typer(model, name="model")
 app.command()(chat)
 app.command()(bench)
+app.command()(serve)
 
 
 def main() -> None:

@@ -6,10 +6,11 @@ import asyncio
 import hmac
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import anyio
@@ -30,9 +31,9 @@ from .failures import Failure, failure_of
 from .fields import Fields, RequestError
 from .limits import Limits, Queue
 from .metrics import Metrics
-from .protocols import openai_form
+from .protocols import messages, ollama
 from .protocols.base import Protocol, StreamWriter
-from .protocols.chat_completions import ChatCompletions
+from .protocols.chat_completions import CHAT_COMPLETIONS
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def create_app(
     api_keys: Collection[str] = (),
     metrics: bool = False,
 ) -> Starlette:
-    """Return an ASGI application that speaks the protocols of OpenAI over models of any kind.
+    """Return an ASGI application that speaks the protocols of OpenAI, Anthropic and Ollama over models of any kind.
 
     Args:
         models: a model or its address, which clients then name as they name it here; or several by name.
@@ -104,11 +105,14 @@ class _Server:
         self._queues = {name: Queue(limits) for name in self._served}
         self._metrics = Metrics(self._queues) if metrics else None
         self._created = int(time.time())
-        protocols: list[Protocol] = [ChatCompletions()]
+        protocols: tuple[Protocol, ...] = (CHAT_COMPLETIONS, messages.MESSAGES, messages.COUNT_TOKENS, ollama.CHAT)
         routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
         routes += [
             Route("/v1/models", self._models, methods=["GET"]),
             Route("/v1/models/{name:path}", self._model, methods=["GET"]),
+            Route("/api/tags", self._tags, methods=["GET"]),
+            Route("/api/show", self._show, methods=["POST"]),
+            Route("/api/version", self._version, methods=["GET"]),
             Route("/health", self._health, methods=["GET"]),
             Route("/ready", self._ready, methods=["GET"]),
         ]
@@ -154,6 +158,10 @@ class _Server:
         record.model, record.stream = asked.model, asked.stream
         if not 1 <= asked.answers <= self._limits.max_answers:
             raise RequestError(f"n is {asked.answers}", field="n", hint=f"from 1 to {self._limits.max_answers}")
+        at_once = await run_in_threadpool(protocol.immediate, asked, self._served)
+        if at_once is not None:
+            self._close(record)
+            return _json(at_once)
         if asked.params.timeout is None or asked.params.timeout > self._limits.answer_seconds:
             asked = replace(asked, params=replace(asked.params, timeout=self._limits.answer_seconds))
         if asked.stream:
@@ -310,23 +318,49 @@ class _Server:
         return {"id": name, "object": "model", "created": self._created, "owned_by": "toolgrammar"}
 
     async def _models(self, request: Request) -> Response:
-        return self._guarded(request, lambda: {"object": "list", "data": [self._facts(name) for name in self._served]})
+        facts = [self._facts(name) for name in self._served]
+        if "anthropic-version" in request.headers:
+            return self._guarded(request, lambda: messages.models_of(facts))
+        return self._guarded(request, lambda: {"object": "list", "data": facts})
 
     async def _model(self, request: Request) -> Response:
         def facts() -> dict[str, Any]:
             self._served.model(request.path_params["name"])
-            return self._facts(request.path_params["name"])
+            made = self._facts(request.path_params["name"])
+            return messages.model_of(made) if "anthropic-version" in request.headers else made
 
         return self._guarded(request, facts)
 
-    def _guarded(self, request: Request, make: Any) -> Response:
-        """Return what ``make`` returns as JSON, to a client with a key."""
+    async def _tags(self, request: Request) -> Response:
+        served = self._served
+        return self._guarded(
+            request, lambda: {"models": [ollama.facts_of(name, served.model(name)) for name in served]}, ollama.CHAT
+        )
+
+    async def _show(self, request: Request) -> Response:
+        try:
+            self._authorize(request)
+            fields = Fields(await self._body(request))
+            fields.required("model")
+            model = self._served.model(fields.text("model"))
+            fields.ignore("verbose")
+            fields.end()
+        except RequestError as error:
+            return _refused(ollama.CHAT, error)
+        return _json(ollama.shown(model))
+
+    async def _version(self, request: Request) -> Response:
+        return self._guarded(request, lambda: {"version": version("toolgrammar")}, ollama.CHAT)
+
+    def _guarded(self, request: Request, make: Callable[[], Any], protocol: Protocol | None = None) -> Response:
+        """Return what ``make`` returns as JSON, to a client with a key; errors are in the form of a protocol."""
+        if protocol is None:
+            protocol = messages.MESSAGES if "anthropic-version" in request.headers else CHAT_COMPLETIONS
         try:
             self._authorize(request)
             return _json(make())
         except RequestError as error:
-            failure = failure_of(error)
-            return _json(openai_form.error(failure), failure.status, failure.headers)
+            return _refused(protocol, error)
 
     async def _health(self, request: Request) -> Response:
         return _json({"status": "ok"})
@@ -340,8 +374,7 @@ class _Server:
         try:
             self._authorize(request)
         except RequestError as error:
-            failure = failure_of(error)
-            return _json(openai_form.error(failure), failure.status, failure.headers)
+            return _refused(CHAT_COMPLETIONS, error)
         return Response(self._metrics.text(), headers={"Content-Type": self._metrics.media_type})
 
 
@@ -388,6 +421,11 @@ async def _disconnected(request: Request) -> None:
 def _json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     text = json.dumps(data, separators=(",", ":"))
     return Response(text, status, dict(headers or {}), "application/json")
+
+
+def _refused(protocol: Protocol, error: RequestError) -> Response:
+    failure = failure_of(error)
+    return _json(protocol.error(failure), failure.status, failure.headers)
 
 
 def _no_constant(name: str) -> Any:

@@ -175,13 +175,18 @@ def tools_of(fields: Fields) -> list[dict[str, Any]]:
     return distinct(tools)
 
 
-def function_tool(function: Fields) -> dict[str, Any]:
-    """Return a tool of its ``name``, ``description``, ``parameters`` and ``strict``, which is always so here."""
+def function_tool(function: Fields, schema: str = "parameters") -> dict[str, Any]:
+    """Return a tool of its ``name``, ``description`` and ``strict`` (it always is, here), and the field of its schema.
+
+    Args:
+        function: the fields.
+        schema: name of the field that has the schema of the arguments.
+    """
     function.required("name")
     made = {"name": function.text("name"), "description": function.text("description", "")}
-    parameters = function.one_of("parameters", (dict,))
+    parameters = function.one_of(schema, (dict,))
     function.one_of("strict", (bool,))
-    with at_field(function.path("parameters")):
+    with at_field(function.path(schema)):
         tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
     function.end()
     return tool
@@ -216,10 +221,16 @@ def schema_of(fields: Fields | None) -> Any:
     inner.ignore("name", "description")
     inner.one_of("strict", (bool,))
     inner.required("schema")
-    schema = inner.one_of("schema", (dict, bool))
+    schema = closed_schema(inner)
     inner.end()
     fields.end()
-    with at_field(inner.path("schema")):
+    return schema
+
+
+def closed_schema(fields: Fields, name: str = "schema") -> Any:
+    """Return the JSON Schema in a field, its objects closed unless they say otherwise."""
+    schema = fields.one_of(name, (dict, bool))
+    with at_field(fields.path(name)):
         return _shared.closed(schema)
 
 

@@ -66,7 +66,9 @@ _STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
 def failure_of(error: BaseException) -> Failure:
     """Return an error as a failure. Of an unknown error nothing is told: its message may hold what it should not."""
     if isinstance(error, RequestError):
-        return Failure(error.status, _words(error), error.code, error.field)
+        words = _words(error)
+        named = words if error.field is None or error.field in words else f"{error.field}: {words}"
+        return Failure(error.status, named, error.code, error.field)
     if isinstance(error, ToolGrammarError):
         status = next((status for classes, status in _STATUS if isinstance(error, classes)), 500)
         if isinstance(error, ServerError) and error.status_code == 429:

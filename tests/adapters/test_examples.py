@@ -42,6 +42,11 @@ SAID = {
     "crewai_smollm2.py": ["get_weather('Oslo', 'celsius')", "crew says:", "18 degrees celsius"],
     "autogen_smollm2.py": ['get_weather({"city": "Oslo", "unit": "celsius"})', "assistant says:", "18 degrees celsius"],
     "agent_framework_smollm2.py": ["get_weather('Oslo', 'celsius')", "agent says:", "18 degrees celsius"],
+    "anthropic_client.py": [
+        "count_trees({'park': 'Abbey', 'kinds': {'oak': 3, 'ash': 4}})",
+        "7 trees",
+        "There are sev",
+    ],
     "openai_client.py": [
         "find_seat({'train': 'IC 702', 'window': True})",
         "seat 14 in IC 702, at",
@@ -53,7 +58,7 @@ SAID = {
 
 def test_every_adapter_example_is_known() -> None:
     """No example of an adapter is left out here."""
-    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_", "openai_")
+    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_", "openai_", "anthropic_")
     assert {path.name for path in EXAMPLES.glob("*.py") if path.name.startswith(prefixes)} == set(SAID)
 
 

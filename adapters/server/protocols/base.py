@@ -53,6 +53,10 @@ class Protocol(ABC):
             RequestError: a field is wrong, unknown, or cannot be met.
         """
 
+    def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
+        """Return the response to a request for which nothing is generated; None for any other."""
+        return None
+
     @abstractmethod
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return the response to a request that is not streamed."""

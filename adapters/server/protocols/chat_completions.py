@@ -106,6 +106,9 @@ class ChatCompletions(Protocol):
         return openai_form.error(failure)
 
 
+CHAT_COMPLETIONS = ChatCompletions()
+
+
 def _budget(fields: Fields) -> int | None:
     """Return the token budget, which has an old and a new name."""
     old, new = fields.whole("max_tokens"), fields.whole("max_completion_tokens")

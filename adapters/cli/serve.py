@@ -1,0 +1,172 @@
+"""``toolgrammar serve``: models behind the protocols of OpenAI and others, on a port."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .model import pulled
+from .output import console, fail
+
+if TYPE_CHECKING:
+    from toolgrammar.core import Model
+
+#: Seconds that running requests get to end when the server is asked to stop.
+GRACE = 30
+
+
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(help="Their addresses: 'smollm2', 'hf:NAME-OR-PATH'; NAME=ADDRESS serves it as NAME.")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8000,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(help="env:NAME: requests need the key in this environment variable; several: one of them."),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="Of requests that give none; 0 is greedy.")] = 0.0,
+    max_running: Annotated[int, typer.Option(min=1, help="Requests that one model works on at a time.")] = 4,
+    max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait for one model; more get 429.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request's body.")] = 4 << 20,
+    body_seconds: Annotated[float, typer.Option(help="Time in which a body must arrive.")] = 30.0,
+    answer_seconds: Annotated[float, typer.Option(help="Time for one answer.")] = 600.0,
+    grace: Annotated[int, typer.Option(help="Seconds that running requests get when the server is stopped.")] = GRACE,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error; lines of JSON on stderr.")] = "info",
+) -> None:
+    """Serve models to clients of OpenAI and others; every tool call that is sent is valid.
+
+    Endpoints: the protocols, /v1/models, /health, /ready, and /metrics for Prometheus. The first lines on standard
+    output say what to give to a client. Ctrl-C or SIGTERM lets running requests end.
+
+    Exit code: 0 stopped, 2 a model cannot be loaded or the port is taken.
+    """
+    from toolgrammar.adapters.server import Limits, create_app
+    from toolgrammar.core import GenerateParams
+
+    keys = [_key(one) for one in api_key or ()]
+    limits = Limits(
+        max_running=max_running,
+        max_waiting=max_waiting,
+        max_body=max_body,
+        body_seconds=body_seconds,
+        answer_seconds=answer_seconds,
+    )
+    _log_to_stderr(log_level)
+    loaded = _load(models)
+    app = create_app(
+        loaded, limits=limits, defaults=GenerateParams(temperature=temperature), api_keys=keys, metrics=True
+    )
+    try:
+        _run(app, host, port, grace, lambda address: _announce(address, list(loaded), bool(keys), grace))
+    finally:
+        for model in loaded.values():
+            model.close()
+
+
+def _run(app: Any, host: str, port: int, grace: int, announce: Callable[[str], None]) -> None:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """A server that tells its address once it listens."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                bound = self.servers[0].sockets[0].getsockname()
+                announce(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
+
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http="h11",  # it bounds the headers of a request
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=grace,
+    )
+    server = Server(config)
+    try:
+        server.run()
+    except KeyboardInterrupt:  # uvicorn raises the signal again after a graceful end
+        return
+    except SystemExit:
+        fail(f"cannot listen at {host}:{port}", "another process may have the port: give another --port")
+
+
+def _announce(address: str, names: list[str], has_keys: bool, grace: int) -> None:
+    key = "YOUR-KEY" if has_keys else "none"
+    shown = console()
+    for line in (
+        f"serving    {', '.join(names)} at {address}",
+        f'OpenAI     OpenAI(base_url="{address}/v1", api_key="{key}"), model="{names[0]}"',
+        f'Anthropic  Anthropic(base_url="{address}", api_key="{key}")',
+        f'Ollama     Client(host="{address}")',
+        f"stop       Ctrl-C (up to {grace} seconds for running requests)",
+    ):
+        shown.print(line, markup=False)
+    if not has_keys and not address.startswith(("http://127.", "http://[::1]")):
+        console(stderr=True).print("warning: anybody who reaches this address can use it: give --api-key", markup=False)
+    sys.stdout.flush()
+
+
+def _load(models: list[str]) -> dict[str, Model]:
+    """Load models by their addresses; return them by the names under which they are served."""
+    from toolgrammar.core import load_model
+
+    loaded: dict[str, Model] = {}
+    for given in models:
+        name, separator, address = given.partition("=")
+        if not separator or any(sign in name for sign in ":/\\"):
+            name = address = given
+        if not name or not address or name in loaded:
+            fail(f"{given!r} gives no name of its own to a model", "for example small=hf:PATH")
+        pulled(address)
+        with console(stderr=True).status(f"loading {address}"):
+            loaded[name] = load_model(address)
+    return loaded
+
+
+def _key(given: str) -> str:
+    """Return a key from the environment: on the command line every user of the machine could read it."""
+    scheme, _, name = given.partition(":")
+    if scheme != "env" or not name:
+        fail("--api-key is not of the form env:NAME", "put the key into an environment variable, and name that")
+    key = os.environ.get(name, "")
+    if not key:
+        fail(f"the environment variable {name} is empty", "put the key there")
+    return key
+
+
+class _JsonLines(logging.Formatter):
+    """One line of JSON for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; the facts of a request are fields of their own."""
+        facts = getattr(record, "facts", {})
+        line = {"time": round(record.created, 3), "level": record.levelname.lower(), "event": record.getMessage()}
+        if record.exc_info:
+            facts = {**facts, "exception": self.formatException(record.exc_info)}
+        return json.dumps({**line, **facts})
+
+
+def _log_to_stderr(level: str) -> None:
+    number = getattr(logging, level.upper(), None)
+    if not isinstance(number, int):
+        fail(f"--log-level is {level!r}", "give debug, info, warning or error")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_JsonLines())
+    for name in ("toolgrammar", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(number)
+        logger.propagate = False

@@ -1,0 +1,247 @@
+"""Ollama's chat: ``POST /api/chat``, and what its clients ask besides.
+
+Sources: the types of the ``ollama`` package, version 0.6; Ollama's own description of its API. ``tool_choice`` is ours:
+Ollama has none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from toolgrammar.core.conversation import (
+    CallEnd,
+    Event,
+    Finish,
+    Generation,
+    ImagePart,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    TextPart,
+    ToolCall,
+    Usage,
+)
+from toolgrammar.core.models import Model
+
+from ... import _shared
+from ..asked import Asked, Served, closed_schema, require_images, thinking_of, tools_of
+from ..failures import Failure
+from ..fields import Fields, RequestError
+from .base import Protocol, StreamWriter, line
+
+#: Options of Ollama, and ours.
+_OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "seed": "seed",
+    "repeat_penalty": "repetition_penalty",
+}
+#: Options of Ollama that say how a model is loaded, and change no answer.
+_LOADING = ("num_gpu", "main_gpu", "num_thread", "num_batch", "use_mmap", "numa", "low_vram", "num_keep")
+
+
+class Chat(Protocol):
+    """Ollama's chat."""
+
+    path = "/api/chat"
+    media_type = "application/x-ndjson"
+
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form."""
+        fields.required("model")
+        name = fields.text("model")
+        model = served.model(name)
+        messages = tuple(map(_read_message, fields.objects("messages")))
+        if not messages:
+            raise RequestError("messages is empty", field="messages", hint="send at least one message")
+        require_images(model, messages, "messages")
+        tools = tools_of(fields)
+        choice = fields.one_of("tool_choice", (str, dict))
+        options = {**_sampling(fields.inner("options") or Fields({}), model), "thinking": _thinking(fields, model)}
+        schema = None
+        if fields.has("format"):
+            form = fields.one_of("format", (str, dict))
+            if isinstance(form, str) and form not in ("", "json"):
+                raise RequestError(f"format is {form!r}", field="format", hint="give 'json' or a JSON Schema")
+            if form:
+                schema = {"type": "object"} if form == "json" else closed_schema(Fields({"format": form}), "format")
+        stream = fields.flag("stream", True)
+        fields.ignore("keep_alive")
+        fields.refuse("logprobs", False)
+        fields.refuse("top_logprobs", 0)
+        fields.end()
+        params = served.params(name, options, tools, choice, schema)
+        return Asked(name, messages, params, stream, details={"begin": time.monotonic_ns()})
+
+    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+        """Return a response. A call that the token budget cut is left out: clients run what they see."""
+        (answer,) = answers
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        if answer.message.reasoning:
+            message["thinking"] = answer.message.reasoning
+        calls = [_call(call) for call in answer.tool_calls if _shared.problem(call) is None]
+        if calls:
+            message["tool_calls"] = calls
+        cut = _shared.cut_places(answer.message, answer.cut)
+        return {**_head(asked), "message": message, **_end(asked, answer.finish_reason, answer.usage, cut)}
+
+    def stream(self, asked: Asked) -> StreamWriter:
+        """Return the writer of lines."""
+        return _Lines(asked)
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return an error in Ollama's form."""
+        return {"error": failure.message}
+
+
+CHAT = Chat()
+
+
+def facts_of(name: str, model: Model) -> dict[str, Any]:
+    """Return what Ollama's list says of a model. There is no file whose size or digest it could have."""
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": _now(),
+        "size": 0,
+        "digest": "",
+        "details": {"format": "toolgrammar", "family": model.name},
+    }
+
+
+def shown(model: Model) -> dict[str, Any]:
+    """Return what Ollama shows of a model: its capabilities and its context window."""
+    capabilities = ["completion", "tools", *(["vision"] if model.capabilities.images else [])]
+    return {
+        "modified_at": _now(),
+        "details": {"format": "toolgrammar", "family": model.name},
+        "model_info": {"general.architecture": "toolgrammar", "toolgrammar.context_length": model.context_window},
+        "capabilities": [*capabilities, *(["thinking"] if _shared.thinks(model) else [])],
+    }
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def _head(asked: Asked) -> dict[str, Any]:
+    return {"model": asked.model, "created_at": _now()}
+
+
+def _end(asked: Asked, reason: str, usage: Usage, cut: Sequence[str]) -> dict[str, Any]:
+    """Return how an answer ended; durations are in nanoseconds."""
+    return {
+        "done": True,
+        "done_reason": "length" if reason == "length" else "stop",
+        "total_duration": time.monotonic_ns() - asked.details["begin"],
+        "prompt_eval_count": usage.prompt_tokens,
+        "eval_count": usage.completion_tokens,
+        **({"toolgrammar": {"cut": list(cut)}} if cut else {}),
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}}
+
+
+def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
+    options: dict[str, Any] = {ours: fields.number(theirs) for theirs, ours in _OPTIONS.items()}
+    budget = fields.whole("num_predict")
+    options["max_tokens"] = None if budget in (-1, -2) else budget
+    options["stop"] = fields.one_of("stop", (str, list))
+    window = fields.whole("num_ctx")
+    if window is not None and window > model.context_window:
+        path = fields.path("num_ctx")
+        raise RequestError(f"{path} is beyond the model's {model.context_window:,} tokens", field=path)
+    fields.ignore(*_LOADING)
+    for name, nothing in (("presence_penalty", 0), ("frequency_penalty", 0), ("mirostat", 0), ("typical_p", 1)):
+        fields.refuse(name, nothing, float(nothing))
+    fields.end()
+    return options
+
+
+def _thinking(fields: Fields, model: Model) -> Any:
+    if not isinstance(value := fields.take("think"), str):
+        return Fields({"think": value}).one_of("think", (bool,))
+    return thinking_of(Fields({"think": value}), "think", model)
+
+
+def _read_message(fields: Fields) -> Message:
+    role = fields.word("role", ("system", "user", "assistant", "tool"))
+    if not role:
+        fields.required("role")
+    text = fields.text("content", "")
+    images = []
+    for index, data in enumerate(fields.items("images")):
+        try:
+            images.append(ImagePart(base64.b64decode(data, validate=True)))
+        except (binascii.Error, TypeError, ValueError):
+            path = f"{fields.path('images')}[{index}]"
+            raise RequestError(f"{path} is not base64", field=path) from None
+    calls = []
+    for call in fields.objects("tool_calls"):
+        call_id = call.text("id")
+        call.refuse("type", "function")
+        call.required("function")
+        function = call.inner("function")
+        assert function is not None
+        function.required("name")
+        function.ignore("index")
+        calls.append(_shared.past_call(call_id, function.text("name"), function.one_of("arguments", (dict,), {})))
+        function.end()
+        call.end()
+    old, name = fields.text("name"), fields.text("tool_name")
+    message = Message(
+        role,  # type: ignore[arg-type]
+        (TextPart(text), *images) if images else text,
+        reasoning=fields.text("thinking"),
+        tool_calls=tuple(calls),
+        tool_call_id=fields.text("tool_call_id"),
+        name=name or old,
+    )
+    fields.end()
+    return message
+
+
+class _Lines(StreamWriter):
+    """Writer of lines of JSON; a call comes when it is whole, as Ollama's own do."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._cut: list[str] = []
+
+    def begin(self) -> Iterable[str]:
+        """Return nothing."""
+        return ()
+
+    def event(self, index: int, event: Event) -> Iterable[str]:
+        """Return the line of one event."""
+        if isinstance(event, TextDelta):
+            yield self._line({"content": event.text})
+        elif isinstance(event, ReasoningDelta):
+            yield self._line({"content": "", "thinking": event.text})
+        elif isinstance(event, CallEnd):
+            self._cut += [event.call.name + pointer for pointer in event.call.cut]
+            if _shared.problem(event.call) is None:
+                yield self._line({"content": "", "tool_calls": [_call(event.call)]})
+        elif isinstance(event, Finish):
+            yield self._line({"content": ""}, _end(self._asked, event.reason, event.usage, [*event.cut, *self._cut]))
+
+    def end(self) -> Iterable[str]:
+        """Return nothing: the last line says that it is the last."""
+        return ()
+
+    def failure(self, failure: Failure) -> Iterable[str]:
+        """Return the error."""
+        yield line({"error": failure.message})
+
+    def _line(self, message: dict[str, Any], end: Any = ()) -> str:
+        said = {"role": "assistant", **message}
+        return line({**_head(self._asked), "message": said, **(dict(end) or {"done": False})})

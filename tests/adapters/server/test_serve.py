@@ -1,0 +1,253 @@
+"""``toolgrammar serve`` as a process: clients, keys, metrics, logs, faults, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+PROGRAM = "from toolgrammar.adapters.cli import main; main()"
+KEY = "k-0123456789"
+HELLO: Any = [{"role": "user", "content": "A word that no log may have: xylophone"}]
+
+
+@dataclass
+class Running:
+    """A server process.
+
+    Attributes:
+        process: the process.
+        url: its address.
+        log: the file that has its standard error.
+    """
+
+    process: subprocess.Popen[str]
+    url: str
+    log: Path
+
+    def plain(self, **options: Any) -> httpx.Client:
+        """A client with the key."""
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60, **options)
+
+    def raw(self, data: bytes, seconds: float = 20) -> bytes:
+        """Send bytes, and return what comes back until the server closes, or is silent for long."""
+        host, port = self.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+            received = b""
+            try:
+                connection.sendall(data)
+                while piece := connection.recv(65536):
+                    received += piece
+                    if b"\r\n\r\n" in received and b"keep-alive" not in received.lower():
+                        break
+            except (TimeoutError, ConnectionError):
+                pass
+            return received
+
+
+def start(folder: Path, *arguments: str) -> Running:
+    """Start a server, and wait until it says where it is."""
+    log = folder / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "serve", *arguments, "--port", "0"],
+            env={**os.environ, "THE_KEY": KEY, "COLUMNS": "200"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"at (http://\S+)", line)
+    assert found is not None, log.read_text()
+    return Running(process, found[1], log)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with a key, one place to run, one to wait, and little patience."""
+    options = ["--max-running", "1", "--max-waiting", "1", "--body-seconds", "1", "--max-body", "20000"]
+    running = start(
+        tmp_path_factory.mktemp("serve"), "small=embedded", "embedded", "--api-key", "env:THE_KEY",
+        "--temperature", "1", *options,
+    )  # fmt: skip
+    yield running
+    running.process.kill()
+    running.process.wait()
+    assert running.process.stdout is not None
+    running.process.stdout.close()
+
+
+def test_a_client_of_openai_over_the_network(server: Running) -> None:
+    """Both models answer, streamed and whole, and are listed."""
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == ["small", "embedded"]
+        assert client.models.retrieve("small").id == "small"
+        for name in ("small", "embedded"):
+            answer = client.chat.completions.create(model=name, messages=HELLO, max_tokens=8, seed=1)
+            text = "".join(
+                chunk.choices[0].delta.content or ""
+                for chunk in client.chat.completions.create(
+                    model=name, messages=HELLO, max_tokens=8, seed=1, stream=True
+                )
+            )
+            assert text == answer.choices[0].message.content
+
+
+def test_keys_are_needed(server: Running) -> None:
+    """Without the key: 401 in the protocol's form; health and readiness need none."""
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        for headers in ({}, {"Authorization": "Bearer k-012345678"}, {"x-api-key": "é".encode("latin-1")}):
+            for path in ("/v1/models", "/metrics"):
+                assert client.get(path, headers=headers).status_code == 401
+            refused = client.post("/v1/chat/completions", json={}, headers=headers)
+            assert refused.status_code == 401 and refused.json()["error"]["type"] == "authentication_error"
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/ready").json() == {"status": "ready"}
+        assert client.get("/v1/models", headers={"x-api-key": KEY}).status_code == 200
+        cross = client.options(
+            "/v1/models", headers={"Origin": "http://a.test", "Access-Control-Request-Method": "GET"}
+        )
+        assert cross.status_code == 405 and not any(name.startswith("access-control") for name in cross.headers)
+
+
+def post(body: bytes, *headers: str) -> bytes:
+    """A request as bytes."""
+    head = ["POST /v1/chat/completions HTTP/1.1", "Host: x", f"Authorization: Bearer {KEY}", *headers]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def test_a_fault_client(server: Running) -> None:
+    """Garbage, wrong bodies, too many headers, slow and huge bodies: each is refused, and the server lives on."""
+    json_type = "Content-Type: application/json"
+    status = re.compile(rb"^HTTP/1.1 (\d+)")
+    cases = [
+        (b"\x00\xff garbage \r\n\r\n", b"400"),
+        (post(b"", "Content-Length: 0"), b"415"),
+        (post(b"{}", "Content-Type: text/plain", "Content-Length: 2"), b"415"),
+        (post(b"nothing", json_type, "Content-Length: 7"), b"400"),
+        (post(b'{"a": NaN}', json_type, "Content-Length: 10"), b"400"),
+        (post(b"\xff\xfe{}", json_type, "Content-Length: 4"), b"400"),
+        (post(b"[" * 19_000, json_type, "Content-Length: 19000"), b"400"),
+        (post(b'{"model"', json_type, "Content-Length: 5000"), b"408"),
+        (post(b"", json_type, "Content-Length: 99999999"), b"413"),
+        (post(b"5000\r\n" + b"x" * 0x5000 + b"\r\n", json_type, "Transfer-Encoding: chunked"), b"413"),
+        (post(b"{}", json_type, *(f"X-{number}: y" for number in range(10_000)), "Content-Length: 2"), b"400"),
+    ]
+    for data, wanted in cases:
+        answer = server.raw(data, seconds=10)
+        found = status.match(answer)
+        assert found is not None and found[1] == wanted, (data[:80], answer[:200])
+        assert b"Traceback" not in answer
+    surrogate = post(
+        b'{"model": "small", "\\ud800": 1, "messages": [{"role": "user", "content": "\\udfff"}]}',
+        json_type,
+        "Content-Length: 83",
+        "Connection: close",
+    )
+    assert status.match(server.raw(surrogate))[1] == b"400"  # type: ignore[index]
+    with server.plain() as client:
+        assert client.get("/ready").status_code == 200
+
+
+def gauge(client: httpx.Client, name: str, model: str = "small") -> float:
+    """The value of a metric."""
+    found = re.search(rf'^{name}{{model="{model}".*}} (\S+)$', client.get("/metrics").text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def test_a_client_that_leaves_frees_its_place_and_a_full_queue_refuses(server: Running) -> None:
+    """One runs, one waits, the third gets 429 with Retry-After; when the clients leave, all stops within seconds."""
+    asked = {"model": "small", "messages": HELLO, "max_tokens": 2000}
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 500}
+    form = {"type": "json_schema", "json_schema": {"name": "long", "schema": schema}}
+    with server.plain() as client, server.plain() as other:
+        with client.stream(
+            "POST", "/v1/chat/completions", json={**asked, "stream": True, "response_format": form}
+        ) as one:
+            lines = one.iter_lines()  # dropping it would close the response
+            next(lines)
+            assert gauge(other, "toolgrammar_running") == 1
+            host, port = server.url.removeprefix("http://").split(":")
+            body = json.dumps(asked).encode()
+            waiting = socket.create_connection((host, int(port)))
+            waiting.sendall(post(body, "Content-Type: application/json", f"Content-Length: {len(body)}"))
+            wait_for(lambda: gauge(other, "toolgrammar_waiting") == 1)
+            assert other.get("/ready").status_code == 503
+            refused = other.post("/v1/chat/completions", json=asked)
+            assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
+            assert refused.json()["error"]["type"] == "rate_limit_error"
+            waiting.close()
+            wait_for(lambda: gauge(other, "toolgrammar_waiting") == 0)
+            assert gauge(other, "toolgrammar_running") == 1
+        wait_for(lambda: gauge(other, "toolgrammar_running") == 0)
+        assert other.get("/ready").status_code == 200
+
+
+def wait_for(is_so: Any, seconds: float = 30) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_metrics_and_logs_have_no_words_of_users(server: Running) -> None:
+    """Tokens and requests are counted; each request is a line of JSON; no prompt is anywhere."""
+    with server.plain() as client:
+        counted = re.compile(r'^toolgrammar_tokens_total{kind="completion",model="small"} (\S+)$', re.MULTILINE)
+        before = sum(map(float, counted.findall(client.get("/metrics").text)))
+        client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "max_tokens": 5})
+        client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "xylophone": 5})
+        metrics = client.get("/metrics").text
+        assert sum(map(float, counted.findall(metrics))) == before + 5
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
+    requests = [line for line in lines if line["event"] == "request" and line["path"] == "/v1/chat/completions"]
+    assert {"status", "model", "seconds", "prompt_tokens", "completion_tokens"} <= set(requests[-2])
+    assert requests[-2]["status"] == 200 and requests[-1]["status"] == 400
+    for text in (metrics, server.log.read_text()):
+        assert "xylophone" not in text and KEY not in text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGTERM")
+def test_a_running_request_ends_before_the_server_does(tmp_path: Path) -> None:
+    """SIGTERM: the answer in progress comes whole, then the process ends well."""
+    running = start(tmp_path, "embedded", "--temperature", "1")
+    asked = {"model": "embedded", "messages": HELLO, "max_tokens": 60, "seed": 2, "stream": True}
+    with httpx.stream("POST", f"{running.url}/v1/chat/completions", json=asked, timeout=60) as response:
+        lines = response.iter_lines()
+        next(lines)
+        running.process.send_signal(signal.SIGTERM)
+        assert [line for line in lines if line][-1] == "data: [DONE]"
+    assert running.process.wait(30) in (0, -signal.SIGTERM)
+    assert running.process.stdout is not None
+    running.process.stdout.close()
+
+
+def test_what_cannot_start_says_why(tmp_path: Path) -> None:
+    """A key on the command line, a model twice, a port that is taken: one line, exit code 2."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for arguments, words in (
+            (["embedded", "--api-key", "secret"], "env:NAME"),
+            (["embedded", "embedded"], "name of its own"),
+            (["embedded", "--port", str(taken.getsockname()[1])], "cannot listen"),
+            (["nothing:here"], "nothing:here"),
+        ):
+            result = subprocess.run(
+                [sys.executable, "-c", PROGRAM, "serve", *arguments], capture_output=True, text=True, timeout=60
+            )
+            assert result.returncode == 2 and words in result.stderr, result.stderr
+            assert "Traceback" not in result.stderr
