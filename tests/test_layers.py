@@ -70,6 +70,8 @@ PIPELINE = (
     "tools.formats.gemma",
     "tools.formats.functionary",
     "tools.formats.families",
+    "tools.formats.probe",
+    "tools.formats.learned",
     "tools.formats",
     "tools",
     "adapters",

@@ -32,6 +32,7 @@ from .formats import (
     TurnSpec,
     WireFormat,
     choose_format,
+    detect_format,
     get_format,
     new_call_id,
 )
@@ -466,6 +467,10 @@ class ToolSet:
         """Return the format in which a model writes calls; see `toolgrammar.tools.formats.choose_format`."""
         return choose_format(name, template, special)
 
+    def shown_format(self, template: str, special: Collection[str] = ()) -> WireFormat | None:
+        """Return the format that a chat template shows; see `toolgrammar.tools.formats.detect_format`."""
+        return detect_format(template, special)
+
     def render_history(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
         """Return a conversation for a model whose chat template knows no calls: calls as text of the assistant,
         neighbouring results as one text of the user, as the format writes them."""
@@ -479,7 +484,7 @@ class ToolSet:
             if message.role == "tool":
                 results.append(wire.render_result(message))
             elif message.tool_calls:
-                rendered.append(replace(message, content=wire.render(message.text, message.tool_calls), tool_calls=()))
+                rendered.append(replace(message, content=_turn_as_text(wire, message), tool_calls=()))
             else:
                 rendered.append(message)
         return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)
@@ -533,6 +538,16 @@ def _merged(first: Tool, second: Tool) -> Tool:
     if first.function is None and first.model is None:
         return replace(first, function=second.function, model=second.model, binder=second.binder)
     return first
+
+
+def _turn_as_text(wire: WireFormat, message: Message) -> str:
+    """Return a turn as a format writes it; several calls, or text beside calls, also where the format has no room."""
+    calls = message.tool_calls
+    if len(calls) > 1 and not getattr(wire, "parallel", True):
+        return "\n".join(filter(None, [message.text, *(wire.render_calls([call]) for call in calls)]))
+    if message.text and not getattr(wire, "prose", True):
+        return f"{message.text}\n{wire.render_calls(calls)}"
+    return wire.render(message.text, calls)
 
 
 def _response_schema(source: Any) -> dict[str, Any] | bool:

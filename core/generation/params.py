@@ -76,6 +76,10 @@ class ToolInterface(Protocol):
         ``format`` of the other methods."""
         ...
 
+    def shown_format(self, template: str, special: Collection[str]) -> Any:
+        """Return the wire format that a chat template shows; None if it shows none."""
+        ...
+
     def render_history(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
         """Return a conversation with its calls and results as text."""
         ...

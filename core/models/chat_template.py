@@ -1,21 +1,20 @@
 """Chat templates in Jinja, for models whose files have one and whose libraries do not render it.
 
-The dialect is that of ``apply_chat_template`` in transformers: trimmed blocks, loop controls, a ``tojson`` that escapes
-nothing, ``raise_exception``, ``strftime_now`` and the ``generation`` block. A template is a program that comes with a
-model, so it runs in Jinja's sandbox.
+What a template writes itself is kept apart from what a message spells. The dialect of Jinja is in ``jinja.py``, the
+shapes of messages are in ``history.py``.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..conversation.messages import Message
-from ..errors import ModelError
-from .prompts import template_turns, thinking_variables, with_calls_in_turn
+from .history import first_rendered
+from .jinja import compile_template
+from .prompts import thinking_variables
 
 #: Characters for private use, which stand in a rendered text for the spelling of a control token.
 _PRIVATE = range(0xF0000, 0xFFFFE)
@@ -42,7 +41,7 @@ class ChatTemplate:
         self._names = sorted(controls, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._names)) or r"(?!)")
         self._constants = {"bos_token": bos, "eos_token": eos}
-        self._compiled = _compile(source)
+        self._compiled = compile_template(source)
 
     def render_prompt(
         self,
@@ -62,28 +61,31 @@ class ChatTemplate:
         Raises:
             ModelError: the template refuses the conversation.
         """
-        turns, known_tools = template_turns(messages, tools, tool_prompt, self.source)
-        variables = thinking_variables(thinking)
-        turns = with_calls_in_turn(
-            turns, lambda given: "".join(text for text, _ in self.render(given, known_tools, variables))
+        thinks = thinking_variables(thinking)
+        return iter(
+            first_rendered(
+                self.source,
+                messages,
+                tools,
+                tool_prompt,
+                lambda turns, known, variables: self.render(turns, known, {**variables, **thinks}),
+            )
         )
-        return self.render(turns, known_tools, variables)
 
     def render(
         self,
         messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[Mapping[str, Any]] | None = None,
         variables: Mapping[str, Any] | None = None,
-    ) -> Iterator[tuple[str, bool]]:
-        """Yield the prompt in pieces: a text, and True if it only spells a control token.
+    ) -> list[tuple[str, bool]]:
+        """Return the prompt in pieces: a text, and True if it only spells a control token.
+
+        May raise whatever a template may.
 
         Args:
             messages: the conversation, as transformers hands it to templates.
             tools: the tools, likewise.
             variables: what the template is given besides, by name.
-
-        Raises:
-            ModelError: the template refuses the conversation.
         """
         given = json.dumps([messages, tools], ensure_ascii=False, default=str)
         free = (chr(code) for code in _PRIVATE if chr(code) not in given)
@@ -92,23 +94,18 @@ class ChatTemplate:
         def spelled(match: re.Match[str]) -> str:
             return f"{opening}{self._names.index(match.group())}{closing}"
 
-        try:
-            text = self._compiled.render(
-                messages=_map_texts(messages, lambda text: self._pattern.sub(spelled, text)),
-                tools=_map_texts(tools, lambda text: self._pattern.sub(spelled, text)) if tools else None,
-                add_generation_prompt=True,
-                **{**(variables or {}), **self._constants},
-            )
-        except Exception as error:  # a template is a program of the model's: it may raise anything
-            raise ModelError(
-                f"the model's chat template refuses the conversation: {error}",
-                hint="check the order of roles; some templates want user and assistant in turn",
-            ) from error
-        for index, piece in enumerate(re.split(f"{opening}([0-9]+){closing}", text)):
-            if index % 2:
-                yield self._names[int(piece)], True
-            elif piece:
-                yield piece, False
+        text = self._compiled.render(
+            messages=_map_texts(messages, lambda text: self._pattern.sub(spelled, text)),
+            tools=_map_texts(tools, lambda text: self._pattern.sub(spelled, text)),
+            add_generation_prompt=True,
+            **{**(variables or {}), **self._constants},
+        )
+        pieces = enumerate(re.split(f"{opening}([0-9]+){closing}", text))
+        return [
+            (self._names[int(piece)], True) if index % 2 else (piece, False)
+            for index, piece in pieces
+            if index % 2 or piece
+        ]
 
 
 def _map_texts(value: Any, change: Any) -> Any:
@@ -120,36 +117,3 @@ def _map_texts(value: Any, change: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_map_texts(item, change) for item in value]
     return value
-
-
-def _compile(source: str) -> Any:
-    import jinja2
-    from jinja2.ext import Extension
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        """``{% generation %}``, which marks what a model is trained on, and writes nothing."""
-
-        tags = {"generation"}  # noqa: RUF012 - as Jinja's own extensions write it
-
-        def parse(self, parser: Any) -> Any:
-            next(parser.stream)
-            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-    def refuse(message: str) -> None:
-        raise jinja2.TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-    try:
-        return environment.from_string(source)
-    except jinja2.TemplateError as error:
-        raise ModelError(f"the model's chat template is broken: {error}", hint="use another conversion") from error
-
-
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)

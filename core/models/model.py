@@ -28,6 +28,7 @@ from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_param
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..masks.warming import WARM_SECONDS
+from .history import message_shape
 from .reasoning import plan_reasoning
 
 if TYPE_CHECKING:
@@ -617,9 +618,12 @@ class LocalModel(Model):
         if not isinstance(tools, ToolInterface):
             return _Wire(params.tool_format)  # there are none, or the planner names what is wrong with them
         template, special = self.backend.chat_template or "", self.vocabulary.special
-        own = tools.wire_format(self.backend.tool_format, template, special)
-        chosen = own if params.tool_format is None else tools.wire_format(params.tool_format, template, special)
-        return _Wire(chosen, chosen == own)
+        name = self.backend.tool_format
+        own = tools.shown_format(template, special) if name is None else tools.wire_format(name, template, special)
+        if params.tool_format is None and own is not None:
+            return _Wire(own)
+        chosen = tools.wire_format(params.tool_format, template, special)
+        return _Wire(chosen, chosen == own or not template)
 
     def _encode_prompt(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> list[int]:
         self._lock.check()
@@ -630,7 +634,7 @@ class LocalModel(Model):
             return backend.encode_prompt(messages, **options)
         # A chat template describes tools in the model's own format; for another format only our text will do.
         template = backend.chat_template
-        if template is not None and (not wire.is_own or (template and "tool_calls" not in template)):
+        if template is not None and (not wire.is_own or (template and not message_shape(template).writes_calls)):
             messages = tools.render_history(messages, wire.format)
         described = tools.to_openai() if wire.is_own else []
         return backend.encode_prompt(messages, described, tools.prompt(wire.format), **options)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..conversation.messages import ImagePart, Message, ToolCall
 from ..errors import ModelError
@@ -21,91 +20,6 @@ def refuse_images(messages: Sequence[Message]) -> None:
     for message in messages:
         if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
             raise ModelError(f"this model cannot see the image in a message of the {message.role}", hint="send text")
-
-
-def template_turns(
-    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, template: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the ``messages`` and the ``tools`` for a chat template.
-
-    Args:
-        messages: the conversation.
-        tools: handed to the template if it knows tools.
-        tool_prompt: put into the system turn if it does not, or if there are no tools for it.
-        template: the template's text.
-    """
-    turns = [_template_message(message) for message in messages]
-    if tools and "tools" in template:
-        return turns, [dict(tool) for tool in tools]
-    if tool_prompt:
-        if turns and turns[0]["role"] == "system":
-            turns[0]["content"] = f"{turns[0]['content']}\n\n{tool_prompt}"
-        else:
-            turns.insert(0, {"role": "system", "content": tool_prompt})
-    return turns, []
-
-
-def with_calls_in_turn(
-    turns: list[dict[str, Any]], render: Callable[[list[dict[str, Any]]], str]
-) -> list[dict[str, Any]]:
-    """Return a conversation whose calls a chat template writes: one call in each turn, if it takes only one.
-
-    Some templates refuse a turn with several calls, and some write the first one alone. Each call then becomes a turn
-    of its own, with its result after it, as the model would have made them one after the other.
-
-    Args:
-        turns: as `template_turns` gives them.
-        render: the template, as text; may raise whatever a template may.
-    """
-    several = [turn for turn in turns if len(turn.get("tool_calls", ())) > 1]
-    if not several:
-        return turns
-    marked, marks = _with_marked_names(turns)
-    try:
-        text = render(marked)
-    except Exception:  # a template is a program of the model's: it may raise anything
-        return _one_call_a_turn(turns)
-    return turns if all(mark in text for mark in marks) else _one_call_a_turn(turns)
-
-
-def _with_marked_names(turns: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a conversation in which each call has a name that is nowhere else, and these names."""
-    marks: list[str] = []
-
-    def marked(call: dict[str, Any]) -> dict[str, Any]:
-        marks.append(f"call{len(marks)}of{id(turns)}x")
-        return {**call, "function": {**call["function"], "name": marks[-1]}}
-
-    return [
-        {**turn, "tool_calls": [marked(call) for call in turn["tool_calls"]]} if "tool_calls" in turn else turn
-        for turn in turns
-    ], marks
-
-
-def _one_call_a_turn(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a conversation with each call in a turn of its own, and the results of a call after it."""
-    apart: list[dict[str, Any]] = []
-    index = 0
-    while index < len(turns):
-        turn = turns[index]
-        index += 1
-        if len(turn.get("tool_calls", ())) < 2:
-            apart.append(turn)
-            continue
-        results: list[dict[str, Any]] = []
-        while index < len(turns) and turns[index]["role"] == "tool":
-            results.append(turns[index])
-            index += 1
-        for number, call in enumerate(turn["tool_calls"]):
-            base = turn if number == 0 else {"role": turn["role"], "content": ""}
-            apart.append({**base, "tool_calls": [call]})
-            own = [result for result in results if call["id"] and result["tool_call_id"] == call["id"]]
-            # Results without ids are in the order of the calls.
-            own = own or [result for result in results if not result["tool_call_id"]][:1]
-            apart += own
-            results = [result for result in results if not any(result is one for one in own)]
-        apart += results
-    return apart
 
 
 def spelled_history(messages: Sequence[Message]) -> list[Message]:
@@ -188,21 +102,6 @@ def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, 
     prefix = tokenize("\n")
     longer = tokenize("\n" + text)
     return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
-
-
-def _template_message(message: Message) -> dict[str, Any]:
-    turn: dict[str, Any] = {"role": message.role, "content": message.text}
-    if message.tool_calls:
-        turn["tool_calls"] = [
-            {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
-    if message.role == "tool":
-        turn["tool_call_id"] = message.tool_call_id or ""
-        turn["name"] = message.name or ""
-    if message.reasoning:
-        turn["reasoning_content"] = message.reasoning
-    return turn
 
 
 def call_json(call: ToolCall) -> str:

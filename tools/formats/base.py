@@ -158,7 +158,7 @@ class WireFormat(ABC):
         whole = Grammar.sequence(free, space, self.markup(thinking.after), answer)
         if reasoning == "opened":
             return whole
-        return Grammar.choice(answer, self.markup(thinking.start) + whole)
+        return Grammar.choice(answer, Grammar.sequence(Grammar.from_regex(r"\n?"), self.markup(thinking.start), whole))
 
     @abstractmethod
     def grammar(self, turn: TurnSpec) -> Grammar:

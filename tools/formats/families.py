@@ -50,7 +50,7 @@ _GLM_45 = XmlCalls(
     call="<tool_call>$name\n$args</tool_call>",
     separator="\n",
     joint="\n",
-    leads=True,
+    lead="\n",
     triggers=("<tool_call>",),
     special=("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
     head=rf"\s*(?P<name>{WORD})(?=\s*<)",
@@ -59,7 +59,7 @@ _GLM_45 = XmlCalls(
     parameter_head=rf"<arg_key>\s*{_KEY}\s*</arg_key>\s*<arg_value>",
     thinking=reasoning.THINK,
     result="<|observation|>\n<tool_response>\n$content\n</tool_response>",
-    signs=("<arg_key>", "\\n<arg_value>"),
+    signs=("<arg_key>",),
 )
 
 _QWEN3_CODER = XmlCalls(
@@ -133,6 +133,7 @@ _DEEPSEEK_V3 = TemplateFormat(
 _MISTRAL_V11 = TemplateFormat(
     name="mistral-v11",
     call="[TOOL_CALLS]$name[CALL_ID]$id[ARGS]$args",
+    others=("[TOOL_CALLS]$name[ARGS]$args",),  # mistral-common's own grammar has no id
     triggers=("[TOOL_CALLS]",),
     special=("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),
     head=r"\s*(?P<name>[A-Za-z0-9_-]{1,64})\s*(?:\[CALL_ID\]\s*(?P<id>[A-Za-z0-9]+)\s*)?\[ARGS\]",
@@ -183,7 +184,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         separator="\n",
         finish="\n</｜DSML｜function_calls>",
         joint="\n\n",
-        leads=True,
+        lead="\n\n",
         triggers=("<｜DSML｜function_calls>",),
         openers=('<｜DSML｜invoke name="',),
         head=rf'(?P<name>{WORD})"\s*>',
@@ -200,7 +201,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         call='<invoke name="$name">\n$args</invoke>\n',
         finish="</minimax:tool_call>",
         joint="\n",
-        leads=True,
+        lead="\n",
         triggers=("<minimax:tool_call>",),
         openers=("<invoke name=",),
         head=rf"""["']?(?P<name>{WORD})["']?\s*>""",
@@ -216,7 +217,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         call="<seed:tool_call>\n<function=$name>\n$args</function>\n</seed:tool_call>",
         separator="\n",
         joint="\n",
-        leads=True,
+        lead="\n",
         triggers=("<seed:tool_call>",),
         openers=("<function=",),
         head=rf"(?P<name>{WORD})\s*>",
@@ -226,19 +227,19 @@ FAMILIES: tuple[WireFormat, ...] = (
         thinking=reasoning.SEED,
         signs=("<seed:tool_call>",),
     ),
-    _GLM_45,
     replace(
         _GLM_45,
         name="glm-4.7",
         call="<tool_call>$name$args</tool_call>",
         separator="",
         joint="",
-        leads=False,
+        lead="",
         parameter="<arg_key>$key</arg_key><arg_value>$value</arg_value>",
         result="<|observation|><tool_response>$content</tool_response>",
         signs=("<arg_key>",),
-        signs_against=("\\n<arg_value>",),
+        signs_against=("\\n<arg_value>", "\n<arg_value>"),
     ),
+    _GLM_45,
     _QWEN3_CODER,
     replace(
         _QWEN3_CODER,
@@ -335,6 +336,9 @@ FAMILIES: tuple[WireFormat, ...] = (
     TemplateFormat(
         name="harmony",
         call="<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args",
+        others=(  # the form of the history
+            " to=functions.$name<|channel|>commentary json<|message|>$args",
+        ),
         triggers=("<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", " to=functions."),
         special=("<|channel|>", "<|constrain|>", "<|message|>", "<|start|>", "<|end|>"),
         openers=("<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", "to=functions."),
@@ -347,7 +351,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         end_tokens=("<|call|>", "<|return|>"),
         thinking=reasoning.GPT_OSS,
         result="<|start|>functions.$name to=assistant<|channel|>commentary<|message|>$json<|end|>",
-        signs=("<|channel|>", "<|constrain|>"),
+        signs=("<|channel|>", "to=functions."),
     ),
     TemplateFormat(
         name="kimi-k2",
@@ -389,6 +393,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         _MISTRAL_V11,
         name="mistral-v13",
         call="[TOOL_CALLS]$name[ARGS]$args",
+        others=(),
         special=("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
         ids="",
         thinking=reasoning.MISTRAL,

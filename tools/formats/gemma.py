@@ -35,15 +35,17 @@ class BareCalls(TemplateFormat):
 
     Attributes:
         quote: the mark around strings; no string holds it.
+        null: the text of null.
     """
 
     quote: str = ""
+    null: str = "null"
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         for part in every_schema(tool.parameters):
             _check(part, tool.name)
         control = self.quote in self.special and self.quote not in self.as_text
-        syntax = BareSyntax((self.quote, control), _BARE_NAME)
+        syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
         plain = Tool(tool.name, tool.description, map_schemas(tool.parameters, _sorted))
         compact = replace(turn, whitespace="compact")
         return arguments_grammar(plain, compact, syntax=syntax)
@@ -54,24 +56,25 @@ class BareCalls(TemplateFormat):
                 raise unspellable(self.name, f"a text that holds {self.quote!r}", call)
             return f"{self.quote}{text}{self.quote}"
 
-        return write_bare(
-            dict(call.arguments), string, lambda name: check_argument_name(name, _BARE_NAME, self.name, call)
-        )
+        def key(name: str) -> str:
+            return check_argument_name(name, _BARE_NAME, self.name, call)
+
+        return write_bare(dict(call.arguments), string, key, self.null)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         return partial(BareCallsParser, Literals(((self.quote, False), ('"', True)), bare_keys=True))
 
 
-def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str]) -> str:
+def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str], null: str) -> str:
     """Return a value with bare keys, in the order in which the chat templates of Gemma sort them."""
     if isinstance(value, str):
         return string(value)
     if isinstance(value, dict):
         members = sorted(value.items(), key=lambda member: member[0].lower())
-        return "{" + ",".join(f"{key(name)}:{write_bare(item, string, key)}" for name, item in members) + "}"
+        return "{" + ",".join(f"{key(name)}:{write_bare(item, string, key, null)}" for name, item in members) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(write_bare(item, string, key) for item in value) + "]"
-    return dump_json(value)
+        return "[" + ",".join(write_bare(item, string, key, null) for item in value) + "]"
+    return null if value is None else dump_json(value)
 
 
 # -- schemas that Gemma's objects cannot follow, and their order -----------------------------------------------

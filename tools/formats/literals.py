@@ -19,7 +19,19 @@ _PLAIN = re.compile(r"[\w\s.,:+\-]*")
 _PLAIN_BARE = re.compile(r"[^<']*")
 _CLOSING = frozenset("]})")
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
-_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
+_SIMPLE = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "/": "/",
+}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\n)|([\s\S]))")
 
 #: Maximum nesting of a value.
@@ -213,7 +225,7 @@ class _Reader:
             if match.group() == quote:
                 body = self.text[start : match.start()]
                 self.at = match.end()
-                return _ESCAPE.sub(_unescape, body) if escapes else body
+                return _joined(_ESCAPE.sub(_unescape, body)) if escapes and "\\" in body else body
         raise ValueError("a string is not closed")
 
     def _items(self, opening: str, depth: int) -> list[Any]:
@@ -274,6 +286,13 @@ def _number(text: str) -> int | float:
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"the number {text[:20]} is too large")
     return value
+
+
+def _joined(text: str) -> str:
+    """Return a text whose pairs of surrogates, JSON's escapes of one character, are that character."""
+    if not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import WireFormat
 from .families import FAMILIES, HERMES
+from .learned import learned
+from .probe import probe
 
 _FORMATS = {HERMES.name: HERMES, **{wire.name: wire for wire in FAMILIES}}
 _ALIASES = {"qwen": "hermes", "qwen2.5": "hermes", "qwen3": "hermes", "llama": "llama-json", "gpt-oss": "harmony"}
+_ENDS = tuple(dict.fromkeys(end for wire in FAMILIES for end in getattr(wire, "end_tokens", ())))
 
 
 def format_names() -> tuple[str, ...]:
@@ -40,11 +44,25 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
         special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
             among them are written as such, all others as text.
     """
-    for wire in FAMILIES:
-        shown = all(sign in template or sign in special for sign in wire.signs)
-        if wire.signs and shown and not any(sign in template for sign in wire.signs_against):
-            return wire.for_vocabulary(special)
-    return None
+    wire = _shown(template)
+    return None if wire is None else wire.for_vocabulary(special)
+
+
+@lru_cache(maxsize=256)
+def _shown(template: str) -> WireFormat | None:
+    """Return the format that a template writes in a probe, else the one whose signs are in its text."""
+    signed = [wire for wire in FAMILIES if wire.signs and _has_signs(template, wire)]
+    try:
+        probed = probe(template, _ENDS) if "tool" in template else None
+    except (ToolGrammarError, ImportError):  # a broken template, or no Jinja: its text is all there is
+        probed = None
+    if probed is None:
+        return signed[0] if signed else None
+    return learned(template, probed, signed)
+
+
+def _has_signs(template: str, wire: WireFormat) -> bool:
+    return all(sign in template for sign in wire.signs) and not any(sign in template for sign in wire.signs_against)
 
 
 def choose_format(

@@ -13,14 +13,13 @@ from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import Session, closed_error
 from ...vocabulary.vocabulary import Vocabulary
+from ..history import first_rendered
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
 from ..prompts import (
     encode_inside,
     plain_prompt,
-    template_turns,
     thinking_variables,
-    with_calls_in_turn,
 )
 from ..sessions import OpenSessions, check_crop, check_new_tokens
 
@@ -128,26 +127,15 @@ class HFBackend(LocalBackend):
         if not self.chat_template:
             bos = self._tokenizer.bos_token_id
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
-        turns, known_tools = template_turns(messages, tools, tool_prompt, self.chat_template)
-        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
-        if known_tools:
-            options["tools"] = known_tools
-        options |= thinking_variables(thinking)
-        with self._tokenizer_lock:
-            turns = with_calls_in_turn(
-                turns,
-                lambda given: str(self._tokenizer.apply_chat_template(given, **{**options, "tokenize": False})),
-            )
+        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **thinking_variables(thinking)}
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
-        try:
+
+        def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
             with self._tokenizer_lock:
-                return list(self._tokenizer.apply_chat_template(turns, **options))
-        except Exception as error:  # a template is a program of the model's: it may raise anything
-            raise ModelError(
-                f"the model's chat template refuses the conversation: {error}",
-                hint="check the order of roles; some templates want user and assistant in turn",
-            ) from error
+                return list(self._tokenizer.apply_chat_template(turns, tools=known, **{**options, **variables}))
+
+        return first_rendered(str(self._tokenizer.chat_template), messages, tools, tool_prompt, render)
 
     def new_session(self) -> HFSession:
         """Return an empty sequence."""

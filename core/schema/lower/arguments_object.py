@@ -94,6 +94,8 @@ class ArgumentsObject:
             words = [value for value in values if isinstance(value, str)]
             strings += [nodes.terms.words(words)] if words else []
             others.append(lowering.listed([value for value in values if not isinstance(value, str)]))
+        if style.python_words:
+            others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
         term = without(nodes.terms, nodes.terms.alt(strings), style.raw_end or "")
         if style.after_name_raw is None:
             for kind in sorted(self.kinds(name) - {"string"}):
@@ -104,6 +106,14 @@ class ArgumentsObject:
             [nodes.seq(raw_mark, nodes.text(term)), nodes.seq(self._after_name, nodes.alt(others))],
         )
         return nodes.seq(written, self._after_value)
+
+    def _takes(self, goal: Goal, value: bool | None) -> bool:
+        """Return True if a goal has true, false or null."""
+        return any(
+            self._lowering.holds(branch, value)
+            and (branch.values is None or any(item is value for item in branch.values))
+            for branch in self._lowering.branches(goal)
+        )
 
     def _plain_objects(self, branch: Conjunction) -> list[Objects]:
         """Return the objects of a branch, each listed value as a conjunction of its own."""

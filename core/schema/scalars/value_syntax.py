@@ -50,6 +50,7 @@ class Arguments:
             strings are written as inside of other values.
         after_name_raw: the markup between a name and a string, where that differs from other values: a string is then
             never mistaken for one of them.
+        python_words: true, false and null, as whole values, are ``True``, ``False`` and ``None`` too.
     """
 
     names: str
@@ -59,6 +60,7 @@ class Arguments:
     after_value: Mark = ()
     raw_end: str | None = None
     after_name_raw: Mark | None = None
+    python_words: bool = False
 
 
 class ValueSyntax(ABC):
@@ -140,6 +142,7 @@ class BareSyntax(ValueSyntax):
 
     quote: tuple[str, bool]
     bare: str
+    null: bytes = b"null"
 
     def string(self, nodes: Nodes, term: int) -> int:
         """Return strings that do not contain the quote."""

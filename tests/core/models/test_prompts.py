@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.prompts import spelled_history, template_turns, with_calls_in_turn
+from toolgrammar.core.models.prompts import spelled_history
 
 TURN = "{{ message.role }}:{{ message.content }}{{ message.tool_call_id }}"
 # As Llama 3.1's template does.
@@ -33,10 +32,7 @@ def written(source: str, messages: list[Message]) -> str:
     """Return the prompt that a template makes of a conversation."""
     template = ChatTemplate(source, controls=(), bos="", eos="")
 
-    def render(turns: list[dict[str, Any]]) -> str:
-        return "".join(text for text, _ in template.render(turns))
-
-    return render(with_calls_in_turn(template_turns(messages, (), "", source)[0], render))
+    return "".join(text for text, _ in template.render_prompt(messages, (), "", None))
 
 
 def conversation(*ids: str) -> list[Message]:

@@ -20,7 +20,7 @@ BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 #: What a chat template of each family shows, as far as detection looks.
 TEMPLATES = {
-    "harmony": "{{ '<|channel|>' }}{{ '<|constrain|>' }}",
+    "harmony": "<|channel|>commentary to=functions.N <|constrain|>json<|message|>",
     "kimi-k2": "<|tool_calls_section_begin|>",
     "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json",
     "deepseek-v3.1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>N<｜tool▁sep｜>",

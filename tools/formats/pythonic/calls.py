@@ -28,13 +28,21 @@ _KEYWORDS = Arguments(
 @dataclass(frozen=True)
 class PythonicCalls(TemplateFormat):
     """Calls as Python writes them, ``name(a="x", b=[1, True])``: ``$args`` are keyword arguments, whose values are
-    literals of exactly the schema's values."""
+    literals of exactly the schema's values.
+
+    Attributes:
+        json_values: the values are JSON.
+    """
+
+    json_values: bool = False
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        return arguments_grammar(tool, turn, syntax=PythonSyntax(), arguments=_KEYWORDS)
+        syntax = None if self.json_values else PythonSyntax()
+        return arguments_grammar(tool, turn, syntax=syntax, arguments=_KEYWORDS)
 
     def _render_arguments(self, call: ToolCall) -> str:
-        return ", ".join(f"{self._key(name, call)}={write_python(value)}" for name, value in call.arguments.items())
+        write = dump_json if self.json_values else write_python
+        return ", ".join(f"{self._key(name, call)}={write(value)}" for name, value in call.arguments.items())
 
     def _key(self, name: str, call: ToolCall) -> str:
         return check_argument_name(name, ARGUMENT_NAME, self.name, call)

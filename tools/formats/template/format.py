@@ -20,6 +20,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.options import Whitespace
 
 from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_name
@@ -39,19 +40,24 @@ class TemplateFormat(WireFormat):
     Attributes:
         name: its name.
         call: the template of one call.
+        others: further templates of a call that the grammar admits, for all calls of a turn.
         triggers: markers that begin calls; free text contains none of them.
         begin: text before the first call.
         separator: text between calls.
         finish: text after the last call.
         joint: text between prose and calls.
         glued: in the grammar, ``joint`` is optional.
-        leads: the history form has ``joint`` before calls without prose too; in the grammar it is optional.
+        lead: white space before calls without prose; in the grammar it is optional.
+        trail: white space after calls; in the grammar it is optional.
+        spacing: how arguments are spaced where the request does not ask for more room; None: as the request has it.
         special: the markers that are control tokens in the vocabularies of the family.
         as_text: those of ``special`` that are written as text all the same (see `with_special`).
         end_tokens: control tokens that end the turn.
         ends: those of ``end_tokens`` that a turn may be written with: the vocabulary has them.
         anchored: triggers count only at the very beginning of the turn.
         prose: text may stand before calls.
+        afterwards: text may stand after calls too.
+        loose: ``finish`` may be left out.
         parallel: one turn may have several calls.
         head: regular expression of what a parser reads between an opener and the arguments, with the group ``name``
             and perhaps ``id``; empty if name and arguments are members of one object.
@@ -73,18 +79,23 @@ class TemplateFormat(WireFormat):
     name: str
     call: str
     triggers: tuple[str, ...]
+    others: tuple[str, ...] = ()
     begin: str = ""
     separator: str = ""
     finish: str = ""
     joint: str = ""
     glued: bool = False
-    leads: bool = False
+    lead: str = ""
+    trail: str = ""
+    spacing: Whitespace | None = None
     special: tuple[str, ...] = ()
     as_text: tuple[str, ...] = ()
     end_tokens: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     anchored: bool = False
     prose: bool = True
+    afterwards: bool = False
+    loose: bool = False
     parallel: bool = True
     head: str = ""
     openers: tuple[str, ...] = ()
@@ -104,6 +115,11 @@ class TemplateFormat(WireFormat):
     signs: tuple[str, ...] = ()
     signs_against: tuple[str, ...] = ()
 
+    @property
+    def _templates(self) -> tuple[str, ...]:
+        """The templates of a call and of its parts."""
+        return (self.call, *self.others)
+
     def for_vocabulary(self, special: Collection[str]) -> TemplateFormat:
         """Return `with_special`, with the tokens that may end the turn."""
         adapted = self.with_special(special)
@@ -112,7 +128,8 @@ class TemplateFormat(WireFormat):
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         vocabulary = frozenset(special)
-        written: tuple[str, ...] = (self.begin, self.call, self.separator, self.finish, self.text_start, self.text_end)
+        written: tuple[str, ...] = (self.begin, self.separator, self.finish, self.text_start, self.text_end)
+        written += tuple(piece for template in self._templates for piece in _HOLE.split(template)[::2])
         # A marker that is text in the family's own vocabulary may be a control token in this one.
         written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
         more = {token for token in vocabulary if len(token) > 2 and any(token in text for text in written)}
@@ -138,12 +155,18 @@ class TemplateFormat(WireFormat):
                     f"the format {self.name} writes one call in a turn, not {turn.least_calls}",
                     hint="ask for one call, or choose another format",
                 )
+            if self.spacing is not None and turn.whitespace == "single":
+                turn = replace(turn, whitespace=self.spacing)
             calls = self._calls(turn)
+            if self.trail:
+                calls += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
             alternatives.append(calls)
-            if self.leads:
-                alternatives.append(self.markup(self.joint) + calls)
+            if self.lead:
+                alternatives.append(self.markup(self.lead) + calls)
             if self.prose and turn.text and turn.response_schema is None:
                 alternatives.append(self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls))
+                if self.afterwards:
+                    alternatives.append(calls + self._prose(turn))
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         whole = alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
@@ -191,14 +214,20 @@ class TemplateFormat(WireFormat):
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:
-        pieces = [piece for piece in _HOLE.split(self.call) if piece]
+        ways = [self._calls_as(template, turn) for template in (self.call, *self.others)]
+        calls = ways[0] if len(ways) == 1 else Grammar.choice(*ways)
+        finish = self.markup(self.finish)
+        return self.markup(self.begin) + calls + (Grammar.choice(finish, Grammar.literal("")) if self.loose else finish)
+
+    def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
+        """Return the grammar of the calls of a turn, each written by a template."""
+        pieces = [piece for piece in _HOLE.split(template) if piece]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
-        form = turn.grammars.number(self)
+        form = turn.grammars.number((self, template))
         calls = {tool.name: self._call(tool, turn, pieces[at:], form) for tool in turn.tools}
         turn = turn if self.parallel else replace(turn, max_calls=1)
-        several = self.several(turn, calls, head, self.markup(self.separator))
-        return self.markup(self.begin) + several + self.markup(self.finish)
+        return self.several(turn, calls, head, self.markup(self.separator))
 
     def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int) -> tuple[str, Grammar]:
         """Return the name of a tool as it is written, and the grammar of the rest of its call."""
@@ -208,7 +237,14 @@ class TemplateFormat(WireFormat):
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> Grammar:
         self._check_name(tool.name)  # here, as the grammar of a tool is made once
         return Grammar.sequence(
-            *(self._arguments(tool, turn) if piece == "$args" else self._hole_or_markup(piece) for piece in pieces)
+            *(
+                self._arguments(tool, turn)
+                if piece == "$args"
+                else Grammar.literal(tool.name)
+                if piece == "$name"
+                else self._hole_or_markup(piece)
+                for piece in pieces
+            )
         )
 
     def _hole_or_markup(self, piece: str) -> Grammar:
@@ -328,7 +364,7 @@ class TemplateFormat(WireFormat):
             return f"{self.text_start}{text}{self.text_end}" if text else ""
         if text and not self.prose:
             raise ToolGrammarError(f"the format {self.name} writes text or calls, not both", hint="leave out the text")
-        return (text + self.joint if text or self.leads else "") + self.render_calls(calls)
+        return (text + self.joint if text else self.lead) + self.render_calls(calls) + self.trail
 
     def render_result(self, message: Message) -> str:
         """Return a result as the model reads it."""

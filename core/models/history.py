@@ -1,0 +1,386 @@
+"""Conversations in the shape that a chat template takes.
+
+Templates disagree about the messages that they read: arguments as an object or as JSON text, the content of a turn of
+calls as an empty text or as none, ids of a certain form, reasoning under one of several names, one call in a turn or
+several. `message_shape` learns this once for each template: it renders a probe conversation in every shape, and keeps
+the first shape in which all of it is in the text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any, Literal, TypeVar
+
+from ..conversation.messages import Message
+from ..errors import ModelError
+from .jinja import compile_template
+
+T = TypeVar("T")
+
+Turn = dict[str, Any]
+
+#: Keys under which templates read reasoning.
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+
+
+@dataclass(frozen=True)
+class MessageShape:
+    """How a chat template takes messages.
+
+    Attributes:
+        arguments: an ``"object"``; all of it as JSON ``"text"``; an object whose nested ``"values"`` are JSON text; or
+            an object of which all values are JSON text, ``"literals"``.
+        empty: the content of a turn of calls without text.
+        ids: ``"own"``: as they are; ``"nine"``: nine letters and digits; ``"counted"``: ``functions.NAME:NUMBER``.
+        text: text ``"beside"`` the calls of its turn; ``"before"`` them in a turn of its own; or ``"dropped"``.
+        several: a turn may have several calls.
+        reasoning: the key of the reasoning; ``"part"``: a part of the content; ``"content"``: in front of the text of
+            a turn of calls.
+        writes_calls: the template writes calls.
+        shows_tools: the template describes the tools that it is given.
+    """
+
+    arguments: Literal["object", "text", "values", "literals"] = "object"
+    empty: str | None = ""
+    ids: Literal["own", "nine", "counted"] = "own"
+    text: Literal["beside", "before", "dropped"] = "beside"
+    several: bool = True
+    reasoning: str = "reasoning_content"
+    writes_calls: bool = True
+    shows_tools: bool = True
+
+
+# -- learning the shape ----------------------------------------------------------------------------------------
+
+PROBE_ARGUMENTS = {"word": "Qaz7", "list": [{"inner": "Wsx8"}], "count": 31}
+_PROPERTIES = {
+    "word": {"type": "string", "description": "A word."},
+    "list": {
+        "type": "array",
+        "description": "A list.",
+        "items": {"type": "object", "properties": {"inner": {"type": "string", "description": "A word."}}},
+    },
+    "count": {"type": "integer", "description": "A number."},
+}
+PROBE_TOOLS: tuple[Mapping[str, Any], ...] = tuple(
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": "A tool.",
+            "parameters": {"type": "object", "properties": _PROPERTIES, "required": ["word"]},
+        },
+    }
+    for name in ("probe_alpha", "probe_beta")
+)
+_QUESTION: Turn = {"role": "user", "content": "Question."}
+
+
+def render(source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]] = (), **variables: Any) -> str:
+    """Return a conversation as a template writes it; may raise whatever a template may."""
+    given = {**template_variables(source, tools), "bos_token": "", "eos_token": "", **variables}
+    text: str = compile_template(source).render(messages=list(turns), tools=list(tools) or None, **given)
+    return text
+
+
+def template_variables(source: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the variables that some templates need besides those that all are given."""
+    variables: dict[str, Any] = {}
+    if re.search(r"\bfunctions\b", source) and re.search(r"\bdatetime\b", source):  # Firefunction's
+        variables["functions"] = json.dumps(list(tools), ensure_ascii=False, indent=4)
+        variables["datetime"] = datetime.datetime.now().strftime("%B %d %Y %H:%M:%S")
+    return variables
+
+
+@lru_cache(maxsize=256)
+def message_shape(source: str) -> MessageShape:
+    """Return the shape of messages that a chat template takes.
+
+    Raises:
+        ModelError: the template has a syntax error.
+    """
+    compile_template(source)
+    call = Message("assistant", "", tool_calls=(probe_call(0),))
+    shapes = [
+        MessageShape(arguments=arguments, empty=empty, ids=ids)  # type: ignore[arg-type]
+        for ids, arguments, empty in product(
+            ("own", "nine", "counted"), ("object", "text", "values", "literals"), ("", None)
+        )
+    ]
+    scores = [_score(source, shape, [call]) for shape in shapes]
+    shape = shapes[scores.index(max(scores))]
+    shape = replace(shape, writes_calls=max(scores) >= 2, shows_tools=_described(source) != 0)
+    if not shape.writes_calls:
+        return replace(shape, several=False)
+    two = Message("assistant", "", tool_calls=(probe_call(0), probe_call(1)))
+    shape = replace(shape, several=_rendered(source, shape, [two]).count("probe_beta") > _described(source))
+    with_text = replace(call, content="Saying.")
+    for text in ("beside", "before", "dropped"):
+        shape = replace(shape, text=text)
+        written = _rendered(source, shape, [with_text])
+        if "Saying." in written and written.count("probe_alpha") > _described(source):
+            break
+    keys = [key for key in _REASONING if re.search(rf"\b{key}\b", source)]
+    for key in (*keys, "part", _REASONING[0]):
+        shape = replace(shape, reasoning=key)
+        written = _rendered(source, shape, [replace(call, reasoning="Thinking.")])
+        if "Thinking." in written and "'thinking'" not in written and written.count("probe_alpha") > _described(source):
+            break
+    return shape
+
+
+def probe_call(number: int) -> Any:
+    """Return one of two calls of `PROBE_TOOLS`."""
+    from ..conversation.messages import ToolCall
+
+    name = ("probe_alpha", "probe_beta")[number]
+    return ToolCall(f"probeAb0{number}", name, PROBE_ARGUMENTS)
+
+
+def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> str:
+    """Return a probe as a template writes it, empty if it refuses it."""
+    # Another name than the call's, so that a result does not look like a call.
+    results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in messages[-1].tool_calls]
+    for following in (results, [*results, Message("assistant", "Answer."), Message("user", "More.")], []):
+        try:
+            return render(source, [_QUESTION, *shaped([*messages, *following], shape)], PROBE_TOOLS)
+        except Exception:  # a template may raise anything; the next conversation is shorter
+            continue
+    return ""
+
+
+def _score(source: str, shape: MessageShape, messages: Sequence[Message]) -> int:
+    """Return how much of a probe a template writes in a shape."""
+    text = _rendered(source, shape, messages)
+    if not text:
+        return 0
+    plain = not _GARBLED.search(text)
+    values = all(word in text for word in ("Qaz7", "Wsx8")) and not re.search(
+        "&(#34|quot);", text.rpartition("Question.")[2]
+    )
+    in_turn = text.count("probe_alpha") > _described(source)
+    return 1 + in_turn * (1 + 2 * values + plain + ("Result." in text))
+
+
+#: Signs of arguments that a template was given in the wrong shape: Python's ``repr``, texts quoted twice or not at all.
+_GARBLED = re.compile(r"""\{'inner'|\{"\{|\{\{"|["'][\[{]+["\\]|\\"|=Qaz7\b""")
+
+
+@lru_cache(maxsize=256)
+def _described(source: str) -> int:
+    """Return how often a prompt that describes the probe's tools names each of them; -1 if the template refuses it."""
+    try:
+        return render(source, [_QUESTION], PROBE_TOOLS).count("probe_alpha")
+    except Exception:  # a template may raise anything
+        return -1
+
+
+# -- shaping a conversation ------------------------------------------------------------------------------------
+
+
+def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
+    """Return a conversation as a template of this shape takes it."""
+    turns: list[Turn] = []
+    names: dict[str, tuple[str, str]] = {}  # by id: the id for the template, and the name of the function
+    taken: set[str] = set()
+    unanswered: list[str] = []
+    number = 0
+    for message in messages:
+        turn: Turn = {"role": message.role, "content": message.text}
+        if message.tool_calls:
+            calls = []
+            unanswered = []
+            for call in message.tool_calls:
+                arguments: Any = dict(call.arguments)
+                if shape.arguments == "text":
+                    arguments = json.dumps(arguments, ensure_ascii=False)
+                elif shape.arguments != "object":
+                    arguments = {key: _as_text(value, shape) for key, value in arguments.items()}
+                asked = call.id or f"call_{number}"
+                own = _id(asked, call.name, number, shape, taken)
+                taken.add(own)
+                names[asked] = own, call.name
+                unanswered.append(asked)
+                calls.append({"type": "function", "id": own, "function": {"name": call.name, "arguments": arguments}})
+                number += 1
+            if message.text and shape.text == "before":
+                turns.append(dict(turn))
+            turn["content"] = message.text if message.text and shape.text == "beside" else shape.empty
+            turn["tool_calls"] = calls
+        if message.role == "tool":
+            asked = message.tool_call_id or ""
+            if not asked and unanswered:
+                asked = unanswered[0]
+            if asked in unanswered:
+                unanswered.remove(asked)
+            own, name = names.get(asked, (asked, ""))
+            turn["tool_call_id"] = own
+            turn["name"] = message.name or name
+        if message.reasoning:
+            _add_reasoning(turn, message.reasoning, shape)
+        turns.append(turn)
+    return turns if shape.several else _one_call_a_turn(turns, shape.empty)
+
+
+def _as_text(value: Any, shape: MessageShape) -> Any:
+    """Return a value of the arguments as JSON text, where the shape wants that."""
+    nested = isinstance(value, (dict, list, tuple))
+    return json.dumps(value, ensure_ascii=False) if nested or shape.arguments == "literals" else value
+
+
+def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
+    if shape.reasoning == "part":
+        text = [{"type": "text", "text": turn["content"]}] if turn["content"] else []
+        turn["content"] = [{"type": "thinking", "thinking": reasoning, "closed": True}, *text]
+    elif shape.reasoning == "content":
+        turn["content"] = f"{reasoning}\n\n{turn['content'] or ''}".rstrip("\n")
+    else:
+        turn[shape.reasoning] = reasoning
+
+
+def _id(own: str, name: str, number: int, shape: MessageShape, taken: set[str]) -> str:
+    """Return the id of a call in the form that a template wants; one that has it stays."""
+    if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", own):
+        short = re.sub("[^A-Za-z0-9]", "", own)[-9:].rjust(9, "0")
+        return short if short not in taken else hashlib.sha256(f"{own} {number}".encode()).hexdigest()[:9]
+    if shape.ids == "counted" and not re.fullmatch(r"(?:functions\.)?[^:]+:[0-9]+", own):
+        return f"functions.{name}:{number}"
+    return own
+
+
+def _one_call_a_turn(turns: Sequence[Turn], empty: str | None) -> list[Turn]:
+    """Return a conversation with each call in a turn of its own, and the results of a call after it."""
+    apart: list[Turn] = []
+    index = 0
+    while index < len(turns):
+        turn = turns[index]
+        index += 1
+        if len(turn.get("tool_calls", ())) < 2:
+            apart.append(turn)
+            continue
+        results: list[Turn] = []
+        while index < len(turns) and turns[index]["role"] == "tool":
+            results.append(turns[index])
+            index += 1
+        for number, call in enumerate(turn["tool_calls"]):
+            base = turn if number == 0 else {"role": turn["role"], "content": empty}
+            apart.append({**base, "tool_calls": [call]})
+            own = [result for result in results if result["tool_call_id"] == call["id"]]
+            apart += own
+            results = [result for result in results if not any(result is one for one in own)]
+        apart += results
+    return apart
+
+
+def first_rendered(
+    source: str,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    tool_prompt: str,
+    render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], T],
+) -> T:
+    """Return what ``render`` makes of a conversation in the first shape that the template takes.
+
+    Args:
+        source: the template.
+        messages: the conversation.
+        tools: handed to the template if it knows tools.
+        tool_prompt: put into the system turn if it does not, or if there are no tools for it.
+        render: renders turns, with tools and further variables; may raise whatever a template may.
+
+    Raises:
+        ModelError: the template refuses the conversation in every shape; names the message, and says why.
+    """
+    problem: Exception | None = None
+    for turns, known in _attempts(source, messages, tools, tool_prompt):
+        try:
+            return render(turns, known, template_variables(source, known or []))
+        except ModelError:
+            raise
+        except Exception as error:  # a template is a program of the model's: it may raise anything
+            problem = problem or error
+    assert problem is not None
+    raise ModelError(
+        f"the model's chat template refuses the conversation: {problem}{_blamed(source, messages, render)}",
+        hint="check the order of roles; some templates want user and assistant in turn",
+    ) from problem
+
+
+def _attempts(
+    source: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str
+) -> Iterator[tuple[list[Turn], list[Any] | None]]:
+    """Yield the shapes of a conversation, the learned one first."""
+    shape = message_shape(source)
+    own = [dict(tool) for tool in tools] if shape.shows_tools else []
+    described: list[list[Any] | None] = [own, [_simple(tool) for tool in own]] if own else []
+    described += [None, []]  # some templates count their tools without asking whether there are any
+    for known in described:
+        given = list(messages)
+        if tool_prompt and not known:
+            given = _with_system(given, tool_prompt)
+        for variant in (
+            shape,
+            replace(shape, ids="nine"),
+            replace(shape, empty=None if shape.empty == "" else ""),
+            replace(shape, arguments="object" if shape.arguments == "text" else "text"),
+            replace(shape, reasoning="content"),
+            replace(shape, text="dropped"),
+            replace(shape, several=False),
+        ):
+            yield shaped(given, variant), known
+        if given and given[0].role == "system":  # a template without system turns
+            rest = given[1:]
+            if rest and rest[0].role == "user":
+                rest[0] = replace(rest[0], content=f"{given[0].text}\n\n{rest[0].text}")
+                yield shaped(rest, shape), known
+        yield shaped([replace(message, reasoning=None) for message in given], shape), known
+
+
+def _with_system(messages: list[Message], text: str) -> list[Message]:
+    if messages and messages[0].role == "system":
+        return [replace(messages[0], content=f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message("system", text), *messages]
+
+
+def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool whose schema has a description everywhere, and one type each: some templates expect that."""
+
+    def simple(schema: Any) -> Any:
+        if not isinstance(schema, Mapping):
+            return schema
+        plain = {key: simple(value) for key, value in schema.items() if key not in ("properties",)}
+        if isinstance(plain.get("type"), list):
+            plain["type"] = next((kind for kind in plain["type"] if kind != "null"), "null")
+        if isinstance(schema.get("properties"), Mapping):
+            plain["properties"] = {
+                name: {"description": "", "type": "object", **inner}
+                if isinstance(inner := simple(value), dict)
+                else inner
+                for name, value in schema["properties"].items()
+            }
+        return plain
+
+    function = tool.get("function", tool)
+    parameters = {"type": "object", "properties": {}, "required": [], **simple(function.get("parameters", {}))}
+    simpler = {"description": "", **function, "parameters": parameters}
+    return {**tool, "function": simpler} if "function" in tool else simpler
+
+
+def _blamed(
+    source: str, messages: Sequence[Message], render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any]
+) -> str:
+    """Return which message a template refuses first, as words for an error."""
+    shape = message_shape(source)
+    for count, message in enumerate(messages, 1):
+        try:
+            render(shaped(messages[:count], shape), None, template_variables(source, []))
+        except Exception:  # a template may raise anything
+            return f" (at message {count} of {len(messages)}, of the {message.role})"
+    return ""

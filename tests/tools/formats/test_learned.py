@@ -1,0 +1,183 @@
+"""Formats that are learned from a chat template: what it writes is admitted, read back, and shown in the history."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgrammar.core import Message, ToolCall
+from toolgrammar.core.conversation import CallEnd
+from toolgrammar.core.models.history import message_shape, render, shaped
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import choose_format, detect_format
+from toolgrammar.tools.formats.template.format import TemplateFormat
+
+_HEAD = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}"
+_TURNS = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<bot>{{ m.content or '' }}CALLS<end>"
+    "{% else %}<{{ m.role }}>{{ m.content }}<end>{% endif %}{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
+)
+
+
+def template(call: str, begin: str = "", between: str = "", finish: str = "") -> str:
+    """A chat template that writes each call ``c`` of a turn in this way."""
+    calls = (
+        f"{{% if m.tool_calls %}}{begin}{{% for c in m.tool_calls %}}{call}"
+        f"{{{{ '' if loop.last else {between!r} }}}}{{% endfor %}}{finish}{{% endif %}}"
+    )
+    return _HEAD + _TURNS.replace("CALLS", calls)
+
+
+_NAME = "{{ c.function.name }}"
+_JSON = "{{ c.function.arguments | tojson }}"
+_OBJECT = '{"name": "' + _NAME + '", "arguments": ' + _JSON + "}"
+
+
+def each(parameter: str, between: str = "") -> str:
+    """The arguments of a call, one by one."""
+    return f"{{% for k, v in c.function.arguments.items() %}}{parameter}{{{{ '' if loop.last else {between!r} }}}}{{% endfor %}}"
+
+
+_VALUE = "{{ v if v is string else v | tojson }}"
+
+#: Templates by what is special about them, with the name of the format that they have.
+TEMPLATES = {
+    "hermes in one line": ("hermes", template("<tool_call>" + _OBJECT + "</tool_call>", finish="\n")),
+    "hermes, compact": (
+        "hermes",
+        template(
+            '<tool_call>\n{"name": "' + _NAME + '", "arguments": '
+            "{{ c.function.arguments | tojson(separators=(',', ':')) }}}\n</tool_call>"
+        ),
+    ),
+    "tags with Python's words": (
+        "qwen3-coder",
+        template(
+            "<tool_call>\n<function=" + _NAME + ">\n"
+            + each("<parameter={{ k }}>\n{{ v | tojson if v is mapping or (v is iterable and v is not string) else v }}\n</parameter>\n")
+            + "</function>\n</tool_call>", between="\n", finish="\n",
+        ),
+    ),
+    "a list in unknown markers": ("template", template(_OBJECT, "<calls>[", ", ", "]</calls>")),
+    "a name outside of the object": ("template", template("<@call>" + _NAME + "<@args>" + _JSON + "<@end>", between="\n")),
+    "ids": ("template", template("<@call>{{ c.id }}<@name>" + _NAME + "<@args>" + _JSON + "<@end>", "<@calls>")),
+    "unknown tags": (
+        "template",
+        template('<do name="' + _NAME + '">' + each('<arg key="{{ k }}">' + _VALUE + "</arg>") + "</do>", between="\n"),
+    ),
+    "strings that are marked": (
+        "template",
+        template(
+            '<@do name="' + _NAME + '">\n'
+            + each('<@arg name="{{ k }}" string="{{ \'true\' if v is string else \'false\' }}">' + _VALUE + "</@arg>", "\n")
+            + "\n</@do>", "<@block>\n", "\n", "\n</@block>",
+        ),
+    ),
+    "a name that is there twice": (
+        "template",
+        template(" to=" + _NAME + "<|msg|><do name=" + _NAME + ">" + each("<p={{ k }}>" + _VALUE + "</p>") + "</do>", between="<|eom|><|bot|>"),
+    ),
+    "calls of Python with JSON's values": (
+        "template",
+        template(_NAME + "(" + each("{{ k }}={{ v | tojson }}", ", ") + ")", "<py>", "\n", "</py>"),
+    ),
+    "arguments that have to be text": (
+        "template",
+        template("<@call>" + _NAME + "<@args>{{ '' + c.function.arguments }}<@end>"),
+    ),
+}  # fmt: skip
+
+_TEXTS = st.text(st.sampled_from("ab \n\"'\\ü東🙂{}<>[],:="), max_size=8)
+TOOLS = ToolSet(
+    [
+        Tool(
+            "edit",
+            "",
+            {
+                "type": "object",
+                "properties": {
+                    "text": {"type": "string"},
+                    "on": {"type": "boolean"},
+                    "none": {"type": ["integer", "null"]},
+                    "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+                },
+                "required": ["text"],
+            },
+        ),
+        Tool("now", "", {"type": "object", "properties": {}}),
+    ]
+)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> list[ToolCall]:
+    """One to three calls."""
+    made = []
+    for number in range(draw(st.integers(1, 3))):
+        arguments: dict[str, object] = {"text": draw(_TEXTS)}
+        if draw(st.booleans()):
+            arguments |= {"on": draw(st.booleans()), "none": draw(st.none() | st.integers(-99, 99))}
+        if draw(st.booleans()):
+            arguments["list"] = [{"a": draw(_TEXTS)} for _ in range(draw(st.integers(0, 2)))]
+        name = draw(st.sampled_from(["edit", "now"]))
+        made.append(ToolCall(f"abcdefg{number:02}", name, arguments if name == "edit" else {}))
+    return made
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_the_format_is_learned(case: str) -> None:
+    """A template has the name of the family whose parser reads it, or none."""
+    name, source = TEMPLATES[case]
+    found = detect_format(source)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+@settings(max_examples=25, deadline=None)
+@given(made=calls(), seed=st.integers(0, 99))
+def test_what_the_template_writes_is_admitted_and_read(case: str, made: list[ToolCall], seed: int) -> None:
+    """Calls that a template writes are in the grammar if the format can spell them, and come back in any pieces."""
+    source = TEMPLATES[case][1]
+    wire = choose_format(None, source)
+    assert isinstance(wire, TemplateFormat)
+    shape = message_shape(source)
+    whole = render(
+        source, [{"role": "user", "content": "Q"}, *shaped([Message("assistant", "", tool_calls=tuple(made))], shape)]
+    )
+    body = whole.rpartition("<bot>")[2].removesuffix("<end>")
+    end = getattr(wire, "parameter_end", None)
+    texts = [value for call in made for value in (call.arguments.get("text"),) if isinstance(value, str)]
+    if end is not None and any(end in text or text != text.strip("\n") for text in texts):
+        return  # cannot be spelled, or loses its newlines between tags
+    grammar = TOOLS.grammar(wire, tool_choice="required")
+    assert grammar.matches(body), body
+    chance = random.Random(seed)
+    for size in (len(body), chance.randint(1, 7)):
+        parser = TOOLS.parser(wire)
+        events = [event for at in range(0, len(body), size) for event in parser.feed(body[at : at + size])]
+        events += parser.close()
+        read = [event.call for event in events if isinstance(event, CallEnd)]
+        assert [(call.name, dict(call.arguments), call.error) for call in read] == [
+            (call.name, dict(call.arguments), None) for call in made
+        ], body
+
+
+def test_a_template_that_writes_no_calls_shows_its_signs() -> None:
+    """Where a template has no place for calls, the words in it decide."""
+    assert detect_format("{{ tools }} answer in <tool_call> {{ messages[0].content }}").name == "hermes"  # type: ignore[union-attr]
+    assert detect_format("{{ messages[0].content }}") is None
+
+
+def test_a_broken_template_shows_its_signs() -> None:
+    """A template that cannot be compiled raises nothing here."""
+    assert detect_format("{% if %} tools <tool_call>").name == "hermes"  # type: ignore[union-attr]
+
+
+def test_a_spelling_that_no_grammar_can_have_is_not_learned() -> None:
+    """Strings without quotes between commas: no format, so that the library's own prompt replaces the template's."""
+    garbled = template(_NAME + "(" + each("{{ k }}={{ v }}") + ")", "[", ", ", "]")
+    assert detect_format(garbled) is None

@@ -1,0 +1,179 @@
+"""Turns that a chat template writes for probe calls: what a format must be, if it is the template's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+
+from ..tool import Tool
+
+#: What a template is given for the end token: a character for private use.
+_END = "\U000f0e0d"
+
+#: What may be the last of a call.
+_LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_void")
+
+#: Spellings of the end of a sequence.
+_EOS = re.compile(r"<[|\uff5c][^<>]*eos[^<>]*[|\uff5c]>")
+
+#: Markers around reasoning that may stand before a call, besides those of `REASONING_MARKERS`.
+_PREFILLS = ("<|open|>response<|sep|><|close|>response<|sep|>",)
+
+
+def _tool(name: str, **properties: Any) -> Tool:
+    described = {key: {"description": "It.", **value} for key, value in properties.items()}
+    return Tool(name, "A tool.", {"type": "object", "properties": described, "required": list(properties)})
+
+
+_WORD, _COUNT = {"type": "string"}, {"type": "integer"}
+_INNER = {"type": "object", "properties": {"inner": _WORD}, "required": ["inner"]}
+TOOLS = (
+    _tool("probe_alpha", word=_WORD, count=_COUNT),
+    _tool("probe_beta", word=_WORD),
+    _tool("probe_gamma", items={"type": "array", "items": _INNER}),
+    _tool("probe_delta"),
+    _tool("probe_omega", yes={"type": "boolean"}, no={"type": "boolean"}, ratio={"type": "number"}),
+    _tool("probe_void", none={"type": ["integer", "null"]}),
+)
+
+_FLAT = ToolCall("probeAb00", "probe_alpha", {"word": "Qaz7", "count": 31})
+_SECOND = ToolCall("probeAb01", "probe_beta", {"word": "Edc9"})
+#: The probe turns by name: text and calls.
+TURNS: Mapping[str, tuple[str, tuple[ToolCall, ...]]] = {
+    "one": ("", (_FLAT,)),
+    "two": ("", (_FLAT, _SECOND)),
+    "text": ("Saying this.", (_FLAT,)),
+    "after": ("Saying this.", (_FLAT,)),
+    "nested": ("", (ToolCall("probeAb00", "probe_gamma", {"items": [{"inner": "Wsx8"}, {"inner": "Rfv2"}]}),)),
+    "empty": ("", (ToolCall("probeAb00", "probe_delta", {}),)),
+    "words": ("", (ToolCall("probeAb00", "probe_omega", {"yes": True, "no": False, "ratio": 1.5}),)),
+    "null": ("", (ToolCall("probeAb00", "probe_void", {"none": None}),)),
+    "umlaut": ("", (ToolCall("probeAb00", "probe_beta", {"word": "Gr\u00fc\u00dfe, \u6771"}),)),
+}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a template writes.
+
+    Attributes:
+        turns: the assistant's turns by name of `TURNS`, without reasoning and the end of the turn; those are left out
+            that the template refuses or writes in part only.
+        ids: the ids of the calls as the template was given them.
+        thinking: the markers around reasoning before a call.
+    """
+
+    turns: Mapping[str, str]
+    ids: tuple[str, ...]
+    thinking: ReasoningMarkers | None = None
+
+
+def probe(template: str, ends: Sequence[str]) -> Probe | None:
+    """Return the turns that a chat template writes for `TURNS`; None if it writes no calls.
+
+    Args:
+        template: the chat template.
+        ends: tokens that may end a turn.
+    """
+    from toolgrammar.core.models.history import message_shape, render, shaped
+
+    shape = message_shape(template)
+    if not shape.writes_calls:
+        return None
+    described = [tool.to_openai() for tool in TOOLS]
+    question = {"role": "user", "content": "Question."}
+
+    def written(text: str, calls: Sequence[ToolCall], reasoning: str | None = None) -> str | None:
+        turns = shaped([Message("assistant", text, tool_calls=tuple(calls), reasoning=reasoning)], shape)
+        try:
+            return render(template, [question, *turns], described, eos_token=_END, add_generation_prompt=False)
+        except Exception:  # a template may raise anything
+            return None
+
+    try:
+        prompt = render(template, [question], described, eos_token=_END, add_generation_prompt=True)
+    except Exception:  # likewise
+        return None
+    spoken = written("Saying this.", ())
+    after = spoken.rpartition("Saying this.")[2] if spoken else ""
+    found: dict[str, str] = {}
+    for name, (text, calls) in TURNS.items():
+        if name == "after" or (text and shape.text != "beside") or (len(calls) > 1 and not shape.several):
+            continue
+        whole = written(text, calls)
+        if whole is None:
+            continue
+        body = _end(_begin(whole, prompt, calls[0].name), after, ends)
+        if all(call.name in body for call in calls) and text in body:
+            found[name] = body
+    if "one" not in found:
+        return None
+    if "text" in found:  # text in a turn of its own, or after the calls, is not before calls
+        said, bare = TURNS["text"][0], found["one"].strip()
+        body = found["text"].rstrip()
+        if body.strip() == bare + said:
+            found["after"] = found["text"]
+        if not body.endswith(bare) or body[: len(body) - len(bare)].strip() != said:
+            del found["text"]
+    (turn,) = shaped([Message("assistant", "", tool_calls=(_FLAT,))], shape)
+    second = shaped([Message("assistant", "", tool_calls=(_FLAT, _SECOND))], shape)[-1]
+    ids = turn["tool_calls"][0]["id"], second["tool_calls"][-1]["id"]
+    whole = written("", (_FLAT,), "Thinking so.") or ""
+    begun = prompt.rpartition("Question.")[2]
+    return Probe(found, ids, _thinking(whole.rpartition("Question.")[2], begun, found["one"]))
+
+
+def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
+    """Return the markers around the reasoning of a turn."""
+    before, said, rest = turn.removeprefix(prompt).partition("Thinking so.")
+    after = rest.partition(call.split(">")[0] + ">")[0] if call.strip() in rest else ""
+    end = re.match(r"\s*(<[^<>]+>|\[[A-Z_/]+\])", after)
+    if not said or not before.strip() or end is None or not turn.startswith(prompt):
+        return None
+    return ReasoningMarkers(before, end[1], after[end.end() :].strip())
+
+
+def _begin(whole: str, prompt: str, name: str) -> str:
+    """Return what a conversation holds after the prompt of its last turn, without reasoning."""
+    rest = "Question." + prompt.rpartition("Question.")[2]
+    begun = whole.rfind(rest)
+    if begun >= 0:
+        return _answer(whole[begun + len(rest) :], name)
+    at = next((at for at in range(min(len(prompt), len(whole))) if prompt[at] != whole[at]), len(whole))
+    if at < len(prompt):  # the prompt goes on with reasoning, or with less than the turn has
+        before = prompt[:at]
+        at = max((before.rfind(mark) + len(mark) for mark in (">", "\n", "]") if mark in before), default=0)
+        for marker in REASONING_MARKERS:
+            begun = before.rfind(marker.start)
+            if begun > 0 and begun + len(marker.start) == at:
+                at = begun
+    return _answer(whole[at:], name)
+
+
+def _answer(body: str, name: str) -> str:
+    """Return a turn without the reasoning before the call of a tool."""
+    for end in (*(marker.end for marker in REASONING_MARKERS), *_PREFILLS):
+        cut = body.find(end)
+        if 0 <= cut < body.find(name):
+            body = body[cut + len(end) :].lstrip(" \n")
+    return body
+
+
+def _end(body: str, after: str, ends: Sequence[str]) -> str:
+    """Return a turn without the markup that ends it."""
+    same = 0
+    while same < min(len(after), len(body)) and body[-1 - same] == after[-1 - same]:
+        same += 1
+    tail = body[len(body) - same :]
+    starts = [at for at, char in enumerate(tail) if char in "<[" + _END]
+    if starts and same:
+        body = body[: len(body) - same + starts[0]]
+    last = max(body.rfind(word) for word in _LAST)
+    cuts = [at for mark in (*ends, _END) if (at := body.find(mark, last)) >= 0]
+    cuts += [match.start() for match in _EOS.finditer(body, last)][:1]
+    return body[: min(cuts)] if cuts else body
