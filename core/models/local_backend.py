@@ -17,6 +17,8 @@ from .sessions import OpenSessions
 class LocalBackend(ABC):
     """A `Backend` but for its tokenizer: the description of a model, its open sessions, and those that are kept.
 
+    A subclass adds `encode`, `prompt_ids` and `new_session`.
+
     Args:
         name: the model's name.
         vocabulary: the exact bytes of every token.
@@ -77,10 +79,10 @@ class LocalBackend(ABC):
         """
         self._sessions.check()
         refuse_images(messages)
-        return self._encode_prompt(messages, tools, tool_prompt, thinking)
+        return self.prompt_ids(messages, tools, tool_prompt, thinking)
 
     @abstractmethod
-    def _encode_prompt(
+    def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
         """Return the token ids of a conversation without images; see `encode_prompt`."""

@@ -137,9 +137,10 @@ class NumpyBackend(DecoderBackend):
         """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)
 
-    def _encode_prompt(
+    def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
+        """Return the token ids of a conversation, by the chat template in the file where there is one."""
         if self._spells_calls:
             messages = spelled_history(messages)
         if self._template is None:

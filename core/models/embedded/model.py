@@ -81,7 +81,7 @@ class EmbeddedBackend(DecoderBackend):
         """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
         return self._tokenizer.encode(text)
 
-    def _encode_prompt(
+    def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
         """Return the token ids of a conversation in ChatML; tools are listed if ``tool_prompt`` is empty.

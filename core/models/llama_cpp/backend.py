@@ -97,9 +97,10 @@ class GGUFBackend(LocalBackend):
         """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self.vocabulary, text)
 
-    def _encode_prompt(
+    def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
+        """Return the token ids of a conversation, by the chat template in the file where there is one."""
         weights = self._open()
         bos = weights.bos if weights.adds_bos else None
         if self._template is None:

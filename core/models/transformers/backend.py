@@ -121,9 +121,10 @@ class HFBackend(LocalBackend):
             self._sessions.check()
             return list(self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
-    def _encode_prompt(
+    def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
+        """Return the token ids of a conversation, by the chat template of the tokenizer where it has one."""
         if not self.chat_template:
             bos = self._tokenizer.bos_token_id
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
