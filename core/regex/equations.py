@@ -150,9 +150,9 @@ class Equations:
 
     def _union(self, term: int, whole: bool) -> frozenset[frozenset[int]]:
         """Return intersections whose union is a term, each as a set of its parts; none is part of another."""
-        parts = self._unions.get((term, whole))
-        if parts is not None:
-            return parts
+        cached = self._unions.get((term, whole))
+        if cached is not None:
+            return cached
         terms = self._terms
         kind, args = terms.shape(term)
         if kind == term_kinds.NOT and whole:  # De Morgan's laws
