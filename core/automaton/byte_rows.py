@@ -55,6 +55,9 @@ _LIKE = cython.declare(cython.int, 7)
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
 
+#: Maximum length of a shortest text that is memoised for its state.
+MAX_PATH = 1_000
+
 #: Minimum numbers of characters, of printable ASCII and in all, in a class that counts as wide.
 _WIDE_ASCII, _WIDE = 90, 0x100000
 
@@ -86,8 +89,10 @@ class ByteRows:
     """
 
     terms = cython.declare(object, visibility="readonly")
-    # memoised: shortest bytes from a state to the end; True for classes that are wide; lengths of terms
+    # memoised: shortest bytes from a state to the end, and of terms (see `Ways`); True for wide classes; term lengths
     paths: dict
+    raw_ways: dict
+    quoted_ways: dict
     wide: dict
     lengths: dict
     nothing: cython.int
@@ -140,7 +145,7 @@ class ByteRows:
     @cython.cfunc
     def _begin(self, terms) -> object:
         """Set the attributes that stores do not share."""
-        self.paths, self.wide, self.lengths = {}, {}, {}
+        self.paths, self.raw_ways, self.quoted_ways, self.wide, self.lengths = {}, {}, {}, {}, {}
         self.terms = terms
         self.nothing = terms.EMPTY
         self.epsilon = terms.EPSILON
@@ -656,14 +661,12 @@ class ByteRows:
         return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
     def shortest(self, state: int) -> bytes:
-        """Return the shortest bytes that complete the text.
-
-        Raises:
-            LimitError: see `shortest`.
-        """
+        """Return the shortest bytes that complete the text, or some (see `language.shortest`)."""
         known = self.paths.get(state)
         if known is None:
-            known = self.paths[state] = self._find_shortest(state)
+            known = self._find_shortest(state)
+            if len(known) <= MAX_PATH:
+                self.paths[state] = known
         return known
 
     def _find_shortest(self, state: int) -> bytes:
@@ -673,9 +676,9 @@ class ByteRows:
         if kind == OPEN:
             return b'"' + self.shortest(self.body(term, True))
         if kind == RAW:
-            return shortest(self.terms, term, spell_raw)
+            return shortest(self.terms, term, spell_raw, self.raw_ways)
         if kind == QUOTED:
-            return shortest(self.terms, term, spell_quoted) + b'"'
+            return shortest(self.terms, term, spell_quoted, self.quoted_ways) + b'"'
         # Inside a character: at most a few bytes are left of it.
         first: dict[int, int] = {}
         for byte, target in enumerate(self.row(state)):

@@ -151,6 +151,10 @@ class LazyAutomaton:
         held += (len(self._places) + len(self._resolved) + len(self._plans)) * PLACE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
+    def grow(self) -> None:
+        """Take more terms and nodes than are allowed, because one step of a text needs them."""
+        self.nodes.grow()
+
     # -- called by the kernel ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:

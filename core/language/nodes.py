@@ -13,7 +13,7 @@ may be thousands of levels deep."""
 from __future__ import annotations
 
 from ..errors import GrammarError, LimitError
-from .terms import Terms
+from .terms import MAX_TERMS, Terms
 
 try:
     import cython
@@ -36,6 +36,9 @@ COMPILED: bool = bool(cython.compiled)
 
 #: Minimum number of entries among which duplicates are found by hashing.
 _MANY = cython.declare(cython.int, 16)
+
+#: Minimum share of a store's terms with which a rule counts as too large, whatever others take.
+_ITS_SHARE = 0.7
 
 #: Maximum number of exceeded limits that are remembered.
 _MAX_LIMITS = cython.declare(cython.int, 100)
@@ -157,6 +160,11 @@ class Nodes:
     def is_scarce(self):
         """True if few nodes are left: alternatives that take many are to be left out."""
         return self._count > self.plenty
+
+    def grow(self):
+        """Let the store have as many more nodes and terms as it may have."""
+        self._room += node_kinds.MAX_NODES
+        self.terms.room += MAX_TERMS
 
     def clear(self):
         """Forget everything, which breaks the reference cycles between the store and its builders."""
@@ -632,10 +640,11 @@ class Nodes:
                 if current in chain:
                     raise _left_recursion()
                 chain.append(current)
+                before = len(self.terms)
                 try:
                     current = self._things[_cell(self, current, node_kinds.A)]()
                 except LimitError as error:
-                    current = self._without(current, error)
+                    current = self._without(current, error, before)
                 self._check(current)
         finally:
             self._opening.discard(node)
@@ -647,13 +656,20 @@ class Nodes:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _without(self, node: cython.int, error) -> cython.int:
+    def _without(self, node: cython.int, error, before: cython.int) -> cython.int:
         """Return the empty language for a rule that exceeded a limit; raise the error if the rule is known to have a
-        text, or if the store is full.
+        text, or if the store is full of others.
 
         No text leads there: that a rule has one is only known from its expansion, or from another node (`lazy`).
+
+        Args:
+            node: the rule.
+            error: the limit.
+            before: the number of terms before the rule was expanded.
         """
         if self._count >= self._room or _cell(self, node, node_kinds.B) >= 0:
+            raise error
+        if len(self.terms) >= self.terms.room and len(self.terms) - before < _ITS_SHARE * self.terms.room:
             raise error
         self.exceed(error)
         return node_kinds.EMPTY

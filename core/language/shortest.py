@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from ..errors import LimitError
 from .term_kinds import (
     ALT,
     CHARS,
@@ -23,8 +22,8 @@ from .term_kinds import (
 )
 from .terms import Terms
 
-#: Maximum number of states that the search for a shortest string visits.
-MAX_SEARCHED = 20_000
+#: Maximum number of states that the search for a shortest string visits; and once a search was given up.
+MAX_SEARCHED, FEW_SEARCHED = 20_000, 500
 
 
 #: Visible characters, and whitespace.
@@ -42,41 +41,66 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
     return len(text), strange, text.replace(b".", b"\0")
 
 
-def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-    """Return the shortest spelling of a string of a non-empty language.
+#: Of a language, the spelling of a character that its text begins with, and the language of the rest.
+Ways = dict[int, tuple[bytes, int]]
+
+
+def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways) -> bytes:
+    """Return the shortest spelling of a string of a non-empty language; some spelling, where too many states would have
+    to be searched (an intersection or complement that is hard to satisfy).
+
+    Law: the rest of it, after a character, is the spelling that is returned for the language of that rest.
 
     Args:
         terms: the store of the term.
         term: the language.
         spell: returns the shortest spelling of a character between two code points.
-
-    Raises:
-        LimitError: too many states to search (an intersection or complement that is hard to satisfy).
+        ways: results so far with this ``spell``, to which new ones are added.
     """
-    if terms.known(term) & NULLABLE:
-        return b""
-    if terms.known(term) & REGULAR:
-        return _by_shape(terms, term, spell)
-    # Dijkstra's algorithm over derivatives.
-    heap: list[tuple[tuple[int, int, bytes], int, bytes]] = [(preference(b""), term, b"")]
-    done: set[int] = set()
+    found: list[bytes] = []
+    while not terms.known(term) & (NULLABLE | REGULAR):
+        if term not in ways:
+            most = FEW_SEARCHED if _GAVE_UP in ways else MAX_SEARCHED
+            if not _search(terms, term, spell, ways, most):
+                ways[_GAVE_UP] = b"", _GAVE_UP
+                _take_some(terms, term, spell, ways)
+        char, term = ways[term]
+        found.append(char)
+    if not terms.known(term) & NULLABLE:
+        found.append(_by_shape(terms, term, spell))
+    return b"".join(found)
+
+
+#: The key in `Ways` that says that a search was given up.
+_GAVE_UP = -1
+
+
+def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways, most: int) -> bool:
+    """Add the ways of the shortest spelling, by Dijkstra's algorithm over derivatives; return False if it takes more
+    than ``most`` states."""
+    heap: list[tuple[tuple[int, int, bytes], int, bytes, int]] = [(preference(b""), term, b"", term)]
+    before: dict[int, tuple[int, int]] = {}  # of a state, the state before it, and the length up to it
     while heap:
-        _, state, path = heappop(heap)
-        if terms.known(state) & NULLABLE:
-            return path
-        if state in done:
+        _, state, path, previous = heappop(heap)
+        if state in before:
             continue
-        done.add(state)
-        if len(done) > MAX_SEARCHED:
-            break
-        if terms.known(state) & REGULAR:
-            tail = _by_shape(terms, state, spell)
-            heappush(heap, (preference(path + tail), EPSILON, path + tail))
+        before[state] = previous, len(path)
+        if terms.known(state) & NULLABLE:
+            while state != term:
+                then, (state, end) = state, before[state]
+                begin = before[state][1]
+                if end > begin:  # else its ways are known
+                    ways.setdefault(state, (path[begin:end], then))
+            return True
+        if len(before) > most:
+            return False
+        if terms.known(state) & REGULAR or state in ways:
+            heappush(heap, (preference(path + shortest(terms, state, spell, ways)), EPSILON, path, state))
             continue
         starts, targets = terms.segments(state)
         best: dict[int, bytes] = {}
         for index, target in enumerate(targets):
-            if target in done or terms.known(target) & DEAD:
+            if target in before or terms.known(target) & DEAD:
                 continue
             start, stop = starts[index], starts[index + 1] if index + 1 < len(starts) else END
             if SURROGATES <= start and stop <= SURROGATES_END:
@@ -85,10 +109,62 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> byt
             if target not in best or preference(char) < preference(best[target]):
                 best[target] = char
         for target, char in best.items():
-            heappush(heap, (preference(path + char), target, path + char))
-    raise LimitError(
-        f"no string of a pattern was found among {MAX_SEARCHED:,} states", hint="simplify the pattern or its length"
-    )
+            heappush(heap, (preference(path + char), target, path + char, state))
+    raise AssertionError("the language is empty")
+
+
+def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways) -> None:
+    """Add the ways of a string by which the language was found not to be empty."""
+    path: list[tuple[int, bytes]] = []
+    at: dict[int, int] = {}
+    for char in some_string(terms, term):
+        if terms.known(term) & (NULLABLE | REGULAR) or term in ways:
+            break
+        del path[at.setdefault(term, len(path)) :]  # no way leads in a circle
+        path.append((term, spell(ord(char), ord(char))))
+        term = terms.derivative(term, ord(char))
+    for state, spelled in reversed(path):
+        ways[state] = spelled, term
+        term = state
+
+
+def some_string(terms: Terms, term: int) -> str:
+    """Return a string of a non-empty language without a search, if its emptiness was searched before (see
+    `Terms.toward`)."""
+    found: list[str] = []
+    stack = [term]
+    while stack:
+        term = stack.pop()
+        known = terms.known(term)
+        if known & NULLABLE:
+            continue
+        if known & REGULAR:
+            found.append(_by_shape(terms, term, _as_utf_32).decode("utf-32-le"))
+            continue
+        assert not terms.is_empty(term), "the language is empty"
+        kind, args = terms.shape(term)
+        if term in terms.toward:
+            starts, targets = terms.segments(term)
+            stops = (*starts[1:], END)
+            found.append(
+                next(
+                    _as_utf_32(start, stop - 1).decode("utf-32-le")
+                    for start, stop, target in zip(starts, stops, targets, strict=True)
+                    if target == terms.toward[term] and not SURROGATES <= start < stop <= SURROGATES_END
+                )
+            )
+            stack.append(terms.toward[term])
+        elif kind == SEQ:
+            stack += reversed(args)
+        else:  # an ALT: its emptiness was decided by the first part that is not empty
+            stack.append(next(part for part in args if not terms.known(part) & DEAD))
+    return "".join(found)
+
+
+def _as_utf_32(low: int, high: int) -> bytes:
+    """Return a readable character between two code points that is no surrogate, in UTF-32."""
+    code = next((code for code in b"a0." if low <= code <= high), low)
+    return chr(SURROGATES_END if SURROGATES <= code < SURROGATES_END else code).encode("utf-32-le")
 
 
 def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:

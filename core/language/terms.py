@@ -75,6 +75,7 @@ class Terms:
         ANY: every string of one character.
         room: maximum number of terms in the store.
         memo: memoised terms of callers, by keys of theirs.
+        toward: of terms in which a search found a string, the next term on the way to its end; no way is a circle.
     """
 
     EMPTY = term_kinds.EMPTY
@@ -83,6 +84,7 @@ class Terms:
     ALL = term_kinds.ALL
 
     memo = cython.declare(dict, visibility="readonly")
+    toward = cython.declare(dict, visibility="readonly")
     room = cython.declare(cython.int, visibility="public")
     has_multiple: cython.bint
     # terms: the kind, traits (see `term_kinds`), and the arguments, a range of `args`
@@ -136,7 +138,7 @@ class Terms:
         self.row_used = 1
         self.has_multiple = False
         self.sets, self.ranges_of, self.lists, self.spelled = {}, {}, [], {}
-        self.keys, self.builders, self.cofinite, self.memo = {}, {}, {}, {}
+        self.keys, self.builders, self.cofinite, self.memo, self.toward = {}, {}, {}, {}, {}
         self._scratch()
         self._make(term_kinds.EMPTY_KIND, 0, 0, False, True)
         self.traits[term_kinds.EMPTY] = term_kinds.REGULAR | term_kinds.DEAD
@@ -176,7 +178,7 @@ class Terms:
         other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
         other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
         other.keys, other.builders = self.keys.copy(), self.builders.copy()
-        other.cofinite, other.memo = self.cofinite.copy(), self.memo.copy()
+        other.cofinite, other.memo, other.toward = self.cofinite.copy(), self.memo.copy(), self.toward.copy()
         other._scratch()
         return other
 
@@ -1103,13 +1105,11 @@ class Terms:
         parent: dict = {term: -1}
         queue: list = [term]
         number: cython.int = 0
-        state: cython.int
         target: cython.int
         i: cython.int
         stop: cython.int
-        step: cython.int
         while number < len(queue):
-            state = queue[number]
+            state: cython.int = queue[number]
             number += 1
             self._row(state)
             stop = self.row_at[state] + self.row_count[state]
@@ -1121,10 +1121,11 @@ class Terms:
                     if self.starts[i + 1] <= term_kinds.SURROGATES_END:
                         continue  # complements have surrogates, strings have none
                 if self.traits[target] & term_kinds.LIVE:
-                    step = state
+                    step: cython.int = state
                     while step != -1:
                         self.traits[step] |= term_kinds.LIVE
-                        step = parent[step]
+                        self.toward[step] = target
+                        target, step = step, parent[step]
                     return False
                 if target not in parent:
                     parent[target] = state

@@ -153,8 +153,6 @@ class Masks:
             named = tuple(sorted(walk.named - walk.unsure))
             self.doubts.append([tuple(sorted(walk.unsure)), named, walk.watched, None])
             mask.size += 200 + 40 * (len(walk.unsure) + len(walk.named))
-            walk.unsure = set()
-            walk.named = set()
         return mask
 
     @cython.cfunc

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from ..automaton.lazy_dfa import LazyAutomaton, Program
-from ..errors import GrammarError
+from ..errors import GrammarError, LimitError
 from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
@@ -55,6 +55,12 @@ FORCED_LIMIT = 4096
 #: Maximum number of sets of tokens whose names one vocabulary keeps.
 MAX_BY_NAME = 256
 
+#: Maximum number of bytes of the tokens of a mask where that of all tokens would take more than a whole store.
+BRIEF = cython.declare(cython.int, 2)
+
+#: Maximum number of times that one step of a text makes room.
+MAX_ROOMS = cython.declare(cython.int, 8)
+
 #: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
@@ -81,6 +87,9 @@ class MaskEngine:
     _automaton: Automaton
     _lock: object
     _masks: Masks
+    # The masks of tokens of at most `BRIEF` bytes, None until they are needed; and the states that have these alone.
+    _brief: Masks
+    _briefs: set
     _specials: dict
     _known: cython.int
     # Where tokens led from states that no DYNAMIC place followed.
@@ -94,6 +103,8 @@ class MaskEngine:
         self._automaton = program.automaton
         self._lock = program.lock
         self._masks = Masks(program.automaton, self._index, sorted(vocabulary.eos), {}, mask_memory)
+        self._brief = None
+        self._briefs = set()
         self._specials = {}
         self._known = 0
         self._steps = IntMap()
@@ -123,6 +134,8 @@ class MaskEngine:
             if known is not None:
                 self._specials[known] = self._known
                 self._masks.set_special(self._known, known)
+                if self._brief is not None:
+                    self._brief.set_special(self._known, known)
             self._known += 1
         return self._specials.get(token_id) if token_id >= 0 else None
 
@@ -144,9 +157,28 @@ class MaskEngine:
             self._steps.add((state << 32 | token) + 1, then)
         return None
 
+    @cython.cfunc
+    def _shorten(self, state: cython.longlong, vocabulary) -> object:
+        """Let the mask of a state have short tokens only; the caller holds the lock."""
+        if self._brief is None:
+            brief = Masks(self._automaton, vocabulary.derived(_brief_index), sorted(self._eos), {}, MASK_MEMORY)
+            for token, number in self._specials.items():
+                brief.set_special(number, token)
+            self._brief = brief
+        self._briefs.add(state)
+        self._steps = IntMap()  # some lead from there by longer tokens
+        return None
+
     def byte_count(self) -> int:
         """Return the size of the masks and the memoised steps, in bytes."""
-        return self._masks.byte_count() + self._steps.byte_count()
+        brief = 0 if self._brief is None else self._brief.byte_count()
+        return self._masks.byte_count() + brief + self._steps.byte_count()
+
+
+def _brief_index(vocabulary: Vocabulary) -> VocabularyIndex:
+    """Return the index of the short tokens of a vocabulary."""
+    tokens = [token if token is not None and len(token) <= BRIEF else None for token in vocabulary.tokens]
+    return index_of(Vocabulary(tokens, eos=(), cache_dir=False))
 
 
 def _by_name(tokens: tuple[int, ...], index: VocabularyIndex, least: int) -> dict[bytes, list[int]]:
@@ -192,6 +224,17 @@ class Matcher:
 
     Laws: token ``t`` is set in the mask iff ``accept(t)`` returns True; after ``accept``, some completion exists (there
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
+
+    A store has limits that a text must not meet. Where a store is full, the text is read again in a fresh one. Where
+    one step would fill that too, the mask has only tokens of at most `BRIEF` bytes, and the store may grow.
+
+    Args:
+        constraint: the constraint.
+        engine: its store, and the masks.
+        state: the state of the text.
+        history: the states before each step.
+        pieces: the bytes that each step wrote.
+        is_probe: the text is one that nobody writes, and stays in its store.
     """
 
     __weakref__: object
@@ -204,6 +247,7 @@ class Matcher:
     _pieces: list
     _written: object
     _read: cython.Py_ssize_t
+    _is_probe: cython.bint
 
     def __init__(
         self,
@@ -212,6 +256,8 @@ class Matcher:
         state: cython.longlong,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
+        *,
+        is_probe: bool = False,
     ) -> None:
         self._constraint = constraint
         self._engine = engine
@@ -224,6 +270,7 @@ class Matcher:
         #: The text of the first `_read` pieces; None until a DYNAMIC place needs it.
         self._written = None
         self._read = 0
+        self._is_probe = is_probe
 
     def __repr__(self) -> str:
         end = b"".join(self._pieces[-8:])[-40:]
@@ -253,17 +300,99 @@ class Matcher:
         state: cython.int = cython.cast(cython.int, self._state)
         if _IS_FREE and masks.fill_known(state, out):  # one call that nothing can interrupt
             return
-        with engine._lock:
-            engine.special_number(-1)
-            words: cython.uint[::1] = masks.viewed(out)
-            doubts: list = masks.fill(state, words)
-            if doubts is not None:
-                self._settle(out, words, doubts)
+        tries: cython.int = 0
+        while True:
+            try:
+                self._fill(out)
+                return
+            except LimitError as error:
+                self._make_room(error, tries)
+                if tries:
+                    engine = self._engine
+                    with engine._lock:
+                        engine._shorten(self._state, self._constraint.vocabulary)
+            tries += 1
 
     @cython.cfunc
-    def _settle(self, out, words: cython.uint[::1], doubts: list) -> object:
+    def _fill(self, out) -> object:
+        """Do `fill_mask`."""
+        engine: MaskEngine = self._engine
+        with engine._lock:
+            engine.special_number(-1)
+            masks: Masks = engine._masks
+            if engine._briefs and self._state in engine._briefs:
+                masks = engine._brief
+            words: cython.uint[::1] = masks.viewed(out)
+            doubts: list = masks.fill(cython.cast(cython.int, self._state), words)
+            if doubts is not None:
+                self._settle(out, words, masks, doubts)
+        return None
+
+    @cython.cfunc
+    def _make_room(self, error, tries: cython.int) -> object:
+        """Make room for a step that met a limit: in a fresh store, or, after the first try, in this one.
+
+        Raises:
+            LimitError: the given one; the store is not full, or growing does not help.
+        """
+        engine: MaskEngine = self._engine
+        if self._is_probe or tries >= MAX_ROOMS or not engine._program.is_full:
+            raise error
+        if tries or not self._move():
+            with engine._lock:
+                engine._program.grow()
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _move(self) -> cython.bint:
+        """Read the text again in a fresh store, and go on there; return False if it does not fit."""
+        old: MaskEngine = self._engine
+        program, engine = self._constraint._renewed()
+        fresh: MaskEngine = engine
+        state: cython.longlong = program.start
+        history: list = []
+        written = Written()
+        number: cython.Py_ssize_t
+        steps: cython.Py_ssize_t = len(self._history)
+        with fresh._lock:
+            try:
+                for number in range(steps):
+                    history.append(state)
+                    piece: bytes = self._pieces[number]
+                    was = self._history[number]
+                    then = self._history[number + 1] if number + 1 < steps else self._state
+                    if piece != CONTROL:
+                        state = fresh._program.advance(state, piece, written)
+                    elif then == encoding.FINISHED:
+                        state = encoding.FINISHED
+                    else:
+                        state = self._again(fresh, state, old._program, was, then)
+                    if state == encoding.REFUSED:
+                        return False
+                    written.write(piece)
+            except LimitError:
+                return False
+        self._engine = fresh
+        self._automaton = fresh._automaton
+        self._state = state
+        self._history = history
+        self._written = None
+        self._read = 0
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _again(self, fresh: MaskEngine, state: cython.longlong, old, was, then) -> cython.longlong:
+        """Return the state of a fresh store after the control token that led an old one from a state to another."""
+        for number, name in enumerate(old.specials):
+            if old.automaton.advance_special(was, number) == then and name in fresh._program.specials:
+                return fresh._automaton.advance_special(state, fresh._program.specials.index(name))
+        return encoding.REFUSED
+
+    @cython.cfunc
+    def _settle(self, out, words: cython.uint[::1], masks: Masks, doubts: list) -> object:
         """Clear the bits of the doubtful tokens that the text so far forbids (see `masks.Masks.fill`)."""
-        masks: Masks = self._engine._masks
         advance = self._engine._program.advance
         written = self._text_so_far()
         tokens: tuple = self._tokens
@@ -318,11 +447,17 @@ class Matcher:
 
     @cython.cfunc
     def _advance(self, data: bytes) -> object:
-        with self._engine._lock:
-            state = self._automaton.advance(cython.cast(cython.int, self._state), data)
-            if state < encoding.REFUSED:
-                state = self._engine._program.advance(self._state, data, self._text_so_far())
-            return state
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    state = self._automaton.advance(cython.cast(cython.int, self._state), data)
+                    if state < encoding.REFUSED:
+                        state = self._engine._program.advance(self._state, data, self._text_so_far())
+                    return state
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
 
     def allowed_tokens(self) -> list[int]:
         """Return the allowed token ids, in order."""
@@ -340,10 +475,15 @@ class Matcher:
         token: cython.longlong = token_id
         data = self._tokens[token]
         state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else encoding.UNKNOWN
-        if state == encoding.UNKNOWN:
-            state = self._take(token, data)
-            if state == encoding.REFUSED:
-                return False
+        tries: cython.int = 0
+        while state == encoding.UNKNOWN:
+            try:
+                state = self._take(token, data)
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+        if state == encoding.REFUSED:
+            return False
         self._history.append(self._state)
         self._pieces.append(CONTROL if data is None else data)
         self._state = state
@@ -357,6 +497,8 @@ class Matcher:
         then: cython.longlong
         with engine._lock:
             if data:
+                if engine._briefs and len(data) > BRIEF and self._state in engine._briefs:
+                    return encoding.REFUSED
                 then = self._automaton.advance(cython.cast(cython.int, self._state), data)
                 if then >= 0:
                     engine._keep_step(self._state, token, then)
@@ -401,12 +543,24 @@ class Matcher:
 
     def fork(self) -> Matcher:
         """Return an independent copy in the same state."""
-        return Matcher(self._constraint, self._engine, self._state, list(self._history), list(self._pieces))
+        history, pieces = list(self._history), list(self._pieces)
+        return Matcher(self._constraint, self._engine, self._state, history, pieces, is_probe=self._is_probe)
 
     def forced_bytes(self) -> bytes:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == encoding.FINISHED:
             return b""
+        tries: cython.int = 0
+        while True:
+            try:
+                return self._forced()
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+
+    @cython.cfunc
+    def _forced(self) -> bytes:
+        """Do `forced_bytes`."""
         with self._engine._lock:
             data = self._automaton.forced(self._state, FORCED_LIMIT)
             program = self._engine._program
@@ -437,15 +591,27 @@ class Matcher:
         control tokens between them."""
         if self._state == encoding.FINISHED:
             return []
-        with self._engine._lock:
-            return self._engine._program.shortest_completion(self._state, self._text_so_far())
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return self._engine._program.shortest_completion(self._state, self._text_so_far())
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
 
     def shortest_length(self) -> int:
         """Return the number of bytes and control tokens of the shortest completion."""
         if self._state == encoding.FINISHED:
             return 0
-        with self._engine._lock:
-            return self._engine._program.completion_length(self._state, self._text_so_far())
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return self._engine._program.completion_length(self._state, self._text_so_far())
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
 
     def describe(self) -> dict[str, Any]:
         """Return a summary of the present state, to debug a grammar."""
@@ -469,6 +635,7 @@ class Constraint:
 
     Raises:
         GrammarError: the vocabulary lacks a control token of ``specials``.
+        LimitError: the beginning of the language exceeds a limit.
     """
 
     def __init__(
@@ -492,6 +659,7 @@ class Constraint:
         self.mask_memory = mask_memory
         self._frontier: Frontier | None = None
         self._bound = program, _engine(program.store, vocabulary, mask_memory)
+        _ = program.start  # what exceeds a limit there does so at once
 
     def __repr__(self) -> str:
         return f"Constraint({self.vocabulary!r}, {self.byte_count():,} bytes)"
@@ -512,12 +680,17 @@ class Constraint:
         States and masks are derived once, for all texts. When their store has grown past a bound (`Program.is_full`),
         new matchers begin with a fresh store, and the old one is freed with the last matcher that uses it.
         """
+        program, engine = self._renewed()
+        return Matcher(self, engine, program.start)
+
+    def _renewed(self) -> tuple[Program, MaskEngine]:
+        """Return the automaton and the engine of new matchers: a fresh store if that of the last is full."""
         program, engine = self._bound
         if program.is_full:
             program = self._refill()
             engine = _engine(program.store, self.vocabulary, self.mask_memory)
             self._bound = program, engine
-        return Matcher(self, engine, program.start)
+        return program, engine
 
     def warm(
         self,
@@ -561,7 +734,11 @@ class Constraint:
             if state == encoding.FINISHED:
                 return Warmed(0, 0.0, 0, True)
             frontier = Frontier(engine.program, self.vocabulary.special, (state, b"".join(after._pieces)))
-        return frontier.visit(self, lambda at, text: Matcher(self, engine, at, [at], [text]), seconds, max_bytes, stop)
+
+        def probe(at: int, text: bytes) -> Matcher:
+            return Matcher(self, engine, at, [at], [text], is_probe=True)
+
+        return frontier.visit(self, probe, seconds, max_bytes, stop)
 
     def byte_count(self) -> int:
         """Return the size of the store and its masks in bytes, without the vocabulary (estimated from their counts,

@@ -27,6 +27,8 @@ class Matcher:
         state: int,
         history: list[int] | None = None,
         pieces: list[bytes] | None = None,
+        *,
+        is_probe: bool = False,
     ) -> None: ...
     constraint: Final[Constraint]
     @property

@@ -133,7 +133,7 @@ class TokenSets:
         stop: cython.int
         depth: cython.int
         then: cython.longlong
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         self.span_count = 0
         count: cython.int = 0
         if (atom >> encoding.TAG) == encoding.ROW:
@@ -389,7 +389,7 @@ class TokenSets:
             token_set.dense = cython.cast(TokenSet, inside).dense
             token_set.count = cython.cast(TokenSet, inside).count
         token_set.is_dense = True
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(runs.ends):
             if automaton.facts[at_state + encoding.LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
@@ -442,7 +442,7 @@ class TokenSets:
                     token_set.ids[token_set.count] = token
                     token_set.count += 1
             token_set.size += 4 * wide.count
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(wide.end_count):
             at = first_from(counts.end, counts.ends, wide.parts[i])
             if least <= counts.end_chars[at] <= most:
@@ -482,7 +482,7 @@ class TokenSets:
         depth: cython.int
         token: cython.int
         then: cython.longlong
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         while i < exits.nodes:
             self.visited += 1
             node = exits.node[i]
@@ -542,7 +542,7 @@ class TokenSets:
         token: cython.int
         wide: cython.longlong
         then: cython.longlong
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         while i < trie.nodes:
             self.visited += 1
             depth = trie.depth[i]
@@ -616,7 +616,7 @@ class TokenSets:
             token_set.dense = cython.cast(TokenSet, inside).dense
             token_set.count = cython.cast(TokenSet, inside).count
         token_set.is_dense = True
-        self.end_count = 0
+        self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(counts.ends):
             if needed <= counts.end_chars[i] <= left:
                 self._end(counts.end[i], True)

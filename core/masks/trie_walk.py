@@ -57,6 +57,8 @@ class TrieWalk:
         """Begin a new walk: forget the tokens of the last."""
         self.out_count = 0
         self.todo_count = 0  # an error may have left some
+        if self.unsure or self.named:
+            self.unsure, self.named = set(), set()
         self.watched = False
         self.crossed = 0
         self.grave = 0

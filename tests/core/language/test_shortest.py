@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 
+import jsonschema
 import pytest
 
-from toolgrammar.core.language.shortest import shortest
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.language.shortest import shortest, some_string
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
 
@@ -51,7 +54,7 @@ def test_none_is_shorter(seed: int) -> None:
     term = random_term(terms, draw, 4)
     if terms.is_empty(term):
         return
-    text = shortest(terms, term, spell)
+    text = shortest(terms, term, spell, {})
     assert terms.matches(term, text.decode("utf-8", "surrogatepass"))
     if text:
         shorter = terms.repeat(terms.ANY, 0, len(text) - 1)
@@ -68,5 +71,48 @@ def test_what_is_deferred_is_not_made_in_vain() -> None:
         return regex_term(terms, "[0-9]{9}", whole=True)
 
     long = terms.seq(terms.literal("x"), terms.deferred("long", build, least=9))
-    assert shortest(terms, terms.alt([terms.literal("abc"), long]), spell) == b"abc" and made == []
-    assert shortest(terms, terms.alt([terms.literal("a" * 11), long]), spell) == b"x000000000" and made
+    assert shortest(terms, terms.alt([terms.literal("abc"), long]), spell, {}) == b"abc" and made == []
+    assert shortest(terms, terms.alt([terms.literal("a" * 11), long]), spell, {}) == b"x000000000" and made
+
+
+def test_some_string_where_the_search_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A string is found without any search, and what is left of it is what is found for the rest."""
+    monkeypatch.setattr("toolgrammar.core.language.shortest.MAX_SEARCHED", 0)
+    monkeypatch.setattr("toolgrammar.core.language.shortest.FEW_SEARCHED", 0)
+    found = 0
+    for seed in range(300):
+        terms, draw, ways = Terms(), random.Random(seed), {}
+        term = random_term(terms, draw, 4)
+        if terms.is_empty(term):
+            continue
+        assert terms.matches(term, some_string(terms, term))
+        text = shortest(terms, term, spell, ways).decode("utf-8", "surrogatepass")
+        assert terms.matches(term, text)
+        found += bool(ways)
+        while text and term in ways:
+            term, text = terms.derivative(term, ord(text[0])), text[1:]
+            assert shortest(terms, term, spell, ways).decode("utf-8", "surrogatepass") == text
+    assert found > 50
+
+
+def test_a_string_that_is_hard_to_search() -> None:
+    """A conjunction whose shortest string lies beyond what is searched has a string none the less."""
+    patterns = ["^([a-z][0-9])+$", "((c1d3g3).{4,8}){6,6}", "(t|8){10,10}$"]
+    schema = {
+        "type": "string",
+        "allOf": [
+            *({"pattern": pattern} for pattern in patterns),
+            {"anyOf": [{"not": {"pattern": pattern.replace("((", "^((")}} for pattern in patterns]},
+        ],
+        "minLength": 100,
+    }
+    matcher = (
+        Grammar.from_json_schema(schema).bind(Vocabulary([*map(bytes, zip(range(256))), None], eos=[256])).matcher()
+    )
+    text, length = b"", 0
+    while completion := matcher.shortest_completion():
+        assert not text or len(completion) == length - 1
+        length = len(completion)
+        text += completion[:1]
+        assert matcher.accept_bytes(completion[:1])
+    assert jsonschema.validate(json.loads(text), schema) is None

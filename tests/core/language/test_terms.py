@@ -110,7 +110,7 @@ def test_emptiness_and_shortest_strings(tree: tuple) -> None:
     if terms.is_empty(term):
         assert not members
         return
-    text = shortest(terms, term, spell).decode()
+    text = shortest(terms, term, spell, {}).decode()
     assert terms.matches(term, text)
     if members:
         assert len(text) <= len(members[0])
@@ -128,7 +128,7 @@ def test_surrogates_are_no_characters() -> None:
     terms = Terms()
     longer = terms.seq(terms.ANY, terms.repeat(terms.ANY, 1, None))
     assert terms.is_empty(terms.not_(terms.alt([terms.EPSILON, terms.ANY, longer])))
-    assert shortest(terms, terms.not_(terms.alt([terms.EPSILON, terms.ANY])), spell) == b"aa"
+    assert shortest(terms, terms.not_(terms.alt([terms.EPSILON, terms.ANY])), spell, {}) == b"aa"
 
 
 def test_equal_languages_meet() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import product
 from typing import Any
 
 import jsonschema
 import pytest
 
-from toolgrammar.core import Grammar, LimitError
+from toolgrammar.core import Grammar, LimitError, Vocabulary
 from toolgrammar.core.automaton import completion, lazy_dfa, states
+from toolgrammar.core.language import nodes
 
 from .writing import VOCABULARY, Tally, WritingError, judge_seed
 
@@ -95,3 +97,66 @@ def test_a_rule_beyond_a_limit_is_left_out() -> None:
     grammar = Grammar.from_json_schema({"items": {"anyOf": [{"pattern": pattern, "type": "string"}, {"type": "null"}]}})
     assert grammar.matches("[null, null]") and not grammar.matches('["a"]')
     assert [problem.left_out for problem in grammar.narrowed] == ["what exceeds this limit"]
+
+
+def _small_stores(monkeypatch: pytest.MonkeyPatch, room: int) -> list[lazy_dfa.LazyAutomaton]:
+    """Let each store from now on have room for so many terms, and count as full; return the stores that are made."""
+    made: list[lazy_dfa.LazyAutomaton] = []
+    begin = lazy_dfa.LazyAutomaton.__init__
+
+    def small(self: lazy_dfa.LazyAutomaton, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        self.nodes.terms.room = len(self.nodes.terms) + room
+        made.append(self)
+
+    monkeypatch.setattr(lazy_dfa.LazyAutomaton, "__init__", small)
+    monkeypatch.setattr(lazy_dfa, "PROGRAM_MEMORY", 1)
+    return made
+
+
+@pytest.mark.parametrize("room", [40, 80, 160])
+def test_the_judge_where_stores_are_small(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that the judge asks, while texts move from one full store to the next; what no store can take is an
+    error when it is bound."""
+    made = _small_stores(monkeypatch, room)
+    tally = Tally()
+    for seed in range(80):
+        judge_seed(seed, tally)
+    assert tally.outcomes["written"] > 20 and len(made) > 5 * tally.outcomes["written"]
+
+
+def test_a_text_of_more_states_than_a_store_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An automaton of a million states is written through without an error, within the memory of one store."""
+    made = _small_stores(monkeypatch, 3_000)
+    words = [bytes(word) for size in range(2, 6) for word in product(b"ab", repeat=size)]
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), *words, None], eos=[256 + len(words)])
+    matcher = Grammar.from_json_schema({"pattern": "^(a|b)*a(a|b){20}$", "type": "string"}).bind(vocabulary).matcher()
+    rng = random.Random(1)
+    written = b""
+    for _ in range(300):
+        allowed = [token for token in matcher.allowed_tokens() if token >= 256 or not written]
+        assert len(allowed) == (1 if not written else len(words))
+        token = rng.choice(allowed)
+        assert matcher.accept(token)
+        written += vocabulary.tokens[token] or b""
+    assert len(made) > 3 and all(len(store.nodes.terms) <= store.nodes.terms.room for store in made)
+    matcher.rollback(250)
+    assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting
+
+
+def test_a_mask_of_more_states_than_a_store_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the tokens of one mask would fill a store, the mask has short tokens only, and so has what is accepted."""
+    _small_stores(monkeypatch, 150)
+    monkeypatch.setattr(nodes, "MAX_TERMS", 150)
+    words = [bytes(word) for size in range(2, 9) for word in product(b"ab", repeat=size)]
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), *words, None], eos=[256 + len(words)])
+    matcher = Grammar.from_json_schema({"pattern": "^(a|b)*a(a|b){20}$", "type": "string"}).bind(vocabulary).matcher()
+    assert matcher.accept_bytes(b'"')
+    sizes, rng = [], random.Random(1)
+    for _ in range(30):
+        allowed = set(matcher.allowed_tokens())
+        assert allowed == {token for token in range(len(vocabulary)) if matcher.fork().accept(token)}
+        sizes.append({len(vocabulary.tokens[token] or b"") for token in allowed})
+        assert matcher.accept(rng.choice(sorted(allowed - {0x22})))
+    assert {1, 2} in sizes
+    assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting
