@@ -31,7 +31,7 @@ from .failures import Failure, failure_of
 from .fields import Fields, RequestError
 from .limits import Limits, Queue
 from .metrics import Metrics
-from .protocols import messages, ollama
+from .protocols import messages, ollama, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 
@@ -105,7 +105,13 @@ class _Server:
         self._queues = {name: Queue(limits) for name in self._served}
         self._metrics = Metrics(self._queues) if metrics else None
         self._created = int(time.time())
-        protocols: tuple[Protocol, ...] = (CHAT_COMPLETIONS, messages.MESSAGES, messages.COUNT_TOKENS, ollama.CHAT)
+        protocols: tuple[Protocol, ...] = (
+            CHAT_COMPLETIONS,
+            responses.Responses(responses.Memory()),
+            messages.MESSAGES,
+            messages.COUNT_TOKENS,
+            ollama.CHAT,
+        )
         routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
         routes += [
             Route("/v1/models", self._models, methods=["GET"]),

@@ -53,12 +53,17 @@ def total(counts: list[Usage]) -> Usage:
     return Usage(**{**vars(whole), "prompt_tokens": max((one.prompt_tokens for one in counts), default=0)})
 
 
-def labels(fields: Fields) -> None:
-    """Drop the fields that only label a request, and refuse those that ask for what no model here does."""
+def labels(fields: Fields) -> dict[str, Any]:
+    """Drop the fields that only label a request, and refuse those that ask for what no model here does.
+
+    Returns:
+        The request's metadata.
+    """
     fields.ignore("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
-    fields.one_of("metadata", (dict,))
     fields.refuse("service_tier", "auto", "default")
     fields.refuse("moderation")
+    metadata: dict[str, Any] = fields.one_of("metadata", (dict,), {})
+    return metadata
 
 
 def penalties(fields: Fields) -> None:

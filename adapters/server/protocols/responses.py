@@ -1,0 +1,453 @@
+"""OpenAI's responses: ``POST /v1/responses``.
+
+Source: the types of the ``openai`` package, version 2.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Generation,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
+
+from ... import _shared
+from ..asked import Asked, Served, distinct, function_tool, require_images, sampling, schema_of, thinking_of
+from ..failures import Failure
+from ..fields import Fields, RequestError
+from . import openai_form
+from .base import Protocol, StreamWriter, frame
+
+#: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
+MAX_KEPT = 32 << 20
+
+_ITEMS = ("message", "function_call", "function_call_output", "reasoning")
+
+
+class Memory:
+    """Conversations by the id of their last response; the least recently used go first.
+
+    Args:
+        max_characters: maximum size of all that is kept, in characters of text.
+    """
+
+    def __init__(self, max_characters: int = MAX_KEPT) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[tuple[Message, ...], int]] = OrderedDict()
+        self._max = max_characters
+        self._size = 0
+
+    def keep(self, name: str, messages: tuple[Message, ...]) -> None:
+        """Keep a conversation; others may have to go."""
+        size = sum(map(_size, messages))
+        with self._lock:
+            self._kept[name] = messages, size
+            self._size += size
+            while self._size > self._max:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self._size -= freed
+
+    def find(self, name: str) -> tuple[Message, ...] | None:
+        """Return a conversation; None if it is not kept any more, or never was."""
+        with self._lock:
+            if name not in self._kept:
+                return None
+            self._kept.move_to_end(name)
+            return self._kept[name][0]
+
+
+def _size(message: Message) -> int:
+    """Return the approximate size of a message in characters."""
+    images = sum(len(getattr(part, "data", None) or "") for part in message.content if not isinstance(part, str))
+    calls = sum(len(call.name) + len(arguments_text(call)) for call in message.tool_calls)
+    return 100 + len(message.text) + len(message.reasoning or "") + images + calls
+
+
+class Responses(Protocol):
+    """OpenAI's responses.
+
+    Args:
+        memory: the conversations that a request may continue.
+    """
+
+    path = "/v1/responses"
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form."""
+        fields.required("model")
+        name = fields.text("model")
+        model = served.model(name)
+        previous = fields.text("previous_response_id")
+        kept = (*self._earlier(previous), *_read_input(fields))
+        instructions = fields.text("instructions")
+        messages = (Message("system", instructions), *kept) if instructions else kept
+        require_images(model, messages, "input")
+        tools = distinct([_tool(tool) for tool in fields.objects("tools")])
+        choice = fields.one_of("tool_choice", (str, dict))
+        parallel = fields.one_of("parallel_tool_calls", (bool,))
+        text = fields.inner("text") or Fields({})
+        text.refuse("verbosity", "medium", hint="say it in the prompt")
+        form = text.take("format")
+        schema = schema_of(None if form is None else Fields(form, text.path("format")))
+        text.end()
+        reasoning = fields.inner("reasoning") or Fields({})
+        effort = reasoning.has("effort") and Fields({"effort": reasoning.take("effort")}, "reasoning")
+        reasoning.refuse("summary", "auto", hint="reasoning comes as it is")
+        reasoning.refuse("generate_summary", "auto")
+        reasoning.end()
+        options = {
+            **sampling(fields),
+            "max_tokens": fields.whole("max_output_tokens"),
+            "parallel_tool_calls": parallel,
+            "thinking": thinking_of(effort, "effort", model) if effort else None,
+        }
+        stream = fields.flag("stream")
+        streaming = fields.inner("stream_options") or Fields({})
+        streaming.refuse("include_obfuscation", False)
+        streaming.end()
+        keeps = fields.flag("store", True)
+        metadata = openai_form.labels(fields)
+        fields.refuse("include", [])
+        fields.refuse("background", False)
+        fields.refuse("truncation", "disabled", hint="a conversation that does not fit is an error")
+        fields.refuse("top_logprobs", 0)
+        for unsupported in ("conversation", "prompt", "max_tool_calls", "context_management"):
+            fields.refuse(unsupported)
+        fields.end()
+        params = served.params(name, options, tools, choice, schema)
+        echo = {
+            "instructions": instructions,
+            "metadata": metadata,
+            "parallel_tool_calls": params.parallel_tool_calls,
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "max_output_tokens": params.max_tokens,
+            "previous_response_id": previous,
+            "tool_choice": choice or "auto",
+            "tools": [{"type": "function", "strict": True, **tool["function"]} for tool in tools],
+            "text": {"format": form or {"type": "text"}},
+            "truncation": "disabled",
+        }
+        return Asked(name, messages, params, stream, details={"echo": echo, "kept": kept if keeps else None})
+
+    def _earlier(self, previous: str | None) -> tuple[Message, ...]:
+        """Return the conversation that a request continues."""
+        if previous is None:
+            return ()
+        messages = self._memory.find(previous)
+        if messages is None:
+            raise RequestError(
+                "this response is not kept, or no more",
+                field="previous_response_id",
+                hint="send the whole conversation as input",
+                status=404,
+            )
+        return messages
+
+    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+        """Return a response."""
+        (answer,) = answers
+        head = _head(asked)
+        self.keep(asked, head["id"], answer.message)
+        output = [
+            *([_reasoning(openai_form.new_id("rs_"), answer.message.reasoning)] if answer.message.reasoning else []),
+            *([_text(openai_form.new_id("msg_"), answer.text)] if answer.text else []),
+            *(_call(openai_form.new_id("fc_"), call) for call in answer.tool_calls),
+        ]
+        return {**head, **_end(answer.finish_reason, answer.usage, output), **openai_form.cut_note(answer)}
+
+    def stream(self, asked: Asked) -> StreamWriter:
+        """Return the writer of response events."""
+        return _Events(asked, self)
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return an error in OpenAI's form."""
+        return openai_form.error(failure)
+
+    def keep(self, asked: Asked, name: str, message: Message) -> None:
+        """Keep the conversation with its answer, unless the request asks not to."""
+        if asked.details["kept"] is not None:
+            self._memory.keep(name, (*asked.details["kept"], message))
+
+
+# -- requests ------------------------------------------------------------------------------------------------------
+
+
+def _tool(fields: Fields) -> dict[str, Any]:
+    fields.refuse("type", "function", hint="only functions are supported here; give a function with a JSON Schema")
+    fields.refuse("defer_loading", False)
+    fields.refuse("allowed_callers", ["direct"])
+    fields.ignore("output_schema")
+    return function_tool(fields)
+
+
+def _read_input(fields: Fields) -> tuple[Message, ...]:
+    """Return the messages of ``input``; what the assistant did in one turn is one message."""
+    fields.required("input")
+    given = fields.one_of("input", (str, list))
+    if isinstance(given, str):
+        return (Message("user", given),)
+    messages: list[Message] = []
+    for index, item in enumerate(given):
+        one = Fields(item, f"input[{index}]")
+        kind = one.word("type", _ITEMS) or "message"
+        one.ignore("id", "status", "phase")
+        made = _READERS[kind](one)
+        one.end()
+        if made.role == "assistant" and messages and messages[-1].role == "assistant":
+            messages[-1] = _merged(messages[-1], made)
+        else:
+            messages.append(made)
+    if not messages:
+        raise RequestError("input is empty", field="input", hint="send a text or at least one item")
+    return tuple(messages)
+
+
+def _merged(first: Message, second: Message) -> Message:
+    reasoning = (first.reasoning or "") + (second.reasoning or "")
+    return replace(
+        first,
+        content=first.text + second.text,
+        reasoning=reasoning or None,
+        tool_calls=first.tool_calls + second.tool_calls,
+    )
+
+
+def _message(fields: Fields) -> Message:
+    role = fields.word("role", ("system", "developer", "user", "assistant"))
+    if not role:
+        fields.required("role")
+    return Message(_shared.role_of(role), _shared.parts_of(_content(fields, "content")))
+
+
+def _content(fields: Fields, name: str) -> Any:
+    """Return a content, its parts checked, in a form that `_shared.parts_of` reads."""
+    content = fields.one_of(name, (str, list))
+    if not isinstance(content, list):
+        return content
+    made: list[dict[str, Any]] = []
+    for index, part in enumerate(content):
+        one = Fields(part, f"{fields.path(name)}[{index}]")
+        kind = one.word("type", ("input_text", "output_text", "text", "refusal", "input_image"))
+        if not kind:
+            one.required("type")
+        if kind == "input_image":
+            one.required("image_url")
+            made.append({"type": "image_url", "image_url": one.text("image_url")})
+            one.refuse("detail", "auto")
+        else:
+            word = "refusal" if kind == "refusal" else "text"
+            one.required(word)
+            made.append({"type": "text", "text": one.text(word)})
+            one.ignore("annotations", "logprobs")
+        one.ignore("prompt_cache_breakpoint")
+        one.end()
+    return made
+
+
+def _function_call(fields: Fields) -> Message:
+    fields.required("call_id")
+    fields.required("name")
+    fields.ignore("caller", "namespace")
+    call = _shared.past_call(fields.text("call_id"), fields.text("name"), fields.text("arguments", ""))
+    return Message("assistant", tool_calls=(call,))
+
+
+def _function_call_output(fields: Fields) -> Message:
+    fields.required("call_id")
+    fields.ignore("caller")
+    return Message("tool", _shared.parts_of(_content(fields, "output")), tool_call_id=fields.text("call_id"))
+
+
+def _past_reasoning(fields: Fields) -> Message:
+    texts = [part.text("text", "") for part in (*fields.objects("content"), *fields.objects("summary"))]
+    fields.ignore("encrypted_content")
+    return Message("assistant", reasoning="".join(texts) or None)
+
+
+_READERS = {
+    "message": _message,
+    "function_call": _function_call,
+    "function_call_output": _function_call_output,
+    "reasoning": _past_reasoning,
+}
+
+# -- responses -----------------------------------------------------------------------------------------------------
+
+
+def _head(asked: Asked) -> dict[str, Any]:
+    return {
+        "id": openai_form.new_id("resp_"),
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": asked.model,
+        "error": None,
+        **asked.details["echo"],
+    }
+
+
+def _end(reason: str, usage: Usage, output: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how a response ended."""
+    is_cut = reason == "length"
+    return {
+        "status": "incomplete" if is_cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "output": output,
+        "usage": {
+            "input_tokens": usage.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens": usage.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        },
+    }
+
+
+def _reasoning(name: str, text: str, status: str = "completed") -> dict[str, Any]:
+    content = [{"type": "reasoning_text", "text": text}] if text else []
+    return {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _text(name: str, text: str, status: str = "completed") -> dict[str, Any]:
+    content = [_part(text)] if text else []
+    return {"type": "message", "id": name, "role": "assistant", "content": content, "status": status}
+
+
+def _call(name: str, call: ToolCall) -> dict[str, Any]:
+    """Return a call. Arguments of a cut call do not parse, so that no client runs it."""
+    return {
+        "type": "function_call",
+        "id": name,
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": _shared.executable_text(call),
+        "status": "completed" if _shared.problem(call) is None else "incomplete",
+    }
+
+
+class _Events(StreamWriter):
+    """Writer of response events. One item is open at a time."""
+
+    def __init__(self, asked: Asked, protocol: Responses) -> None:
+        self._asked = asked
+        self._protocol = protocol
+        self._head = _head(asked)
+        self._built = MessageBuilder()
+        self._output: list[dict[str, Any]] = []
+        self._number = -1
+        self._kind = ""  # of the open item
+        self._id = ""
+        self._text = ""
+
+    def begin(self) -> Iterable[str]:
+        """Return the response before its answer."""
+        response = {**self._head, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+        yield self._frame("response.created", response=response)
+        yield self._frame("response.in_progress", response=response)
+
+    def event(self, index: int, event: Event) -> Iterable[str]:
+        """Return what one event becomes."""
+        self._built.add(event)
+        if isinstance(event, ReasoningDelta):
+            yield from self._open("reasoning")
+            yield from self._add("response.reasoning_text.delta", event.text)
+        elif isinstance(event, TextDelta):
+            yield from self._open("message")
+            yield from self._add("response.output_text.delta", event.text)
+        elif isinstance(event, CallStart):
+            yield from self._close()
+            self._kind, self._id = "function_call", openai_form.new_id("fc_")
+            item = {**_call(self._id, ToolCall(event.id, event.name, {}, raw="")), "status": "in_progress"}
+            yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
+        elif isinstance(event, ArgumentsDelta):
+            yield self._inner("response.function_call_arguments.delta", delta=event.text)
+        elif isinstance(event, CallEnd):
+            item = _call(self._id, event.call)
+            if (reason := _shared.problem(event.call)) is not None:
+                yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
+            done = {"arguments": item["arguments"], "name": event.call.name}
+            yield self._inner("response.function_call_arguments.done", **done)
+            yield from self._done(item)
+        elif isinstance(event, Finish):
+            yield from self._close()
+            message = self._built.message()
+            self._protocol.keep(self._asked, self._head["id"], message)
+            cut = _shared.cut_places(message, event.cut)
+            response = {**self._head, **_end(event.reason, event.usage, self._output)}
+            response |= {"toolgrammar": {"cut": cut}} if cut else {}
+            yield self._frame(f"response.{response['status']}", response=response)
+
+    def end(self) -> Iterable[str]:
+        """Return nothing: the last event says that it is the last."""
+        return ()
+
+    def failure(self, failure: Failure) -> Iterable[str]:
+        """Return the error; clients raise it because of its field ``error``."""
+        error = openai_form.error(failure)["error"]
+        told = {"code": error["code"], "message": error["message"], "param": error["param"]}
+        yield self._frame("error", error=error, **told)
+
+    def _open(self, kind: str) -> Iterable[str]:
+        """Begin an item of text, unless one of this kind is open."""
+        if self._kind == kind:
+            return
+        yield from self._close()
+        self._kind, self._text = kind, ""
+        self._id = openai_form.new_id("rs_" if kind == "reasoning" else "msg_")
+        item = (_reasoning if kind == "reasoning" else _text)(self._id, "", "in_progress")
+        yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
+        yield self._inner("response.content_part.added", content_index=0, part=self._part())
+
+    def _part(self) -> dict[str, Any]:
+        return {"type": "reasoning_text", "text": self._text} if self._kind == "reasoning" else _part(self._text)
+
+    def _add(self, kind: str, text: str) -> Iterable[str]:
+        self._text += text
+        logprobs = {"logprobs": []} if self._kind == "message" else {}
+        yield self._inner(kind, content_index=0, delta=text, **logprobs)
+
+    def _close(self) -> Iterable[str]:
+        """End the open item of text, if there is one."""
+        if self._kind not in ("reasoning", "message"):
+            return
+        is_text = self._kind == "message"
+        word = "response.output_text.done" if is_text else "response.reasoning_text.done"
+        yield self._inner(word, content_index=0, text=self._text, **({"logprobs": []} if is_text else {}))
+        yield self._inner("response.content_part.done", content_index=0, part=self._part())
+        yield from self._done((_text if is_text else _reasoning)(self._id, self._text))
+
+    def _done(self, item: dict[str, Any]) -> Iterable[str]:
+        yield self._frame("response.output_item.done", output_index=len(self._output), item=item)
+        self._output.append(item)
+        self._kind = ""
+
+    def _inner(self, kind: str, **fields: Any) -> str:
+        """Return an event inside the open item."""
+        return self._frame(kind, item_id=self._id, output_index=len(self._output), **fields)
+
+    def _frame(self, kind: str, **fields: Any) -> str:
+        self._number += 1
+        return frame({"type": kind, "sequence_number": self._number, **fields}, kind)

@@ -1,0 +1,194 @@
+"""OpenAI's responses, through the real SDK: items, events, and conversations that go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from jsonschema import Draft202012Validator
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import BaseModel, TypeAdapter
+
+from toolgrammar.adapters.openai import client
+from toolgrammar.adapters.server.protocols.responses import Memory
+from toolgrammar.core import GenerateParams, Message, Model
+from toolgrammar.core.testing import ScriptedModel
+
+from .conftest import BOOKING
+
+TOOLS: Any = [
+    {"type": "function", "name": "book", "description": "Book.", "parameters": BOOKING, "strict": True},
+    {"type": "function", "name": "cancel", "parameters": BOOKING, "strict": False},
+]
+VALID = Draft202012Validator(BOOKING)
+EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+@pytest.fixture(scope="module")
+def noisy(noise: Model) -> Iterator[openai.OpenAI]:
+    """OpenAI's client over the model of noise, which samples."""
+    with client({"noise": noise}, defaults=GenerateParams(temperature=1.5, seed=5)) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ("required", {"book", "cancel"}),
+        ({"type": "function", "name": "cancel"}, {"cancel"}),
+        ({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "book"}]}, {"book"}),
+        ("none", set()),
+    ],
+)
+def test_choices_are_kept_and_calls_are_valid(noisy: openai.OpenAI, choice: Any, names: set[str]) -> None:
+    """Noise calls what it must, with valid arguments; the stream of the same seed ends with the same items."""
+    asked: Any = {
+        "model": "noise", "input": "Hello", "tools": TOOLS, "tool_choice": choice, "parallel_tool_calls": False,
+        "max_output_tokens": 120,
+    }  # fmt: skip
+    answer = noisy.responses.create(**asked)
+    calls = [item for item in answer.output if item.type == "function_call"]
+    assert {call.name for call in calls} <= names and len(calls) == bool(names)
+    for call in calls:
+        VALID.validate(json.loads(call.arguments))
+    last: Any = list(noisy.responses.create(**asked, stream=True))[-1]
+    final: Response = last.response
+    assert [(i.type, getattr(i, "arguments", None)) for i in final.output] == [
+        (i.type, getattr(i, "arguments", None)) for i in answer.output
+    ]
+    assert final.output_text == answer.output_text and final.status == answer.status
+
+
+def test_a_conversation_goes_on_by_its_id(call: Callable[..., Message]) -> None:
+    """Calls, results and answers, with what went before kept by the server; instructions are not."""
+    model = ScriptedModel([call("book", code="AB123", seats=2), "Booked.", "Bye."])
+    with client(model) as made:
+        first = made.responses.create(model="scripted", input="Two.", instructions="Be brief.", tools=TOOLS)
+        (wanted,) = first.output
+        assert wanted.type == "function_call" and json.loads(wanted.arguments) == {"code": "AB123", "seats": 2}
+        result: Any = [{"type": "function_call_output", "call_id": wanted.call_id, "output": "ok"}]
+        second = made.responses.create(model="scripted", input=result, previous_response_id=first.id, tools=TOOLS)
+        assert second.output_text == "Booked." and second.status == "completed"
+        made.responses.create(model="scripted", input="Bye", previous_response_id=second.id, store=False)
+        with pytest.raises(openai.NotFoundError):
+            made.responses.create(model="scripted", input="x", previous_response_id="resp_0")
+    roles = [[message.role for message in request] for request in model.requests]
+    assert roles == [
+        ["system", "user"],
+        ["user", "assistant", "tool"],
+        ["user", "assistant", "tool", "assistant", "user"],
+    ]
+
+
+def test_the_whole_conversation_may_be_sent() -> None:
+    """Items of earlier responses come back as input: one turn of the assistant is one message."""
+    model = ScriptedModel(["Done."])
+    items: Any = [
+        {"role": "developer", "content": "Be brief."},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Two."}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "id": "msg_1",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "So.", "annotations": []}],
+        },
+        {"type": "function_call", "call_id": "1", "name": "book", "arguments": '{"code": "AB123", "seats": 1}'},
+        {"type": "function_call", "call_id": "2", "name": "book", "arguments": "{"},
+        {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_text", "text": "ok"}]},
+        {"type": "function_call_output", "call_id": "2", "output": "bad"},
+    ]
+    with client(model) as made:
+        assert made.responses.create(model="scripted", input=items, tools=TOOLS).output_text == "Done."
+    seen = model.requests[0]
+    assert [message.role for message in seen] == ["system", "user", "assistant", "tool", "tool"]
+    assert seen[2].text == "So." and seen[2].reasoning == "hm" and len(seen[2].tool_calls) == 2
+    assert seen[2].tool_calls[1].error and seen[3].text == "ok" and seen[4].tool_call_id == "2"
+
+
+def test_formats_are_kept(noisy: openai.OpenAI) -> None:
+    """A schema, and the SDK's own parsing of a class."""
+
+    class Part(BaseModel):
+        name: str
+
+    form: Any = {"format": {"type": "json_schema", "name": "booking", "schema": BOOKING, "strict": True}}
+    answer = noisy.responses.create(model="noise", input="Hello", text=form, max_output_tokens=120)
+    VALID.validate(json.loads(answer.output_text))
+    with client(ScriptedModel(['{"name": "bell"}'])) as made:
+        assert made.responses.parse(model="scripted", input="x", text_format=Part).output_parsed == Part(name="bell")
+
+
+def test_responses_have_the_types_of_the_sdk(
+    noise: Model, thinking: Model, call: Callable[..., Message], http: Callable[..., httpx.Client]
+) -> None:
+    """Whole responses and every event validate; events are numbered, and deltas join to what the items have."""
+    cut = ScriptedModel(lambda messages: call("book", code="AB123", seats=1, extras={"x" * 200: 1}))
+    plain = http({"noise": noise, "thinking": thinking, "cut": cut}, defaults=GenerateParams(temperature=1, seed=7))
+    for name, extra in (
+        ("noise", {}),
+        ("noise", {"tools": TOOLS, "tool_choice": "required"}),
+        ("thinking", {}),
+        ("cut", {"tools": TOOLS, "tool_choice": "required"}),
+    ):
+        asked = {"model": name, "input": "Hello", "max_output_tokens": 110, **extra}
+        whole = Response.model_validate_json(plain.post("/v1/responses", json=asked).content)
+        frames = plain.post("/v1/responses", json={**asked, "stream": True}).text.split("\n\n")[:-1]
+        events = [EVENTS.validate_json(frame.split("\n")[1].removeprefix("data: ")) for frame in frames]
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+        assert [event.type for event in events[:2]] == ["response.created", "response.in_progress"]
+        last = events[-1].response
+        assert last.status == whole.status and [item.type for item in last.output] == [i.type for i in whole.output]
+        deltas: dict[str, str] = {}
+        for event in events:
+            if event.type.endswith(".delta"):
+                deltas[event.item_id] = deltas.get(event.item_id, "") + event.delta
+        texts = [item.arguments if item.type == "function_call" else item.content[0].text for item in last.output]
+        assert list(deltas.values()) == texts
+        if name == "cut":
+            assert whole.status == "incomplete" and last.toolgrammar["cut"]
+            with pytest.raises(ValueError, match="Extra data"):
+                json.loads(last.output[0].arguments)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"background": True}, "background"),
+        ({"include": ["reasoning.encrypted_content"]}, "include"),
+        ({"truncation": "auto"}, "truncation"),
+        ({"max_tool_calls": 1}, "max_tool_calls"),
+        ({"conversation": "c"}, "conversation"),
+        ({"text": {"verbosity": "low"}}, "text.verbosity"),
+        ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
+        ({"reasoning": {"effort": "vast"}}, "reasoning.effort"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [{"type": "custom", "name": "sql"}]}, "tools[0].type"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"input": []}, "input"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
+        ({"seeds": 1}, "seeds"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_by_name(noisy: openai.OpenAI, fields: dict[str, Any], named: str) -> None:
+    """No field is ignored."""
+    with pytest.raises(openai.BadRequestError) as caught:
+        noisy.post("/responses", body={"model": "noise", "input": "Hello", **fields}, cast_to=Response)
+    assert caught.value.param == named
+
+
+def test_the_memory_is_bounded() -> None:
+    """The least recently used conversation goes first; one that is larger than all is not kept."""
+    memory = Memory(max_characters=1_000)
+    for name in "abc":
+        memory.keep(name, (Message("user", "x" * 300),))
+        memory.find("a")
+    assert memory.find("a") and memory.find("b") is None and memory.find("c")
+    memory.keep("d", (Message("user", "x" * 5_000),))
+    assert not any(map(memory.find, "abcd"))
