@@ -53,15 +53,15 @@ class InProcess:
     def iterate(self, request: Any, body: bytes) -> Any:
         """Return the response to a request of a blocking client."""
         patience = _Patience(request, self._http)
-        items = self._loop.iterate(lambda: _exchange(self._app, request, body), patience.check)
-        start: Any = next(items)
+        items: Any = self._loop.iterate(lambda: _exchange(self._app, request, body), patience.check)
+        start = next(items)
         return self._response(request, start, self._sync_body(patience.renewed(items), items.close))
 
     async def aiterate(self, request: Any, body: bytes) -> Any:
         """Return the response to a request of an asynchronous client."""
         patience = _Patience(request, self._http)
-        items = self._loop.aiterate(lambda: _exchange(self._app, request, body), patience.check)
-        start: Any = await anext(items)
+        items: Any = self._loop.aiterate(lambda: _exchange(self._app, request, body), patience.check)
+        start = await anext(items)
         return self._response(request, start, self._async_body(patience.arenewed(items), items.aclose))
 
     def close(self) -> None:
