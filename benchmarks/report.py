@@ -147,6 +147,20 @@ def batch(result: Result) -> str:
     return f"{result['rows']} texts; {where(result)}.\n\n" + table(("engine", "what", "µs a row (median)"), rows)
 
 
+def serving(result: Result) -> str:
+    """Requests at the same time."""
+    rows = []
+    for row in result["measures"]:
+        speed = row["tokens"] / row["seconds"]
+        rows.append([row["engine"], row["what"], row["at_once"], figures(speed), row.get("passes", "")])
+    engines = ", ".join(f"{name} {version}" for name, version in result["engines"].items())
+    head = (
+        f"{result['requests']} requests, {result['parameters'] / 1e6:.0f} million weights; {where(result)}, {engines}."
+    )
+    columns = ("engine", "what", "requests at once", "tokens a second of processor time", "forward passes")
+    return f"{head}\n\n{table(columns, rows)}"
+
+
 def decoding(result: Result) -> str:
     """Whole generations: forward passes, time, and the engine's share of it."""
     rows = []
@@ -324,6 +338,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "over_constraint": over_constraint,
     "growth": growth,
     "batch": batch,
+    "serving": serving,
     "decoding": decoding,
     "tool_sets": tool_sets,
     "memory": memory,

@@ -349,6 +349,7 @@ class HFSession:
         twin.crop(length)
         for layer in twin._cache.layers:
             layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
+            vars(layer).pop("rooms", None)  # those of the other sequence
         return twin
 
     def close(self) -> None:

@@ -25,6 +25,9 @@ import numpy.typing as npt
 #: The name of our attention function in transformers' registry.
 _NAME = "toolgrammar_packed"
 
+#: Minimum number of tokens for which a cache has room when it grows; else a quarter of its length.
+_ROOM = 32
+
 #: Settings of a model whose attention depends on positions in a way that the layers of its cache do not show.
 _CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
 
@@ -129,7 +132,7 @@ class _Rows:
     def update(self, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Append the new keys and values of each sequence to its cache; return keys that know the caches of all."""
         pieces = zip(self._caches, key_states.split(self._counts, 2), value_states.split(self._counts, 2), strict=True)
-        self._states = [cache.layers[layer_idx].update(keys, values) for cache, keys, values in pieces]
+        self._states = [_append(cache.layers[layer_idx], keys, values) for cache, keys, values in pieces]
         self._window = getattr(self.layers[layer_idx], "sliding_window", None)
         key_states.packed_rows = self
         return key_states, value_states
@@ -173,6 +176,30 @@ class _Rows:
             mask = torch.zeros((1, 1, count, length), dtype=like.dtype, device=like.device)
             self._masks[shape] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)
         return self._masks[shape]
+
+
+def _append(layer: Any, keys: Any, values: Any) -> tuple[Any, Any]:
+    """Append to a layer of a cache; return all its keys and values.
+
+    transformers copies the whole of them for each token. Here they lie in a larger tensor, which has room for more.
+    """
+    if type(layer).__name__ != "DynamicLayer" or not layer.is_initialized:
+        return tuple(layer.update(keys, values))
+    rooms = getattr(layer, "rooms", (None, None))
+    layer.rooms = _with_room(layer.keys, keys, rooms[0]), _with_room(layer.values, values, rooms[1])
+    length = layer.keys.shape[2] + keys.shape[2]
+    layer.keys, layer.values = (room[:, :, :length] for room in layer.rooms)
+    return layer.keys, layer.values
+
+
+def _with_room(held: Any, new: Any, room: Any) -> Any:
+    """Return a tensor that begins with what is held, then what is new: ``room``, if that has space."""
+    length, total = held.shape[2], held.shape[2] + new.shape[2]
+    if room is None or room.shape[2] < total or room.data_ptr() != held.data_ptr():
+        room = held.new_empty((*held.shape[:2], total + max(_ROOM, total // 4), held.shape[3]))
+        room[:, :, :length] = held
+    room[:, :, length:total] = new
+    return room
 
 
 def _attention(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> tuple[Any, None]:
