@@ -72,7 +72,7 @@ class Place:
         if self.parameter is not None:
             parts.append(f"parameter {self.parameter!r}")
         if self.pointer is not None:
-            parts.append(f"at {self.pointer or '(root)'}")
+            parts.append(f"at {self.pointer or 'the root'}")
         if self.keyword is not None:
             parts.append(f"keyword {self.keyword!r}")
         if self.line is not None:

@@ -212,5 +212,5 @@ def test_missing_dependency_names_the_install_line() -> None:
 def test_place_reads_well() -> None:
     """What is known of the place is in the message."""
     error = errors.SchemaError("no", hint="do", place=errors.Place(pointer="", keyword="type", line=3, column=4))
-    assert str(error) == "no (at (root), keyword 'type', line 3, column 4) Hint: do"
+    assert str(error) == "no (at the root, keyword 'type', line 3, column 4) Hint: do"
     assert Message("user", "x").text == "x"

@@ -202,24 +202,28 @@ def _changed(value: Any, draw: random.Random) -> Any:
 
 
 def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabulary: str, missing: list[str]) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     console = make_console()
     for source, scores in results.items():
-        table = Table(title=f"{source} ({vocabulary})", title_justify="left")
+        table = Table(title=f"{source} ({vocabulary})", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("engine", no_wrap=True)
         for heading in ("compile ms", "mask µs", "p50", "p99", "worst", "valid", "invalid"):
-            table.add_column(heading, justify="right")
+            table.add_column(heading, justify="right", no_wrap=True)
         for name, scored in scores.items():
             row = scored.to_dict()
             if scored.error is not None:
-                table.add_row(f"{name} {versions[name]}", f"refused: {scored.error}")
+                table.add_row(f"{name} {versions[name]}", "refused")
                 continue
             figures = [f"{row['compile_ms']:.1f}"]
             figures += ["–" if value is None else f"{value:.1f}" for value in row["mask_us"].values()]
             figures += ["{}/{}".format(*row["valid_accepted"]), "{}/{}".format(*row["invalid_accepted"])]
             table.add_row(f"{name} {versions[name]}", *figures)
         console.print(table)
+        for name, scored in scores.items():
+            if scored.error is not None:
+                console.print(f"{name}: {scored.error}", markup=False)
     words = "mask: mean, median, 99th percentile and worst; valid, invalid: texts taken, of how many"
     console.print(words, style="dim", markup=False)
     if missing:

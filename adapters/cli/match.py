@@ -59,6 +59,10 @@ def match_text(grammar: Grammar, text: str) -> Match:
     return Match(False, size, _expected(matcher), pointer)
 
 
+#: White space other than a single one, as it is named in a list of what may come.
+_SIGNS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
 def _expected(matcher: Matcher) -> str:
     """Return what may come next, in words: whole continuations where there are few."""
     from toolgrammar.core.generation.tracer import describe
@@ -73,7 +77,7 @@ def _expected(matcher: Matcher) -> str:
         matcher.accept(letter)
         data = bytes((letter,)) + matcher.forced_bytes()
         matcher.rollback(1)
-        text = data.decode("utf-8", "replace")
+        text = data.decode("utf-8", "replace").translate(_SIGNS)
         words.append(f"`{text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + '…'}`")
     return " or ".join([*words, *ends])
 
