@@ -16,7 +16,7 @@ def _unchanged(target: T) -> T:
     return target
 
 
-cclass = cfunc = inline = ccall = _unchanged
+cclass = cfunc = inline = ccall = no_gc = _unchanged
 
 int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int
 void = None

@@ -7,7 +7,8 @@ type. The form is that of Attouche, Baazizi, Colazzo, Ghelli, Sartiani, Scherzin
 Schema": negation is pushed inwards as far as single assertions, which are closed under it. As a formula, a
 conjunction is called a *fact*.
 
-Compiled where that is possible (Cython in pure-Python mode), as a schema may have thousands of alternatives.
+Compiled where that is possible (Cython in pure-Python mode), as a schema may have thousands of alternatives. They are
+values without cycles, so the garbage collector need not track them (``no_gc``).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def hashed_once(kind: type[Value]) -> type[Value]:
     return kind
 
 
+@cython.no_gc
 @cython.cclass
 class AnyOf:
     """At least one of the formulas holds; of none: never true."""
@@ -70,6 +72,7 @@ class AnyOf:
         return f"AnyOf({self.parts!r})"
 
 
+@cython.no_gc
 @cython.cclass
 class AllOf:
     """All formulas hold; of none: always true."""
@@ -100,6 +103,7 @@ class IfThenElse:
     otherwise: Formula
 
 
+@cython.no_gc
 @cython.cclass
 class ObjectPart:
     """Constraints of one schema on members by name. Compared by identity.
@@ -162,6 +166,7 @@ class AnyExists:
     absent: frozenset[str] = frozenset()
 
 
+@cython.no_gc
 @cython.cclass
 class ArrayPart:
     """Constraints of one schema on items by position. Compared by identity."""
@@ -194,6 +199,7 @@ class UnevaluatedItems:
     formula: Formula
 
 
+@cython.no_gc
 @cython.cclass
 class Strings:
     """Constraints on strings: length in code points, and patterns and formats that they match or do not match."""
@@ -225,6 +231,7 @@ class Strings:
         return hash(self._key())
 
 
+@cython.no_gc
 @cython.cclass
 class Findings:
     """Memo of facts about the members of some objects, for the next comparison of alternatives.
@@ -241,6 +248,7 @@ class Findings:
         self.excluded = {}
 
 
+@cython.no_gc
 @cython.cclass
 class Objects:
     """Constraints on objects.
@@ -374,6 +382,7 @@ class Objects:
         return Objects(**values)
 
 
+@cython.no_gc
 @cython.cclass
 class Arrays:
     """Constraints on arrays.
@@ -435,6 +444,7 @@ _ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
 _ANY_TYPE = frozenset(TYPES)
 
 
+@cython.no_gc
 @cython.cclass
 class Conjunction:
     """One alternative of a normal form: a value has one of the types, and satisfies the constraints on its type.

@@ -59,6 +59,7 @@ _OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.A
 _EMPTY: frozenset = frozenset()
 
 
+@cython.no_gc
 @cython.cclass
 class MemberFacts:
     """Facts about the value of a member, if the member is there.

@@ -18,6 +18,7 @@ except ImportError:  # interpreted, without Cython installed
 COMPILED: bool = bool(cython.compiled)
 
 
+@cython.no_gc
 @cython.cclass
 class Located:
     """A subschema and its place. Equal iff the schema object, and what its references mean, are the same.
@@ -91,6 +92,7 @@ class Located:
         ]
 
 
+@cython.no_gc
 @cython.cclass
 class SignedSchema:
     """A subschema that must hold, or must not. Immutable."""
