@@ -28,5 +28,6 @@ cdef class Positions:
     cdef object _read_rows(self, int version)
     cdef object _row_fault(self, int state)
     cdef long long after(self, long long atom, int byte) except -9
+    cdef long long row_at(self, int state) except -9
     cdef bint may_end(self, long long atom) noexcept
     cdef int _only_byte(self, long long atom) except -9

@@ -130,6 +130,17 @@ class Positions:
         return encoding.DEAD
 
     @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def row_at(self, state: cython.int) -> cython.longlong:
+        """Return the index of the row of a state in ``rows``; or, of shared rows, -256 less their index in
+        ``base_rows``. Long walks step from row to row themselves, which costs less than `after`."""
+        if state < self.base_count:
+            return -256 * (state + 1)
+        if state >= self.row_room or self.facts[encoding.FACTS * state + encoding.ROW_AT] < 0:
+            self._row_fault(state)
+        return self.facts[encoding.FACTS * state + encoding.ROW_AT]
+
+    @cython.cfunc
     @cython.inline
     @cython.exceptval(check=False)
     def may_end(self, atom: cython.longlong) -> cython.bint:

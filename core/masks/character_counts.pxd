@@ -2,6 +2,7 @@
 
 from ..compiled.arrays cimport copied, grown
 from ..automaton cimport encoding
+from ..automaton.blocks cimport row_item
 from ..automaton.positions cimport Positions
 from .self_loops cimport SelfLoops
 from .trie cimport Trie

@@ -15,6 +15,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
+    from ..automaton.blocks import row_item
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
     from .self_loops import SelfLoops
@@ -208,18 +209,24 @@ class CharacterCounts:
         byte: cython.uchar[::1] = trie.byte
         depths: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
-        first_token: cython.int[::1] = trie.token
-        here: cython.longlong
-        then: cython.longlong
+        first: cython.int[::1] = trie.first
+        base_rows: cython.int[::1] = automaton.base_rows
+        at: cython.longlong
+        then: cython.int
         token: cython.int
+        visited: cython.int = 0
         between[0] = 0
         stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # the shared one may be in use
-        stack[0] = star
+        star_at: cython.longlong = automaton.row_at(star)
+        stack[0] = star_at
         while i < nodes:
-            self.visited += 1
+            visited += 1
             depth = depths[i]
-            here = stack[depth - 1]
-            then = automaton.after(here, byte[i])
+            at = stack[depth - 1]
+            if at >= 0:
+                then = row_item(automaton.rows, at + byte[i])
+            else:
+                then = base_rows[byte[i] - 256 - at]
             if then < 0:
                 i += size[i]
                 continue
@@ -232,20 +239,20 @@ class CharacterCounts:
                 end_count += 1
                 i += size[i]
                 continue
-            chars[depth] = chars[depth - 1] + (1 if here == star else 0)
+            chars[depth] = chars[depth - 1] + (1 if at == star_at else 0)
             if chars[depth] > runs.longest:
                 runs.longest = chars[depth]
             if then == star:
                 between[i] = chars[depth]
-            token = first_token[i]
-            while token >= 0:
+            for token in range(first[i], first[i + 1]):
                 token_nodes[token_count] = i
-                tokens[token_count] = token
+                tokens[token_count] = trie.order[token]
                 token_chars[token_count] = chars[depth]
                 token_count += 1
-                token = trie.same[token]
-            stack[depth] = then
+            if size[i] > 1:
+                stack[depth] = automaton.row_at(then)
             i += 1
+        self.visited += visited
         runs.tokens = token_count
         runs.ends = end_count
         if 2 * token_count < trie.vocabulary:  # else copies cost more than the memory they save
@@ -301,6 +308,7 @@ class CharacterCounts:
         nodes: cython.int = trie.nodes
         parent: cython.int
         here: cython.int
+        stop: cython.int
         then: cython.longlong
         token: cython.int
         while i < nodes:
@@ -319,20 +327,15 @@ class CharacterCounts:
                 i += size[i]
                 continue
             stack[depth[i]] = then
-            token = trie.token[i]
-            while token >= 0:
+            state[depth[i]] = here
+            stop = i + 1
+            if then == star and size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
+                stop = i + size[i]
+            for parent in range(trie.first[i], trie.first[stop]):
+                token = trie.order[parent]
                 plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
                 count += 1
-                token = trie.same[token]
-            state[depth[i]] = here
-            if then == star and size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
-                for parent in range(trie.first[i + 1], trie.first[i + size[i]]):
-                    token = trie.order[parent]
-                    plain[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
-                    count += 1
-                i += size[i]
-                continue
-            i += 1
+            i = stop
         exits.count = count
         count = 0
         for i in range(nodes):
@@ -340,13 +343,19 @@ class CharacterCounts:
         exits.nodes = count
         exits.node = grown(None, "i", exits.nodes + 1)
         exits.after = grown(None, "i", exits.nodes + 1)
-        parent = 0
+        count = 0
+        parent = 0  # the number of nodes in whose subtrees the next one may be: they are on the stack
         for i in range(nodes):
             if wanted[i]:
-                exits.node[parent] = i
+                while parent > 0 and stack[parent - 1] >> 32 <= i:
+                    parent -= 1
+                    exits.after[cython.cast(cython.int, stack[parent] & 0x7FFFFFFF)] = count
+                stack[parent] = cython.cast(cython.longlong, i + size[i]) << 32 | count
                 parent += 1
-        exits.node[parent] = exits.after[parent] = nodes
-        for i in range(exits.nodes):
-            exits.after[i] = first_from(exits.node, exits.nodes, exits.node[i] + size[exits.node[i]])
+                exits.node[count] = i
+                count += 1
+        for i in range(parent):
+            exits.after[cython.cast(cython.int, stack[i] & 0x7FFFFFFF)] = count
+        exits.node[count] = exits.after[count] = nodes
         exits.plain = plain
         return exits

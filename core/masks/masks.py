@@ -234,12 +234,10 @@ class Masks:
         node: cython.int = known
         if node < 0:
             return found
-        for i in range(node, node + trie.size[node]):
-            token = trie.token[i]
-            while token >= 0:
-                if out[token >> 5] >> (token & 31) & 1:
-                    found.append(token)
-                token = trie.same[token]
+        for i in range(trie.first[node], trie.first[node + trie.size[node]]):
+            token = trie.order[i]
+            if out[token >> 5] >> (token & 31) & 1:
+                found.append(token)
         return found
 
     @cython.ccall

@@ -44,7 +44,6 @@ cdef class TokenSets:
     cdef object _fill_dense(self, TokenSet token_set, TokenSet base, int saved)
     cdef object _walk_rows(self, int state)
     cdef object _note_span(self, int begin, int until)
-    cdef long long _row_at(self, int state) except -9
     cdef object _end(self, int node, bint done)
     cdef object _set_ends(self, TokenSet token_set, TokenSet like)
     cdef int _reads_on(self, int node, int state) except -1

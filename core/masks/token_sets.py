@@ -231,7 +231,7 @@ class TokenSets:
         # The bounds of a span of neighbours in the trie's order.
         begin: cython.int = 0
         until: cython.int = 0
-        stack[0] = self._row_at(state)
+        stack[0] = automaton.row_at(state)
         while i < trie.nodes:
             visited += 1
             at = stack[depths[i] - 1]
@@ -263,7 +263,7 @@ class TokenSets:
                 if stop - i >= LARGE and self.characters.is_counted(then) and self._reads_on(i, then):
                     i = stop
                     continue
-                stack[depths[i]] = self._row_at(then)
+                stack[depths[i]] = automaton.row_at(then)
             i += 1
         self._note_span(begin, until)
         self.visited += visited
@@ -282,27 +282,15 @@ class TokenSets:
         return None
 
     @cython.cfunc
-    @cython.exceptval(-9, check=False)
-    def _row_at(self, state: cython.int) -> cython.longlong:
-        """Return the index of the row of a state in `Positions.rows`; or, of shared rows, -256 less their index in
-        `Positions.base_rows`."""
-        automaton: Positions = self.automaton
-        if state < automaton.base_count:
-            return -256 * (state + 1)
-        automaton.after(state, 0)  # derives the row
-        return automaton.facts[encoding.FACTS * state + encoding.ROW_AT]
-
-    @cython.cfunc
     def _end(self, node: cython.int, done: cython.bint) -> object:
         """Note a trie node at which the atom may end, or must (``done``)."""
         if done:
-            token: cython.int = self.trie.token[node]
-            while token >= 0:
+            i: cython.int
+            for i in range(self.trie.first[node], self.trie.first[node + 1]):
                 if self.closing_count == len(self.closing):
                     self.closing = grown(self.closing, "i", 2 * self.closing_count)
-                self.closing[self.closing_count] = token
+                self.closing[self.closing_count] = self.trie.order[i]
                 self.closing_count += 1
-                token = self.trie.same[token]
         if self.end_count == len(self.end_array):
             self.end_array = grown(self.end_array, "i", 2 * self.end_count)
             self.end = self.end_array

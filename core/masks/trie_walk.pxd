@@ -29,6 +29,7 @@ cdef class TrieWalk:
 
     cdef object begin(self)
     cdef object emit(self, int token)
+    cdef object _emit_at(self, int node)
     cdef object emit_one(self, int token)
     cdef object emit_all(self, int begin, int stop)
     cdef object _cross(self, int node, int rest)

@@ -73,6 +73,14 @@ class TrieWalk:
         return None
 
     @cython.cfunc
+    def _emit_at(self, node: cython.int) -> object:
+        """Emit the tokens that end at a trie node: from ``order``, whose neighbours are met one after the other."""
+        i: cython.int
+        for i in range(self.trie.first[node], self.trie.first[node + 1]):
+            self.emit_one(self.trie.order[i])
+        return None
+
+    @cython.cfunc
     def emit_one(self, token: cython.int) -> object:
         """Emit one token."""
         if self.crossed > 1:
@@ -160,13 +168,11 @@ class TrieWalk:
             kind: the kind of the place.
             whole: True if the tokens may hold the whole name.
         """
-        token: cython.int
+        i: cython.int
         # A whole name within one token cannot be watched for.
         if self.crossed > 0 or kind == 3 or (kind == 1 and whole):
-            token = self.trie.token[node]
-            while token >= 0:
-                (self.unsure if self.grave or kind != 1 else self.named).add(token)
-                token = self.trie.same[token]
+            for i in range(self.trie.first[node], self.trie.first[node + 1]):
+                (self.unsure if self.grave or kind != 1 else self.named).add(self.trie.order[i])
         return None
 
     @cython.cfunc
@@ -211,8 +217,7 @@ class TrieWalk:
                 if i >= end or trie.byte[i] != byte:
                     return None
             atom = automaton.after(atom, byte)
-            if trie.token[i] >= 0:
-                self.emit(trie.token[i])
+            self._emit_at(i)
             if automaton.may_end(atom):
                 self._cross(i, rest)
             if atom == encoding.DONE:
@@ -244,8 +249,7 @@ class TrieWalk:
             if then < 0:
                 i += trie.size[i]
                 continue
-            if trie.token[i] >= 0:
-                self.emit(trie.token[i])
+            self._emit_at(i)
             if automaton.may_end(then):
                 self._cross(i, rest)
                 if then == encoding.DONE:
@@ -260,8 +264,7 @@ class TrieWalk:
         """Emit the token of trie ``node``, which a walk has just read at ``atom``, and go on below."""
         if atom < 0:
             return None
-        if self.trie.token[node] >= 0:
-            self.emit(self.trie.token[node])
+        self._emit_at(node)
         if self.automaton.may_end(atom):
             self._cross(node, rest)
         if atom != encoding.DONE and self.trie.size[node] > 1:
