@@ -11,7 +11,9 @@ of mistral-common's repository. Each template that knows tools renders twelve co
 - the grammar admits the assistant's turn as the template writes it,
 - the parser reads the same calls from it,
 - a second turn, with the calls that the parser read and their results, holds every name, argument and result,
-- prompt and grammar agree: the tools are in the prompt, and in the template's words only if the format is its own.
+- prompt and grammar agree: the tools are in the prompt, and in the template's words only if the format is its own,
+- a model that gives every token the same probability, in whose vocabulary the format's markers are control tokens,
+  writes valid calls, and its next prompt shows them ("two turns").
 
 ``--keep`` writes ``results/templates.json`` and the table of ``docs/formats.md``.
 """
@@ -33,7 +35,7 @@ from noise import NoiseBackend
 from results_io import show
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from toolgrammar.core import Message, ToolCall, ToolGrammarError, Vocabulary
+from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.model import LocalModel
 from toolgrammar.tools import Tool, ToolSet
@@ -373,11 +375,13 @@ class TextBackend(NoiseBackend):
 
     takes_thinking = True
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, special: Sequence[str] = ()) -> None:
         tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
-        super().__init__(Vocabulary([*tokens, None], eos=[256]), str.encode, "text", None)
+        names = {name: 257 + index for index, name in enumerate(special)}
+        vocabulary = Vocabulary([*tokens, *[None] * (1 + len(special))], eos=[256], special=names)
+        super().__init__(vocabulary, str.encode, "text", None)
         self.chat_template = source  # type: ignore[assignment]
-        self.template = ChatTemplate(source, controls=(), bos="<BOS>", eos="<EOS>")
+        self.template = ChatTemplate(source, controls=special, bos="<BOS>", eos="<EOS>")
         self.text = ""
 
     def encode_prompt(self, messages: Any, tools: Any = (), tool_prompt: str = "", thinking: Any = None) -> list[int]:
@@ -410,6 +414,9 @@ def examine(name: str, source: str) -> Outcome:
     outcome.writes = writes = ("several" if kinds["two calls"] else "one") if kinds["one call"] else ""
     speaks = kinds["text and call"]
     own_words = tools.prompt(wire) and tools.prompt(wire)[:200] in prompt
+    first = written(render, CASES[1 if writes == "several" else 0])[0] if writes else ""
+    if wrong := two_turns(source, first):
+        outcome.fail("two turns", "two turns", wrong)
     for case in CASES:
         expected = [(n, a) for n, a in case.calls]
         if found is None and (writes or not own_words):
@@ -464,6 +471,37 @@ def examine(name: str, source: str) -> Outcome:
         ):
             outcome.fail(case.name, "history", f"{missing} {text[-300:]}")
     return outcome
+
+
+_CONTROL = re.compile(
+    r"<[|｜][^<>\s]+[|｜]>|<\|[^<>\s]+>|<[^<>\s]+\|>|\[[A-Z_/]{4,}\]|</?(?:tool_calls?|arg_)[^<>\s]*>"
+)
+_SHORT = ToolSet(
+    [
+        Tool("get_weather", "", _object(days={"type": "integer", "minimum": 0, "maximum": 99}, ok=_FLAG)),
+        Tool("ping", "", {"type": "object", "properties": {}}),
+    ]
+)
+
+
+def two_turns(source: str, body: str) -> str:
+    """Return what is wrong with calls of random weights and the prompt after them; empty: nothing.
+
+    The markers in ``body`` are control tokens of the model's vocabulary.
+    """
+    backend = TextBackend(source, sorted({*_CONTROL.findall(body), "<|im_end|>", "</s>"}))
+    model = LocalModel(backend)
+    params = GenerateParams(tools=_SHORT, tool_choice="required", max_tokens=160, temperature=1.0, seed=len(source))
+    try:
+        message = model.generate("What is new?", params).message
+        calls = message.tool_calls
+        results = [Message("tool", f"result{n}of7", tool_call_id=call.id) for n, call in enumerate(calls)]
+        model.count_tokens([Message("user", "What is new?"), message, *results], _SHORT)
+    except ToolGrammarError as error:
+        return str(error)
+    after = backend.text[backend.text.rfind("What is new?") :]
+    shown = all(word in after for word in (*(call.name for call in calls), *(result.text for result in results)))
+    return "" if calls and shown and not any(call.error for call in calls) else f"{calls} {after[-300:]}"
 
 
 def report(outcomes: Mapping[str, Outcome]) -> str:

@@ -140,6 +140,7 @@ def _fitted(base: TemplateFormat, probed: Probe, thinking: ReasoningMarkers | No
                 yield replace(spaced, python_words=True)
             elif isinstance(spaced, PythonicCalls):
                 yield replace(spaced, json_values=True)
+                yield replace(spaced, either=True)
             else:
                 yield replace(spaced, spacing="compact")
                 yield replace(spaced, spacing="flexible")

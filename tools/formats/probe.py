@@ -16,7 +16,7 @@ from ..tool import Tool
 _END = "\U000f0e0d"
 
 #: What may be the last of a call.
-_LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_void")
+_LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_void", "probe_theta")
 
 #: Spellings of the end of a sequence.
 _EOS = re.compile(r"<[|\uff5c][^<>]*eos[^<>]*[|\uff5c]>")
@@ -38,6 +38,7 @@ TOOLS = (
     _tool("probe_gamma", items={"type": "array", "items": _INNER}),
     _tool("probe_delta"),
     _tool("probe_omega", yes={"type": "boolean"}, no={"type": "boolean"}, ratio={"type": "number"}),
+    _tool("probe_theta", options={"type": "object", "properties": {"fast": {"type": "boolean"}}, "required": ["fast"]}),
     _tool("probe_void", none={"type": ["integer", "null"]}),
 )
 
@@ -52,6 +53,7 @@ TURNS: Mapping[str, tuple[str, tuple[ToolCall, ...]]] = {
     "nested": ("", (ToolCall("probeAb00", "probe_gamma", {"items": [{"inner": "Wsx8"}, {"inner": "Rfv2"}]}),)),
     "empty": ("", (ToolCall("probeAb00", "probe_delta", {}),)),
     "words": ("", (ToolCall("probeAb00", "probe_omega", {"yes": True, "no": False, "ratio": 1.5}),)),
+    "flag": ("", (ToolCall("probeAb00", "probe_theta", {"options": {"fast": True}}),)),
     "null": ("", (ToolCall("probeAb00", "probe_void", {"none": None}),)),
     "umlaut": ("", (ToolCall("probeAb00", "probe_beta", {"word": "Gr\u00fc\u00dfe, \u6771"}),)),
 }

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.conversation import CallEnd
+from toolgrammar.core.errors import UnsupportedSchemaError
 from toolgrammar.core.models.history import message_shape, render, shaped
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats import choose_format, detect_format
+from toolgrammar.tools.formats import choose_format, detect_format, get_format
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 _HEAD = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}"
@@ -181,3 +182,34 @@ def test_a_spelling_that_no_grammar_can_have_is_not_learned() -> None:
     """Strings without quotes between commas: no format, so that the library's own prompt replaces the template's."""
     garbled = template(_NAME + "(" + each("{{ k }}={{ v }}") + ")", "[", ", ", "]")
     assert detect_format(garbled) is None
+
+
+@pytest.mark.parametrize("name", ["pythonic", "llama-4", "olmo-3", "lfm2"])
+@settings(max_examples=60, deadline=None)
+@given(key=st.text(st.characters(codec="utf-8"), min_size=1, max_size=4))
+def test_names_of_arguments_that_the_grammar_admits_are_read(name: str, key: str) -> None:
+    """Any name of an undeclared argument that a format of Python's syntax admits, its parser reads."""
+    wire = get_format(name)
+    assert isinstance(wire, TemplateFormat)
+    wire = wire.with_special(())
+    tools = ToolSet([Tool("g", "", {"type": "object"})])
+    text = f"{wire.begin}g({key}=1){wire.finish}"
+    for spelled in (text, f"{wire.begin}g(a{key}=1){wire.finish}"):
+        if tools.grammar(wire, tool_choice="required").matches(spelled):
+            (call,) = tools.parse(spelled, wire).tool_calls
+            assert (call.error, len(call.arguments)) == (None, 1)
+
+
+@pytest.mark.parametrize("name", ["qwen3-coder", "glm-4.5", "minimax-m2", "deepseek-v3.2"])
+def test_a_tool_whose_schema_names_nothing_is_called_without_arguments_in_tags(name: str) -> None:
+    """Tags need names: such a tool is called without arguments, and the grammar says so; the set is not refused."""
+    tools = ToolSet([Tool("ping", "", {"type": "object"}), Tool("now", "", {"type": "object", "properties": {}})])
+    wire = get_format(name)
+    assert isinstance(wire, TemplateFormat)
+    wire = wire.with_special(())
+    grammar = tools.grammar(wire, tool_choice="required")
+    assert grammar.matches(wire.render("", [ToolCall("1", "ping", {})]))
+    assert {problem.place.tool for problem in grammar.narrowed} == {"ping"}
+    loose = ToolSet([Tool("ping", "", {"type": "object"})], strictness={"ping": "object"})
+    with pytest.raises(UnsupportedSchemaError):
+        loose.grammar(wire).check()

@@ -16,10 +16,8 @@ from ..base import TurnSpec
 from ..template.arguments import arguments_grammar
 from ..template.format import TemplateFormat, check_argument_name
 from ..template.parser import TemplateParser
-from .parser import PythonicCallsParser
+from .parser import ARGUMENT_NAME, PythonicCallsParser
 
-#: The names of arguments: letters, digits and underscores, as in Python.
-ARGUMENT_NAME = r"[A-Za-z_\u00c0-\u1fff\u3040-\ud7ff][A-Za-z0-9_\u00c0-\u1fff\u3040-\ud7ff]*"
 _KEYWORDS = Arguments(
     names=ARGUMENT_NAME, separator=((", ", False),), after_name=(("=", False),), after_value=(), raw_end=None
 )
@@ -32,13 +30,16 @@ class PythonicCalls(TemplateFormat):
 
     Attributes:
         json_values: the values are JSON.
+        either: the values of a call are JSON or Python.
     """
 
     json_values: bool = False
+    either: bool = False
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        syntax = None if self.json_values else PythonSyntax()
-        return arguments_grammar(tool, turn, syntax=syntax, arguments=_KEYWORDS)
+        syntaxes = [None] if self.json_values else [PythonSyntax(), None] if self.either else [PythonSyntax()]
+        ways = [arguments_grammar(tool, turn, syntax=syntax, arguments=_KEYWORDS) for syntax in syntaxes]
+        return ways[0] if len(ways) == 1 else Grammar.choice(*ways)
 
     def _render_arguments(self, call: ToolCall) -> str:
         write = dump_json if self.json_values else write_python

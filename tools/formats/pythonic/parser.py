@@ -10,10 +10,17 @@ from toolgrammar.core.conversation import CallStart, Event, ToolCall
 from ..literals import PYTHON, LiteralReader
 from ..template.parser import Syntax, TemplateParser
 
+#: The names of arguments that the grammar writes: letters, digits and underscores, as in Python, and all characters of
+#: most scripts.
+ARGUMENT_NAME = r"[A-Za-z_\u00c0-\u1fff\u3040-\ud7ff][A-Za-z0-9_\u00c0-\u1fff\u3040-\ud7ff]*"
+
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")
 _PERHAPS_NAME = re.compile(r"(?:[^\W\d][\w.\-]*\s*)?")
-_KEY = re.compile(r"(?P<key>[^\W\d]\w*)\s*=(?!=)\s*")
-_PERHAPS_KEY = re.compile(r"(?:[^\W\d]\w*\s*)?(?:=\s*)?")
+#: Names of arguments: Python's, and whatever else the grammar writes (`ARGUMENT_NAME`), such as combining marks.
+_FIRST, _REST = ARGUMENT_NAME.removesuffix("*").replace("][", "] [").split(" ")
+_WORD = rf"(?:[^\W\d]|{_FIRST})(?:\w|{_REST})*"
+_KEY = re.compile(rf"(?P<key>{_WORD})\s*=(?!=)\s*")
+_PERHAPS_KEY = re.compile(rf"(?:{_WORD}\s*)?(?:=\s*)?")
 
 
 class PythonicCallsParser(TemplateParser):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
-from toolgrammar.core.errors import ToolGrammarError
+from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
@@ -27,6 +28,16 @@ def arguments_grammar(
         SchemaError: its schema cannot be enforced in that syntax; names the tool.
     """
     schema, additional = turn.schema(tool)
+    narrowed: tuple[UnsupportedSchemaError, ...] = ()
+    if arguments is not None and arguments.raw_end is not None and not additional and _names_nothing(schema):
+        schema = {**schema, "additionalProperties": False}
+        narrowed = (
+            UnsupportedSchemaError(
+                "tags need the names of the arguments: this tool is called without any",
+                hint="declare its properties, or choose a JSON format for this tool, such as hermes",
+                place=Place(tool=tool.name, keyword="type"),
+            ),
+        )
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
         whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
@@ -40,7 +51,18 @@ def arguments_grammar(
         compiled.build(Nodes())  # names that cannot be written: an error now, not at first use
     except ToolGrammarError as error:
         raise not_enforced(error, tool.name) from error
-    return Grammar(compiled.build, ("schema", compiled), compiled.problems, specials=_control_tokens(syntax, arguments))
+    return Grammar(
+        compiled.build,
+        ("schema", compiled),
+        compiled.problems,
+        specials=_control_tokens(syntax, arguments),
+        narrowed=(*compiled.narrowed, *narrowed),
+    )
+
+
+def _names_nothing(schema: Any) -> bool:
+    """Return True if a schema says only that the arguments are an object, as that of a tool without any does."""
+    return set(schema) <= {"type", "title", "description", "$schema"} and schema.get("type") == "object"
 
 
 def _control_tokens(syntax: ValueSyntax | None, arguments: Arguments | None) -> frozenset[str]:
