@@ -250,6 +250,22 @@ def real_model(result: Result) -> str:
     return f"{head}\n\n{worth_table(result)}{ended}"
 
 
+def numpy_model_table(result: Result) -> str:
+    """Return the table of ``numpy_model.py``."""
+    columns = ("kernel", f"reading {result['prompt']} tokens, tokens/s", "writing after them, tokens/s")
+    return table(
+        columns,
+        [(way, f"{row['read_per_second']:.0f}", f"{row['written_per_second']:.0f}")
+         for way, row in result["ways"].items()],
+    )  # fmt: skip
+
+
+def numpy_model(result: Result) -> str:
+    """What a model costs that NumPy runs."""
+    loading = f"loaded in {result['load_seconds']:.1f} s, at most {result['peak_mb']:.0f} MB of memory in all"
+    return f"{result['model']}, one thread, {loading}; processor time; {where(result)}.\n\n{numpy_model_table(result)}"
+
+
 AXES = {
     "vocabulary": "tokens of the vocabulary",
     "properties": "properties of the schema",
@@ -344,6 +360,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "memory": memory,
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
+    "numpy_model": numpy_model,
 }
 
 
