@@ -25,7 +25,7 @@ from ...errors import (
 )
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ..normal.assertions import CHECK_LATER, NARROW, unsupported
+from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.located import Located, SignedSchema
@@ -33,6 +33,7 @@ from ..read.options import SchemaOptions
 from ..read.resolve import Document
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
+from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
 
 try:
     import cython
@@ -322,6 +323,8 @@ class _Pass:
                 self._list(located, keyword, value, shape, refused)
             elif shape == UPPER_COUNT or shape == LOWER_COUNT or shape == BOUND or shape == STEP:
                 self._number(located, keyword, value, shape)
+                if shape == STEP:
+                    self._step(located, value, refused)
             elif shape == PATTERN:
                 if type(value) is not str:
                     self._misfit(located, keyword, value)
@@ -409,6 +412,22 @@ class _Pass:
         if problem is not None:
             place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
             refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place)))
+
+    @cython.cfunc
+    def _step(self, located: Located, value: object, refused: list) -> object:
+        """Note a step of which not all multiples can be written."""
+        if type(value) is bool or not isinstance(value, (int, float)) or not 0 < value < MAX_INTEGER:
+            return
+        step = exact(value)
+        if not is_long(step):
+            return
+        what = NumberRange(multiples=(step,))
+        for is_lower, bound, _ in bounds_of(located.schema):
+            what = what.at_least(bound, False) if is_lower else what.at_most(bound, False)
+        listed = listed_multiples(what) if what.least is not None and what.most is not None else None
+        if listed is None or len(listed) > MAX_LISTED:
+            left_out = f"multiples more than {MAX_NEAR:,} steps from the one nearest to zero"
+            refused.append((located, unsupported(located, "multipleOf", left_out=left_out)))
 
     @cython.cfunc
     def _format(self, located: Located, name: str, refused: list) -> object:

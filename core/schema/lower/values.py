@@ -15,6 +15,7 @@ from math import ceil, floor
 
 from ...language.queries import listing
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
+from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
 from .context import GoalNodes, Supply
 from .merged_objects import Meets, MergedObjects
@@ -121,9 +122,13 @@ class Values:
         term = self._lowering.scalar_term(branch, "number")
         if asked.is_empty or terms.is_empty(term):
             return _NONE
+        listed = listed_multiples(asked)
+        if listed is not None:
+            texts = [_plain(number) for number in listed]
+            return _supply({value_key(json.loads(text)) for text in texts if terms.matches(term, text)}, most)
         if asked.least is None or asked.most is None:
             return _AMPLE
-        step = Fraction(asked.multiples[0]) if asked.multiples else Fraction(1) if asked.integer else None
+        step = Fraction(least_common(asked.multiples)) if asked.multiples else Fraction(1) if asked.integer else None
         if step is None and asked.least == asked.most:
             step = Fraction(asked.least) or Fraction(1)
         if step is not None:
@@ -143,9 +148,7 @@ class Values:
             number = step * count
             with localcontext() as context:
                 context.prec = 400
-                text = format(Decimal(number.numerator) / Decimal(number.denominator), "f")
-            if "." in text:
-                text = text.rstrip("0").rstrip(".")
+                text = _plain(Decimal(number.numerator) / Decimal(number.denominator))
             if terms.matches(term, text):
                 texts.add(value_key(json.loads(text)))
                 if len(texts) >= most:
@@ -259,6 +262,12 @@ class Values:
                     if supply.values or supply.is_ample:
                         stack.append((at, written, count + 1, open_demands & ~met, True))
         return _supply(texts, most) if is_known else _UNKNOWN
+
+
+def _plain(number: Decimal) -> str:
+    """Return a number without an exponent, and without zeros at the end of its fraction."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 #: Order in which the types of an alternative are enumerated: the cheap ones first.

@@ -32,6 +32,13 @@ MAX_RESIDUES = 1_000_000
 #: Maximum number of multiples in a range that are listed one by one.
 MAX_LISTED = 200
 
+#: Number of multiples, on each side of the one nearest to zero, that are listed of a step with too many residues where
+#: the range has more than `MAX_LISTED`.
+MAX_NEAR = 1_000
+
+#: Maximum factor that is looked for in a step with too many residues.
+_MAX_FACTOR = 1_000
+
 
 @dataclass(frozen=True)
 class NumberRange:
@@ -153,30 +160,54 @@ def _divides(step: Decimal, number: Decimal) -> bool:
 
 
 def _common(steps: tuple[Decimal, ...]) -> tuple[Decimal, ...]:
-    """Return the least common multiple of some steps as the only step; no step, if there are none."""
+    """Return the least common multiple of some steps as the only step, unless it alone has too many residues; no step,
+    if there are none."""
     if len(steps) < 2:
         return steps
+    common = least_common(steps)
+    return (common,) if any(map(is_long, steps)) or not is_long(common) else tuple(dict.fromkeys(steps))
+
+
+def least_common(steps: tuple[Decimal, ...]) -> Decimal:
+    """Return the least common multiple of some steps."""
     fractions = [Fraction(step) for step in steps]
     least = Fraction(lcm(*(step.numerator for step in fractions)), gcd(*(step.denominator for step in fractions)))
     with localcontext() as context:
         context.prec = 400  # denominators are products of 2 and 5: the decimal ends
-        return (Decimal(least.numerator) / Decimal(least.denominator),)
+        return Decimal(least.numerator) / Decimal(least.denominator)
 
 
-def _listed(what: NumberRange) -> list[Decimal] | None:
-    """Return the multiples in a range, its bounds included, if there are at most `MAX_LISTED`; else None.
+def is_long(step: Decimal) -> bool:
+    """Return True if a step has too many residues for an automaton: then its multiples are narrowed where they are not
+    few (see `NumberTerms.term`)."""
+    return _numerator(step)[0] > MAX_RESIDUES
 
-    They are listed only where the automaton of the remainders would be large: for several conditions, or a large step.
+
+def listed_multiples(what: NumberRange) -> list[Decimal] | None:
+    """Return the multiples in a range, its bounds included, if they are to be listed; else None.
+
+    That is where the automaton of the remainders would be large. For several conditions, they are listed if there are
+    at most `MAX_LISTED`; for a step with too many residues always, but only those next to zero if there are more.
     """
     steps = what.multiples + what.not_multiples
-    if not what.multiples or what.least is None or what.most is None:
+    if not what.multiples:
         return None
-    if len(steps) < 2 and _numerator(steps[0])[0] <= MAX_RESIDUES:
+    is_narrowed = any(map(is_long, what.multiples))
+    if (len(steps) < 2 or what.least is None or what.most is None) and not is_narrowed:
         return None
-    step = Fraction(_common(what.multiples)[0])
-    first, last = ceil(Fraction(what.least) / step), floor(Fraction(what.most) / step)
-    if last - first >= MAX_LISTED:
+    common = least_common(what.multiples)
+    step = Fraction(common)
+    low = None if what.least is None else ceil(Fraction(what.least) / step)
+    high = None if what.most is None else floor(Fraction(what.most) / step)
+    if low is not None and high is not None and high - low < MAX_LISTED:
+        first, last = low, high
+    elif not is_narrowed:
         return None
+    else:
+        nearest = low if low is not None and low > 0 else high if high is not None and high < 0 else 0
+        reach = min(MAX_NEAR, max(0, floor(10**MAX_DIGITS / step) - abs(nearest)))  # beyond, no number is written
+        first = nearest - reach if low is None else max(low, nearest - reach)
+        last = nearest + reach if high is None else min(high, nearest + reach)
     with localcontext() as context:
         context.prec = 400  # see `_common`
         multiples = [step * count for count in range(first, last + 1)]
@@ -239,8 +270,11 @@ class Numbers:
             what: the range.
             any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples never have an exponent.
 
+        Multiples of a step with too many residues are narrowed (see `listed_multiples`). Of the numbers that are no
+        multiples of it, those are left out that a divisor of the step divides, from the step on.
+
         Raises:
-            LimitError: ``multipleOf`` needs too many states.
+            LimitError: several steps together have too many residues.
         """
         key = ("number", what, any_spelling)
         term_ = self.terms.memo.get(key)
@@ -296,10 +330,15 @@ class Numbers:
             parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
-        listed = _listed(what)
+        listed = listed_multiples(what)
         if listed is None:
+            if len(what.multiples) > 1 and is_long(least_common(what.multiples)):
+                raise LimitError(
+                    f"several multipleOf together have more than {MAX_RESIDUES:,} residues",
+                    hint=f"give bounds between which there are at most {MAX_LISTED} multiples of all of them",
+                )
             parts += [self._multiple(step) for step in what.multiples]
-            parts += [terms.not_(self._multiple(step)) for step in what.not_multiples]
+            parts += [self._not_multiple(step) for step in what.not_multiples]
         else:
             parts.append(terms.alt([self._spellings(number) for number in listed]))
         if what.least is not None:
@@ -380,13 +419,24 @@ class Numbers:
         """Return the multiples, without an exponent, of a step ``numerator / 10**places``: the digits up to ``places``
         after the point, read as one integer, are a multiple of the numerator, and all digits beyond are zero."""
         numerator, places = _numerator(of)
-        if numerator > MAX_RESIDUES:
-            raise LimitError(
-                f"multipleOf {of} has more than {MAX_RESIDUES:,} residues",
-                hint="use a number with fewer digits, or give bounds between which there are at most "
-                f"{MAX_LISTED} multiples",
-            )
         return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, places))
+
+    def _not_multiple(self, of: Decimal) -> int:
+        """Return the numbers that are no multiples of a step; if it has too many residues, not all of them."""
+        if not is_long(of):
+            return self.terms.not_(self._multiple(of))
+        numerator, places = _numerator(of)
+        divisor = 1
+        for factor in range(2, _MAX_FACTOR):
+            while numerator % factor == 0 and divisor * factor <= MAX_RESIDUES:
+                numerator //= factor
+                divisor *= factor
+        other = self._multiple(Decimal(divisor).scaleb(-places))
+        below = [
+            self.terms.and_([self._at_least(low, True), self._at_most(high, True)])
+            for low, high in ((Decimal(0), of), (-of, Decimal(0)))
+        ]
+        return self.terms.alt([self.terms.not_(other), *below])
 
     def _spellings(self, number: Decimal) -> int:
         """Return the spellings of one number without an exponent, also with more digits than `_plain_syntax` has."""

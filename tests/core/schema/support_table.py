@@ -61,7 +61,11 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "maximum": ({"maximum": 1}, "maximum", "exact on the decimal text"),
     "exclusiveMinimum": ({"exclusiveMinimum": 1}, "exclusiveMinimum", "the flag of Draft 4 too"),
     "exclusiveMaximum": ({"exclusiveMaximum": 1}, "exclusiveMaximum", "the flag of Draft 4 too"),
-    "multipleOf": ({"multipleOf": 3}, "multipleOf", "decimals too, exactly; at most 1,000,000 residues; no exponents"),
+    "multipleOf": (
+        {"multipleOf": 3},
+        "multipleOf",
+        "decimals too, exactly; no exponents; narrowed beyond 1,000,000 residues: multiples near zero",
+    ),
     "allOf": ({"allOf": [{"minimum": 1}, {"maximum": 5}]}, "allOf", ""),
     "anyOf": ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "anyOf", ""),
     "oneOf": ({"oneOf": [{"minimum": 1}, {"maximum": 5}]}, "oneOf", "overlapping too"),

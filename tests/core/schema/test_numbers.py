@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import Grammar, LimitError, ToolGrammarError
+from toolgrammar.core import Grammar, LimitError, ToolGrammarError, UnsupportedSchemaError, Vocabulary
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.schema.scalars import numbers as numbers_module
 from toolgrammar.core.schema.scalars.numbers import NumberRange, Numbers, exact
@@ -190,5 +190,51 @@ def test_a_step_of_many_digits_needs_bounds() -> None:
     multiples = [format(count * Decimal("0.123456789"), "f") for count in range(81)]
     assert all(grammar.matches(text) for text in multiples)
     assert not any(grammar.matches(text) for text in ("0.123456788", "0.1234567890001", "10.123456698", "-0.123456789"))
+    assert grammar.narrowed == ()
+
+
+LONG_STEPS: list[tuple[dict[str, Any], list[int], list[int]]] = [  # how often the step is written, and is not
+    ({"multipleOf": 0.123456789}, [-1_000, -1, 0, 7, 1_000], [-1_001, 1_001]),
+    ({"multipleOf": 0.123456789, "minimum": 1}, [9, 1_009], [0, 8, 1_010]),
+    ({"multipleOf": 0.123456789, "maximum": -1}, [-1_009, -9], [-1_010, -8, 0]),
+    ({"type": "integer", "multipleOf": 1_234_567}, [-1_000, 0, 1_000], [1_001]),
+]
+
+
+@pytest.mark.parametrize(("schema", "written", "left_out"), LONG_STEPS)
+def test_multiples_of_a_long_step_are_narrowed(schema: dict[str, Any], written: list[int], left_out: list[int]) -> None:
+    """A step with too many residues has the multiples near zero, which is said."""
+    step = Decimal(str(schema["multipleOf"]))
+    grammar = Grammar.from_json_schema(schema)
+    assert all(grammar.matches(format(step * count, "f")) for count in written)
+    assert not any(grammar.matches(format(step * count, "f")) for count in left_out)
+    assert not any(grammar.matches(format(step * count + 1, "f")) for count in (*written, *left_out))
+    assert [(each.place.keyword, each.left_out is not None) for each in grammar.narrowed] == [("multipleOf", True)]
+    with pytest.raises(UnsupportedSchemaError, match="multipleOf"):
+        Grammar.from_json_schema(schema, on_unsupported="error")
+
+
+def test_steps_that_are_long_together() -> None:
+    """Several steps whose least common multiple has too many residues need bounds."""
+    steps = {"type": "integer", "allOf": [{"multipleOf": 9_973}, {"multipleOf": 9_967}]}
+    bounded = Grammar.from_json_schema({**steps, "minimum": 0, "maximum": 10**9})
+    assert all(bounded.matches(str(9_973 * 9_967 * count)) for count in range(11)) and not bounded.matches("9973")
     with pytest.raises(LimitError, match="residues"):
-        Grammar.from_json_schema({"type": "number", "multipleOf": 0.123456789}).matches("1")
+        Grammar.from_json_schema(steps).bind(Vocabulary([b"1"], eos=()))
+
+
+def test_no_multiples_of_a_long_step() -> None:
+    """What is no multiple of a long step is no multiple of a divisor of it, or lies below it."""
+    grammar = Grammar.from_json_schema({"type": "integer", "not": {"multipleOf": 2 * 5_000_011}})
+    assert all(grammar.matches(text) for text in ("1", "-3", "10000021", "10000021000003", "4", "10000020"))
+    assert not any(grammar.matches(text) for text in ("0", "10000022", "-20000044", "10000024"))
+    assert [each.place.pointer for each in grammar.narrowed] == ["/not"]
+
+
+def test_few_multiples_of_a_long_step_run_out() -> None:
+    """Items that must not repeat are counted among the multiples that can be written."""
+    schema = {"type": "array", "items": {"type": "number", "multipleOf": 0.123456789}, "uniqueItems": True}
+    with pytest.raises(UnsupportedSchemaError, match="only without"):
+        Grammar.from_json_schema({**schema, "minItems": 2_002}).bind(Vocabulary([b"["], eos=()))
+    matcher = Grammar.from_json_schema({**schema, "minItems": 3}).bind(Vocabulary([b"["], eos=())).matcher()
+    assert len(set(json.loads(matcher.shortest_completion()))) == 3
