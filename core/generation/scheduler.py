@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
+from ..errors import ModelError
 from .backend import BatchBackend, Session
 from .driver import ForwardLock, Item, Released
 from .loop import Forward
@@ -37,6 +38,9 @@ PASS_TOKENS = 512
 
 #: Minimum number of common first tokens for which a request waits until another has read them.
 MIN_SHARED = 64
+
+#: Name of the threads that run forward passes.
+_THREAD = "toolgrammar-scheduler"
 
 #: What takes the items of a request: its events, then the whole of it, then None or the error that ended it.
 Emit = Callable[[Union[Item, BaseException, None]], object]
@@ -184,7 +188,8 @@ class Scheduler:
         with self._guard:
             self._arrived += requests
             if self._thread is None or not self._thread.is_alive():  # a forked process has no such thread
-                self._thread = threading.Thread(target=self._run, name="toolgrammar-scheduler", daemon=True)
+                # No daemon: those are torn down in the midst of a forward pass, which aborts the process.
+                self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=False)
                 self._thread.start()
 
     def _run(self) -> None:
@@ -196,6 +201,8 @@ class Scheduler:
                     self._thread = None
                     return
             try:
+                if _is_exiting():
+                    raise ModelError("the interpreter exits", hint="wait for requests before the program ends")
                 self._step()
             except BaseException as error:  # no request may wait for a thread that is gone
                 for request in self._requests:
@@ -320,3 +327,10 @@ class Scheduler:
             if len(rows) == 1:
                 return [error]
         return [self._pass([row])[0] for row in rows]
+
+
+def _is_exiting() -> bool:
+    """Return True if the program is over but for daemons and schedulers, so that nobody waits for a result."""
+    return not threading.main_thread().is_alive() and all(
+        thread.daemon or thread.name == _THREAD or not thread.is_alive() for thread in threading.enumerate()
+    )

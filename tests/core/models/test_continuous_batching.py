@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -355,6 +357,25 @@ def test_a_fault_of_the_scheduler_reaches_everyone(load: Load, monkeypatch: pyte
             with pytest.raises(ZeroDivisionError):
                 model.generate("x", max_tokens=3)
         assert model.generate("x", max_tokens=3).token_ids
+
+
+@pytest.mark.parametrize("way", ["left", "thread"])
+def test_a_program_may_end_meanwhile(hf_folder: Path, way: str) -> None:
+    """Streams that are left open do not hold up the end of a program nor break it; a thread gets its answer."""
+    program = f"""
+import threading
+from toolgrammar.core import Grammar, load_model
+model = load_model("hf:{hf_folder}")
+ask = dict(max_tokens=4000, temperature=1.0)
+streams = [model.stream("x", grammar=Grammar.from_regex("(a|b|c|d){{3500}}"), **ask) for _ in range(3)]
+for stream in streams:
+    next(stream)
+if {way == "thread"}:
+    threading.Thread(target=lambda: print(len(model.generate("x", grammar=Grammar.from_regex("(a|b){{20}}"), **ask).text))).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ("20" if way == "thread" else "")
 
 
 def test_options_are_checked(load: Load) -> None:
