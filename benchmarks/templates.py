@@ -225,7 +225,16 @@ _CLOSERS = (
         "<|eos|>",
     ),
     *("[|endofturn|]", "<|assistant_end|>", "<|return|>", "<|end_of_msg|>", "<｜hy_eos｜>", "<｜hy_eos:opensource｜>"),
-    *("<|message_sep|>", "<|endoftext|>", "<|user|>", "<sep>", "</assistant>", "<|role_end|>", "<SPECIAL_12>"),
+    *(
+        "<|message_sep|>",
+        "<|endoftext|>",
+        "<|user|>",
+        "<sep>",
+        "</assistant>",
+        "<|role_end|>",
+        "<SPECIAL_12>",
+        "<|calls|>",
+    ),
 )
 
 

@@ -131,7 +131,7 @@ def test_choices(wire: WireFormat) -> None:
 
 
 #: In these, ``5`` is a way to write the string.
-RAW = ("minimax-m2", "seed-oss", "glm-4.5", "glm-4.7", "qwen3-coder", "mimo-2")
+RAW = ("minimax-m2", "seed-oss", "glm-4.5", "glm-4.7", "qwen3-coder", "mimo-2", "hunyuan-3", "minicpm-5")
 
 
 @each_format
