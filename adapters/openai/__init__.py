@@ -13,6 +13,6 @@ Requests go to the application of `toolgrammar.adapters.server`, by a transport 
 
 from __future__ import annotations
 
-from .client import async_client, client
+from .client import async_client, async_http_client, client, http_client
 
-__all__ = ["async_client", "client"]
+__all__ = ["async_client", "async_http_client", "client", "http_client"]

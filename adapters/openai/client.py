@@ -42,9 +42,7 @@ def client(
         ModelError: a model cannot be loaded.
         MissingDependencyError: a package of the extra ``openai`` is not installed.
     """
-    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
-    http = httpx.Client(transport=process.transport(), base_url=f"{BASE_URL}/v1")
-    return openai.OpenAI(**_arguments(options), http_client=http)
+    return openai.OpenAI(**_arguments(options), http_client=http_client(models, defaults=defaults, limits=limits))
 
 
 def async_client(
@@ -55,9 +53,33 @@ def async_client(
     **options: Any,
 ) -> openai.AsyncOpenAI:
     """Return an asynchronous client of OpenAI over models in this process; arguments and errors as for `client`."""
-    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
-    http = httpx.AsyncClient(transport=process.async_transport(), base_url=f"{BASE_URL}/v1")
+    http = async_http_client(models, defaults=defaults, limits=limits)
     return openai.AsyncOpenAI(**_arguments(options), http_client=http)
+
+
+def http_client(
+    models: str | Model | Mapping[str, str | Model],
+    *,
+    defaults: GenerateParams | None = None,
+    limits: Limits | None = None,
+) -> httpx.Client:
+    """Return what a framework takes as ``http_client`` that makes OpenAI's client itself.
+
+    Whatever address it is given, requests go to the models in this process. Arguments and errors as for `client`.
+    """
+    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
+    return httpx.Client(transport=process.transport(), base_url=f"{BASE_URL}/v1")
+
+
+def async_http_client(
+    models: str | Model | Mapping[str, str | Model],
+    *,
+    defaults: GenerateParams | None = None,
+    limits: Limits | None = None,
+) -> httpx.AsyncClient:
+    """Return the asynchronous form of `http_client`."""
+    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
+    return httpx.AsyncClient(transport=process.async_transport(), base_url=f"{BASE_URL}/v1")
 
 
 def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from toolgrammar.core.conversation import Usage
 
@@ -51,8 +52,8 @@ class Metrics:
         running = prometheus.Gauge("toolgrammar_running", "Requests that run.", ["model"], registry=registry)
         waiting = prometheus.Gauge("toolgrammar_waiting", "Requests that wait.", ["model"], registry=registry)
         for name, queue in queues.items():
-            running.labels(name).set_function(lambda queue=queue: queue.running)
-            waiting.labels(name).set_function(lambda queue=queue: queue.waiting)
+            running.labels(name).set_function(partial(getattr, queue, "running"))
+            waiting.labels(name).set_function(partial(getattr, queue, "waiting"))
 
     def request(self, path: str, model: str, status: int, seconds: float) -> None:
         """Count a request; ``model`` is empty if it named none that there is."""

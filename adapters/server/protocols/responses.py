@@ -426,7 +426,7 @@ class _Events(StreamWriter):
 
     def _add(self, kind: str, text: str) -> Iterable[str]:
         self._text += text
-        logprobs = {"logprobs": []} if self._kind == "message" else {}
+        logprobs: dict[str, Any] = {"logprobs": []} if self._kind == "message" else {}
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
 
     def _close(self) -> Iterable[str]:

@@ -15,7 +15,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
-from toolgrammar.adapters.openai import async_client, client
+from toolgrammar.adapters.openai import async_client, async_http_client, client, http_client
 from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 
@@ -304,7 +304,7 @@ def test_autogens_own_openai_client(call: Callable[..., Message]) -> None:
         return f"{code}: {seats}"
 
     model = ScriptedModel([call("book", code="AB123", seats=2), "Booked two."])
-    inner = async_client(model)
+    inner = async_http_client(model)
     info: Any = {
         "vision": False,
         "function_calling": True,
@@ -315,7 +315,7 @@ def test_autogens_own_openai_client(call: Callable[..., Message]) -> None:
 
     async def main() -> Any:
         autogen = OpenAIChatCompletionClient(
-            model="scripted", api_key="x", model_info=info, http_client=inner._client, base_url=str(inner.base_url)
+            model="scripted", api_key="x", model_info=info, http_client=inner, base_url=str(inner.base_url)
         )
         agent = AssistantAgent("clerk", autogen, tools=[book], reflect_on_tool_use=True)
         result = await agent.run(task="Book two.")
@@ -333,10 +333,8 @@ def test_langchains_own_openai_model(call: Callable[..., Message]) -> None:
         name: str
 
     model = ScriptedModel([call("book", code="AB123", seats=2), '{"name": "bell"}'])
-    with client(model) as made:
-        chat = langchain_openai.ChatOpenAI(
-            model="scripted", api_key="x", base_url=str(made.base_url), http_client=made._client
-        )
+    with http_client(model) as inner:
+        chat = langchain_openai.ChatOpenAI(model="scripted", api_key="none", http_client=inner)
         answer = chat.bind_tools(TOOLS, tool_choice="any").invoke("Book two.")
         assert answer.tool_calls[0]["args"] == {"code": "AB123", "seats": 2}
         assert chat.with_structured_output(Part).invoke("A part.") == Part(name="bell")
