@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core import MissingDependencyError
@@ -31,8 +32,11 @@ svg.railroad-diagram rect.group-box { stroke: var(--dim); stroke-dasharray: 6 4;
 ol.source { background: var(--card); border-radius: 8px; padding: .7rem .7rem .7rem 3.2rem; margin: .4rem 0; }
 ol.source li { white-space: pre-wrap; overflow-wrap: anywhere; }
 ol.source li::marker { color: var(--dim); }
-ol.source li.bad { background: var(--forced); outline: 1px solid var(--closed); font-weight: 600; }
+ol.source mark { background: var(--forced); color: var(--closed); outline: 1px solid var(--closed); font-weight: 600; }
 """
+
+#: A value of JSON, or the bracket with which it begins.
+_VALUE = re.compile(r'"(?:\\.|[^"\\])*"?|[{\[]|[^\s,}\]]+')
 
 #: Maximum number of lines of the schema that are shown.
 MAX_LINES = 2_000
@@ -84,18 +88,32 @@ def _findings(title: str, heading: str, report: Report, found: Sequence[tuple[To
 
 
 def _schema(report: Report) -> str:
-    """Return the schema, with the lines of findings marked."""
+    """Return the schema, with the places of findings marked."""
     source = report.source
     text: Any = source.text
     if text is None:
         text = json.dumps(source.document, indent=2, ensure_ascii=False, default=str)
     findings = (*report.narrowed, *report.problems)
     places = [source.place(finding.place.pointer, finding.place.keyword) for finding in findings]
-    marked = {place[0] for place in places if place is not None}
+    columns: dict[int, set[int]] = {}
+    for place in places:
+        if place is not None:
+            columns.setdefault(place[0], set()).add(place[1])
     lines = text.splitlines()
     shown = "".join(
-        f'<li class="mono{" bad" if number in marked else ""}">{escape(line) or " "}</li>'
+        f'<li class="mono">{_marked(line, sorted(columns.get(number, ()))) or " "}</li>'
         for number, line in enumerate(lines[:MAX_LINES], 1)
     )
     more = f'<p class="hint">… and {len(lines) - MAX_LINES} lines more</p>' if len(lines) > MAX_LINES else ""
     return f'<section><h2>The schema</h2><ol class="source">{shown}</ol>{more}</section>'
+
+
+def _marked(line: str, columns: Iterable[int]) -> str:
+    """Return a line with the values marked that begin at some columns, which count from 1 and rise."""
+    parts, done = [], 0
+    for column in columns:
+        value = _VALUE.match(line, column - 1)
+        if value is not None and value.start() >= done:
+            parts.append(f"{escape(line[done : value.start()])}<mark>{escape(value[0])}</mark>")
+            done = value.end()
+    return "".join(parts) + escape(line[done:])

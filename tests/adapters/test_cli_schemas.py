@@ -188,7 +188,7 @@ def test_check_page_escapes_and_holds_all(tmp_path: Path) -> None:
     assert code == 0 and str(html) in out
     page = html.read_text(encoding="utf-8")
     assert "<img" not in page and "hostname" in page and page.count("<pre>") == 5
-    assert 'class="mono bad"' in page
+    assert "<mark>&quot;hostname&quot;</mark>" in page
     pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
     assert page.count("<svg") == 2 and "#/$defs/day" in page
 
