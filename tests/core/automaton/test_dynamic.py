@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import json
+import random
 import types
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core import Grammar, LimitError, SchemaError, Vocabulary
 from toolgrammar.core.automaton.completion import ShortestTexts
 from toolgrammar.core.language import lookback
 from toolgrammar.core.language.lookback import Written
+
+from ...schemas import random_schema
 
 WORDS = [b'"a"', b'"a":', b'a":', b'a": 1, "a":', b'": 1, "', b"1, 1", b"12", b'{"a": ', b'\\u0061"', b'", "', b'b"']
 WORDS += [b'"\\u0061"', b'u0061"', b'0061"', b'u000ab"', b'nb"', b'", "a":', b'}, "a":', b'], "a":', b', "":', b'"":']
@@ -323,3 +326,38 @@ def test_a_name_repeated_at_the_end_of_a_token() -> None:
         assert matcher.accept(byte)
     assert 256 not in matcher.allowed_tokens()
     assert not matcher.accept(256)
+
+
+def test_the_contract_of_places_that_look_back() -> None:
+    """What ``lookback.py`` promises, on random schemas: a text's state is closed, can be finished, and does not depend
+    on the pieces in which the text was written."""
+    met = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        unique = {"type": "array", "uniqueItems": True, "minItems": rng.randrange(3), "items": random_schema(rng, 1)}
+        schema = rng.choice((unique, {**random_schema(rng, 2), "type": ["array", "object"], "uniqueItems": True}))
+        try:
+            constraint = Grammar.from_json_schema(schema, property_order=rng.choice(("any", "schema"))).bind(VOCABULARY)
+        except (SchemaError, LimitError):
+            continue
+        store = constraint.program.store
+        matcher, text = constraint.matcher(), b""
+        for _ in range(25):
+            allowed = [token for token in matcher.allowed_tokens() if VOCABULARY.tokens[token]]
+            if not allowed:
+                break
+            marks = [token for token in allowed if token > 255 or token in b'",]}[{:01a']
+            token = rng.choice(marks or allowed)
+            assert matcher.accept(token)
+            text += VOCABULARY.tokens[token] or b""
+            state = matcher._place[1]
+            assert not store.automaton.open_threads(state)
+            completion = matcher.shortest_completion()
+            again = constraint.matcher()
+            middle = rng.randrange(len(text) + 1)
+            assert again.accept_bytes(text[:middle]) and again.accept_bytes(text[middle:])
+            assert again.allowed_tokens() == matcher.allowed_tokens()
+            assert again.shortest_completion() == completion
+            assert again.accept_bytes(completion) and again.is_accepting
+        met += store.is_dynamic
+    assert met > 60
