@@ -71,7 +71,10 @@ def serve(
 
 
 def _run(app: Any, host: str, port: int, grace: int, announce: Callable[[str], None]) -> None:
-    import uvicorn
+    try:
+        import uvicorn
+    except ImportError:
+        fail("uvicorn is not installed", "pip install 'toolgrammar[server]'")
 
     class Server(uvicorn.Server):
         """A server that tells its address once it listens."""
