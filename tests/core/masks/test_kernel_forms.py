@@ -35,6 +35,10 @@ grammars = [
     Grammar.from_regex("(a|ab|abc){{1,9}}"),
     Grammar.from_json_schema({{"type": "object", "propertyNames": {{"pattern": "^a?b?c?$"}}, "minProperties": 3}}),
     Grammar.from_json_schema({{"type": "array", "items": {{"type": "string", "maxLength": 1}}, "uniqueItems": True}}),
+    Grammar.from_json_schema({{"type": "object", "propertyNames": {{"enum": ["a", "ab", "abc"]}}, "minProperties": 3,
+                              "additionalProperties": {{"type": "string", "maxLength": 1}}}}, whitespace="compact"),
+    Grammar.from_json_schema({{"type": "object", "propertyNames": {{"pattern": "^a[ab]*$"}}, "minProperties": 4,
+                              "additionalProperties": {{"const": 1}}}}, whitespace="compact"),
 ]
 digest = hashlib.sha256()
 walk = random.Random(0)
