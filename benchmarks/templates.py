@@ -15,7 +15,7 @@ of mistral-common's repository. Each template that knows tools renders twelve co
 - a model that gives every token the same probability, in whose vocabulary the format's markers are control tokens,
   writes valid calls, and its next prompt shows them ("two turns").
 
-``--keep`` writes ``results/templates.json`` and the table of ``docs/formats.md``.
+``--keep`` writes ``results/templates.json``, which ``report.py`` shows in ``docs/formats.md``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import argparse
 import json
 import re
 import tarfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from noise import NoiseBackend
+from report import templates_table
 from results_io import show
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
@@ -48,8 +48,6 @@ PACKAGES = (
     ("trl", "1.16.0", "trl/chat_templates/"),
     ("axolotl", "0.19.0", "chat_templates/templates/"),
 )
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"
-BEGIN, END = "<!-- templates: begin -->\n", "<!-- templates: end -->\n"
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -513,17 +511,6 @@ def two_turns(source: str, body: str) -> str:
     return "" if calls and shown and not any(call.error for call in calls) else f"{calls} {after[-300:]}"
 
 
-def report(outcomes: Mapping[str, Outcome]) -> str:
-    """Return the table: each template that does not pass everything, and why."""
-    lines = ["| template | format | fails |", "|---|---|---|"]
-    for name, outcome in outcomes.items():
-        if outcome.failed:
-            kinds = Counter(kind for kinds in outcome.failed.values() for kind in set(kinds))
-            cells = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
-            lines.append(f"| {name} | {outcome.format or outcome.source} | {cells} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Examine the templates and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -550,19 +537,10 @@ def main() -> None:
         outcomes[name] = examine(name, source)
         if options.only:
             print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
-    passed = sum(not outcome.failed for outcome in outcomes.values())
-    rendered = f"{passed} of {len(outcomes)} templates pass all cases.\n\n{report(outcomes)}"
     if not options.show:
-        show(
-            "templates",
-            {"passed": passed, "templates": {n: asdict(o) for n, o in outcomes.items()}},
-            rendered,
-            keep=options.keep,
-        )
-        if options.keep:
-            page = PAGE.read_text(encoding="utf-8")
-            before, rest = page.split(BEGIN)
-            PAGE.write_text(before + BEGIN + rendered + "\n" + END + rest.split(END)[1], encoding="utf-8")
+        passed = sum(not outcome.failed for outcome in outcomes.values())
+        result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
+        show("templates", result, templates_table(result), keep=options.keep)
 
 
 if __name__ == "__main__":

@@ -73,20 +73,21 @@ def masks_of(engines: dict[str, float]) -> dict[str, Any]:
 
 
 def test_page_is_what_the_results_say(bench: Any) -> None:
-    """``docs/performance.md`` and its picture are what ``benchmarks/report.py`` makes of the kept results."""
+    """The pages with tables, and the picture, are what ``benchmarks/report.py`` makes of the kept results."""
     report = bench("report")
-    page = report.PAGE.read_text(encoding="utf-8")
-    assert report.written(page) == page
+    for path in report.PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert report.written(page) == page
     assert report.PICTURE.read_text(encoding="utf-8") == report.growth_picture(report.kept("growth"))
 
 
 def test_every_kept_result_is_shown(bench: Any) -> None:
-    """Each result in ``benchmarks/results`` has a table on the page, which names the versions it was found with."""
+    """Each result in ``benchmarks/results`` has a table on a page, which names the versions it was found with."""
     report = bench("report")
-    page = report.PAGE.read_text(encoding="utf-8")
+    pages = "".join(path.read_text(encoding="utf-8") for path in report.PAGES)
     names = {path.stem for path in report.RESULTS.glob("*.json")}
     assert names <= set(report.TABLES)
-    shown = {match[2]: match[3] for match in report.BLOCK.finditer(page)}
+    shown = {match[2]: match[3] for match in report.BLOCK.finditer(pages)}
     assert {name for name in names if "ython 3." not in shown[name] or "| --" in shown[name]} == set()
 
 
@@ -100,7 +101,7 @@ def test_results_name_no_place_of_the_machine(bench: Any) -> None:
 def test_a_changed_result_makes_the_page_stale(bench: Any) -> None:
     """A result with another number, or of another machine, gives another page."""
     report = bench("report")
-    page = report.PAGE.read_text(encoding="utf-8")
+    page = report.PAGES[0].read_text(encoding="utf-8")
     changed = copy.deepcopy(report.kept("memory"))
     changed["10"]["counted_bytes"] += 2**20
     anew = report.written(page, lambda name: changed if name == "memory" else None)
@@ -113,11 +114,10 @@ def test_a_changed_result_makes_the_page_stale(bench: Any) -> None:
     [
         ("<!-- lore: written by benchmarks/report.py -->\n<!-- end of lore -->\n", "nobody writes"),
         ("<!-- memory: written by benchmarks/report.py -->\n<!-- end of batch -->\n", "no last one"),
-        ("No table at all.\n", "the page has no table for it"),
     ],
 )
 def test_a_page_with_wrong_comments_is_an_error(bench: Any, page: str, message: str) -> None:
-    """Unknown tables, halves of comments and results without a table are named."""
+    """Unknown tables and halves of comments are named."""
     with pytest.raises(ValueError, match=message):
         bench("report").written(page)
 
