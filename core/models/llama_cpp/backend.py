@@ -1,13 +1,12 @@
-"""Models in GGUF files, run by llama.cpp through llama-cpp-python's low-level interface, under our own loop.
+"""Models in GGUF files, run by llama.cpp through the functions of ``llama.h``, under our own loop.
 
 Each session has a llama.cpp context of its own, so sessions never compete for room in a cache. Only functions of
-``llama.h`` are called; sampling, grammars and chat handlers of llama-cpp-python are not used.
+``llama.h`` are called; sampling, grammars and chat handlers of llama.cpp's packages are not used.
 """
 
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...conversation.messages import Message
-from ...errors import MissingDependencyError, ModelError
+from ...errors import ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
@@ -25,6 +24,7 @@ from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
 from ..prompts import encode_inside, plain_prompt
 from ..sessions import check_crop, check_new_tokens
+from .library import llama_library
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +53,7 @@ class GGUFBackend(LocalBackend):
         tool_format: the wire format of the model's tool calls, if its chat template does not show it.
 
     Raises:
-        MissingDependencyError: llama-cpp-python is not installed.
+        MissingDependencyError: neither llama-cpp-python nor xllamacpp is installed.
         ModelError: the file cannot be loaded, or is not a model that writes text.
     """
 
@@ -66,7 +66,7 @@ class GGUFBackend(LocalBackend):
         prefix_cache: int | None = None,
         tool_format: str | None = None,
     ) -> None:
-        library = _library()
+        library = llama_library()
         if not Path(path).is_file():
             raise ModelError(f"the file {path!r} does not exist", hint="gguf:/path/to/model.gguf")
         self._weights = _Weights(library, path, gpu_layers)
@@ -361,21 +361,6 @@ class _Context:
 
 def _free_context(weights: _Weights, pointer: Any) -> None:
     weights.library.llama_free(pointer)
-
-
-def _library() -> Any:
-    """Return ``llama.h`` as llama-cpp-python wraps it."""
-    logger = logging.getLogger("llama-cpp-python")
-    if logger.level == logging.NOTSET:
-        logger.setLevel(logging.ERROR)
-    try:
-        import llama_cpp.llama_cpp as library
-    except (ImportError, OSError, RuntimeError) as error:  # its shared library may be missing, or for another machine
-        raise MissingDependencyError(
-            "gguf: models need llama-cpp-python", hint="pip install 'toolgrammar[llama-cpp]'"
-        ) from error
-    library.llama_backend_init()
-    return library
 
 
 def _vocabulary(weights: _Weights) -> Vocabulary:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...conversation.messages import Message
@@ -42,7 +44,8 @@ class HFBackend(LocalBackend):
     while they work, so they are used by one thread at a time.
 
     Args:
-        name: a folder, or a name on the hub that transformers knows how to find.
+        name: a folder, a GGUF file, whose weights are unpacked (it needs the package ``gguf``), or a name on the hub
+            that transformers knows how to find.
         device: for example ``"cuda"``; ``"cpu"`` by default.
         dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
         revision: of a model on the hub.
@@ -76,9 +79,12 @@ class HFBackend(LocalBackend):
         options: dict[str, Any] = {"trust_remote_code": False}
         if revision is not None:
             options["revision"] = revision
+        source = name
+        if name.endswith(".gguf") and Path(name).is_file():
+            source, options["gguf_file"] = os.path.split(name)
         try:
-            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(name, **options)
-            model: Any = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **options)
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **options)
+            model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **options)
         except Exception as error:  # a folder can be broken in any way, and each library has its own words for it
             raise ModelError(
                 f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",

@@ -443,7 +443,7 @@ def test_stream_equals_result_in_every_format(
     """In every wire format, of a call that is whole, one that the budget cut, and text: the chunks are the result."""
     for choice, budget, wish in (
         ("required", 800, '{"angle": 5, "fast": true}'),
-        ("required", 300, '{"angle": ' + "5" * 400),
+        ("required", 400, '{"angle": ' + "5" * 600),
         ("auto", 400, "It turned."),
     ):
         model = ScriptedModel([wish, wish], vocabulary=vocabulary_of(name))

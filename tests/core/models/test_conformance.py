@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def test_transformers(hf_folder: Path) -> None:
 @pytest.mark.llama_cpp
 def test_llama_cpp(tmp_path: Path) -> None:
     """A tiny Llama in a GGUF file; its cache has half precision."""
-    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    if find_spec("llama_cpp") is None:
+        pytest.importorskip("xllamacpp", reason="neither llama-cpp-python nor xllamacpp is installed")
     pytest.importorskip("gguf", reason="the gguf package is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
     from toolgrammar.core.models.llama_cpp.backend import GGUFBackend

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
-from toolgrammar.core import Message
+from toolgrammar.core import Message, load_model
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.models.decoder.gguf_file import GGUFFile
 from toolgrammar.core.models.decoder.matrices import dense
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Tool, ToolSet
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, 1234 times; it's 12:30 on 2024-11-22.",
@@ -152,3 +153,34 @@ def test_calls_a_tool(smollm2: LocalModel) -> None:
     assert [(call.name, dict(call.arguments)) for call in answer.tool_calls] == [
         ("get_weather", {"city": "Oslo", "unit": "celsius"})
     ]
+
+
+def same_call(address: str, smollm2: LocalModel) -> None:
+    """A model of another kind has the same tokens, the same likeliest next token, and makes the same call."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = ToolSet([Tool("get_weather", "Weather in a city.", schema)])
+    with load_model(address) as model:
+        text = "The capital of France is"
+        ids = smollm2.encode(text)
+        assert model.encode(text) == ids
+        assert model.backend.new_session().extend(ids).argmax() == smollm2.backend.new_session().extend(ids).argmax()
+        calls = [
+            each.generate("Weather in Oslo?", tools=tools, tool_choice="required", parallel_tool_calls=False).tool_calls
+            for each in (model, smollm2)
+        ]
+    assert calls[0][0].arguments == calls[1][0].arguments == {"city": "Oslo"}
+
+
+@pytest.mark.llama_cpp
+def test_llama_cpp_runs_the_same_file(smollm2: LocalModel, smollm2_file: Path) -> None:
+    """`gguf:` with the published file."""
+    if find_spec("llama_cpp") is None:
+        pytest.importorskip("xllamacpp", reason="neither llama-cpp-python nor xllamacpp is installed")
+    same_call(f"gguf:{smollm2_file}", smollm2)
+
+
+@pytest.mark.slow
+def test_transformers_runs_the_same_file(smollm2: LocalModel, smollm2_file: Path) -> None:
+    """`hf:` with the published file, which transformers unpacks."""
+    pytest.importorskip("accelerate", reason="accelerate is not installed: transformers needs it for GGUF files")
+    same_call(f"hf:{smollm2_file}", smollm2)

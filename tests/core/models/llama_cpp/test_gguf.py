@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
 from ..tiny import llama, tokenizer
 
 pytestmark = pytest.mark.llama_cpp
-pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+if find_spec("llama_cpp") is None:
+    pytest.importorskip("xllamacpp", reason="neither llama-cpp-python nor xllamacpp is installed")
 gguf = pytest.importorskip("gguf", reason="the gguf package is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -361,7 +363,8 @@ def test_remote_model_of_llama_cpp_python(path: Path) -> None:
     import inspect
 
     import httpx
-    import llama_cpp
+
+    llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
     from toolgrammar.core.models.remote import RemoteModel
     from toolgrammar.tools import ToolSet

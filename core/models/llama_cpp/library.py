@@ -1,0 +1,186 @@
+"""The functions of ``llama.h``, from whichever package of llama.cpp is installed.
+
+llama-cpp-python wraps all of them. xllamacpp, which has ready wheels where llama-cpp-python is compiled for minutes,
+wraps only a server, but its shared library exports the same functions; `_Exported` declares those that
+`toolgrammar.core.models.llama_cpp.backend` calls. The layout of the two structures of parameters belongs to no stable
+interface, so it is compared with the documented defaults before anything is passed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
+from importlib.util import find_spec
+from typing import Any
+
+from ...errors import MissingDependencyError, ModelError
+
+#: Bytes of a structure of parameters that are kept and never read. Larger than any llama.cpp's: a function that takes
+#: a structure by value reads its own size, and one that returns it writes its own size.
+_REST = 512
+
+#: What ``llama_context_default_params`` gives for the fields that are set here.
+CONTEXT_DEFAULTS = {
+    "n_ctx": 512,
+    "n_batch": 2048,
+    "n_ubatch": 512,
+    "n_seq_max": 1,
+    "n_threads": 4,
+    "n_threads_batch": 4,
+}
+
+
+class ModelParams(ctypes.Structure):
+    """The beginning of ``struct llama_model_params``."""
+
+    _fields_ = (
+        ("devices", c_void_p),
+        ("tensor_buft_overrides", c_void_p),
+        ("n_gpu_layers", c_int32),
+        ("split_mode", c_int32),
+        ("rest", c_uint8 * _REST),
+    )
+
+
+class ContextParams(ctypes.Structure):
+    """The beginning of ``struct llama_context_params``. What follows keeps its defaults: full caches of sliding
+    windows, and no measuring of time."""
+
+    _fields_ = (
+        ("n_ctx", c_uint32),
+        ("n_batch", c_uint32),
+        ("n_ubatch", c_uint32),
+        ("n_seq_max", c_uint32),
+        ("n_rs_seq", c_uint32),
+        ("n_outputs_max", c_uint32),
+        ("n_outputs_max_per_seq", c_uint32),
+        ("n_threads", c_int32),
+        ("n_threads_batch", c_int32),
+        ("rest", c_uint8 * _REST),
+    )
+
+
+class Batch(ctypes.Structure):
+    """``struct llama_batch``."""
+
+    _fields_ = (
+        ("n_tokens", c_int32),
+        ("token", POINTER(c_int32)),
+        ("embd", POINTER(c_float)),
+        ("pos", POINTER(c_int32)),
+        ("n_seq_id", POINTER(c_int32)),
+        ("seq_id", POINTER(POINTER(c_int32))),
+        ("logits", POINTER(c_int8)),
+    )
+
+
+_LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, c_char_p, c_void_p)
+
+#: Results and arguments of the functions, as ``llama.h`` has them.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "llama_backend_init": (None,),
+    "llama_log_set": (None, _LOG, c_void_p),
+    "llama_model_default_params": (ModelParams,),
+    "llama_context_default_params": (ContextParams,),
+    "llama_model_load_from_file": (c_void_p, c_char_p, ModelParams),
+    "llama_init_from_model": (c_void_p, c_void_p, ContextParams),
+    "llama_model_free": (None, c_void_p),
+    "llama_free": (None, c_void_p),
+    "llama_model_get_vocab": (c_void_p, c_void_p),
+    "llama_model_chat_template": (c_char_p, c_void_p, c_char_p),
+    "llama_model_n_ctx_train": (c_int32, c_void_p),
+    "llama_model_n_embd": (c_int32, c_void_p),
+    "llama_model_n_head": (c_int32, c_void_p),
+    "llama_model_n_head_kv": (c_int32, c_void_p),
+    "llama_model_n_layer": (c_int32, c_void_p),
+    "llama_model_has_decoder": (c_bool, c_void_p),
+    "llama_model_is_recurrent": (c_bool, c_void_p),
+    "llama_model_is_hybrid": (c_bool, c_void_p),
+    "llama_vocab_n_tokens": (c_int32, c_void_p),
+    "llama_vocab_bos": (c_int32, c_void_p),
+    "llama_vocab_eos": (c_int32, c_void_p),
+    "llama_vocab_get_add_bos": (c_bool, c_void_p),
+    "llama_vocab_get_attr": (c_int32, c_void_p, c_int32),
+    "llama_vocab_get_text": (c_char_p, c_void_p, c_int32),
+    "llama_vocab_is_eog": (c_bool, c_void_p, c_int32),
+    "llama_token_to_piece": (c_int32, c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool),
+    "llama_tokenize": (c_int32, c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool),
+    "llama_batch_get_one": (Batch, POINTER(c_int32), c_int32),
+    "llama_decode": (c_int32, c_void_p, Batch),
+    "llama_get_logits_ith": (POINTER(c_float), c_void_p, c_int32),
+    "llama_get_memory": (c_void_p, c_void_p),
+    "llama_memory_clear": (None, c_void_p, c_bool),
+    "llama_memory_seq_rm": (c_bool, c_void_p, c_int32, c_int32, c_int32),
+    "llama_memory_seq_pos_min": (c_int32, c_void_p, c_int32),
+    "llama_memory_seq_pos_max": (c_int32, c_void_p, c_int32),
+    "llama_state_seq_get_size": (c_size_t, c_void_p, c_int32),
+    "llama_state_seq_get_data": (c_size_t, c_void_p, POINTER(c_uint8), c_size_t, c_int32),
+    "llama_state_seq_set_data": (c_size_t, c_void_p, POINTER(c_uint8), c_size_t, c_int32),
+}
+
+
+def llama_library() -> Any:
+    """Return an object with the functions of ``llama.h``: llama-cpp-python's, else those that xllamacpp exports.
+
+    Raises:
+        MissingDependencyError: neither is installed.
+        ModelError: the installed xllamacpp is of a llama.cpp whose parameters are laid out in another way.
+    """
+    logger = logging.getLogger("llama-cpp-python")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.ERROR)
+    try:
+        import llama_cpp.llama_cpp as library
+    except (ImportError, OSError, RuntimeError) as error:  # its shared library may be missing, or for another machine
+        exported = _xllamacpp()
+        if exported is None:
+            raise MissingDependencyError(
+                "gguf: models need llama-cpp-python or xllamacpp",
+                hint="pip install xllamacpp (ready wheels) or 'toolgrammar[llama-cpp]' (compiled for minutes)",
+            ) from error
+        return exported
+    library.llama_backend_init()
+    return library
+
+
+class _Exported:
+    """The functions of ``llama.h`` that a shared library exports, under the names that llama-cpp-python gives them."""
+
+    llama_token = c_int32
+    LLAMA_TOKEN_ATTR_UNKNOWN = 1 << 0
+    LLAMA_TOKEN_ATTR_UNUSED = 1 << 1
+    LLAMA_TOKEN_ATTR_CONTROL = 1 << 3
+
+    def __init__(self, shared: ctypes.CDLL) -> None:
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            function = getattr(shared, name)
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name, function)
+
+
+def _xllamacpp() -> Any:
+    """Return the functions that xllamacpp's shared library exports; None if they are not there."""
+    spec = find_spec("xllamacpp")
+    inner = find_spec("xllamacpp.xllamacpp") if spec is not None else None
+    if inner is None or inner.origin is None:
+        return None
+    try:
+        library: Any = _Exported(ctypes.CDLL(inner.origin))
+    except (OSError, AttributeError):  # for another machine; or built without exported functions
+        return None
+    library.llama_log_set(_SILENT, None)
+    library.llama_backend_init()
+    context, model = library.llama_context_default_params(), library.llama_model_default_params()
+    found = {name: getattr(context, name) for name in CONTEXT_DEFAULTS}
+    if found != CONTEXT_DEFAULTS or model.split_mode not in (0, 1):
+        raise ModelError(
+            "this version of xllamacpp is of a llama.cpp that is not known here",
+            hint="install another version of xllamacpp, or llama-cpp-python",
+        )
+    return library
+
+
+@_LOG
+def _SILENT(level: int, text: bytes, data: object) -> None:
+    """Drop a message of llama.cpp's; errors also come as results."""
