@@ -77,6 +77,9 @@ class Batch(ctypes.Structure):
 
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, c_char_p, c_void_p)
 
+#: Drops a message of llama.cpp's: errors also come as results.
+_SILENT = _LOG(lambda level, text, data: None)
+
 #: Results and arguments of the functions, as ``llama.h`` has them.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_backend_init": (None,),
@@ -179,8 +182,3 @@ def _xllamacpp() -> Any:
             hint="install another version of xllamacpp, or llama-cpp-python",
         )
     return library
-
-
-@_LOG
-def _SILENT(level: int, text: bytes, data: object) -> None:
-    """Drop a message of llama.cpp's; errors also come as results."""
