@@ -140,7 +140,7 @@ def llama_library() -> Any:
         if exported is None:
             raise MissingDependencyError(
                 "gguf: models need llama-cpp-python or xllamacpp",
-                hint="pip install xllamacpp (ready wheels) or 'toolgrammar[llama-cpp]' (compiled for minutes)",
+                hint="pip install xllamacpp (a ready wheel), or llama-cpp-python (compiled for minutes)",
             ) from error
         return exported
     library.llama_backend_init()
