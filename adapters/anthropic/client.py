@@ -17,7 +17,7 @@ except ImportError as error:
     raise _shared.missing("anthropic", "anthropic") from error
 
 from ..server.app import create_app
-from ..server.in_process import BASE_URL, InProcess
+from ..server.in_process import BASE_URL, InProcess, client_arguments
 from ..server.limits import Limits
 
 
@@ -44,7 +44,7 @@ def client(
     """
     process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx2)
     http = httpx2.Client(transport=process.transport(), base_url=BASE_URL)
-    return anthropic.Anthropic(**_arguments(options), http_client=http)
+    return anthropic.Anthropic(**client_arguments(BASE_URL, options), http_client=http)
 
 
 def async_client(
@@ -57,9 +57,4 @@ def async_client(
     """Return an asynchronous client of Anthropic over models in this process; arguments and errors as for `client`."""
     process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx2)
     http = httpx2.AsyncClient(transport=process.async_transport(), base_url=BASE_URL)
-    return anthropic.AsyncAnthropic(**_arguments(options), http_client=http)
-
-
-def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments that keep a client from the environment: its address and key are not used."""
-    return {"base_url": BASE_URL, "api_key": "in-process", "max_retries": 0, **options}
+    return anthropic.AsyncAnthropic(**client_arguments(BASE_URL, options), http_client=http)

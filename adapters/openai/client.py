@@ -17,7 +17,7 @@ except ImportError as error:
     raise _shared.missing("openai", "openai") from error
 
 from ..server.app import create_app
-from ..server.in_process import BASE_URL, InProcess
+from ..server.in_process import BASE_URL, InProcess, client_arguments
 from ..server.limits import Limits
 
 
@@ -42,7 +42,9 @@ def client(
         ModelError: a model cannot be loaded.
         MissingDependencyError: a package of the extra ``openai`` is not installed.
     """
-    return openai.OpenAI(**_arguments(options), http_client=http_client(models, defaults=defaults, limits=limits))
+    return openai.OpenAI(
+        **client_arguments(f"{BASE_URL}/v1", options), http_client=http_client(models, defaults=defaults, limits=limits)
+    )
 
 
 def async_client(
@@ -54,7 +56,7 @@ def async_client(
 ) -> openai.AsyncOpenAI:
     """Return an asynchronous client of OpenAI over models in this process; arguments and errors as for `client`."""
     http = async_http_client(models, defaults=defaults, limits=limits)
-    return openai.AsyncOpenAI(**_arguments(options), http_client=http)
+    return openai.AsyncOpenAI(**client_arguments(f"{BASE_URL}/v1", options), http_client=http)
 
 
 def http_client(
@@ -80,8 +82,3 @@ def async_http_client(
     """Return the asynchronous form of `http_client`."""
     process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
     return httpx.AsyncClient(transport=process.async_transport(), base_url=f"{BASE_URL}/v1")
-
-
-def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments that keep a client from the environment: its address and key are not used."""
-    return {"base_url": f"{BASE_URL}/v1", "api_key": "in-process", "max_retries": 0, **options}

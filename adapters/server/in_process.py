@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,3 +178,8 @@ class _AsyncTransport:
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._process.close)
+
+
+def client_arguments(base_url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments that keep an SDK's client from the environment: its address and key are not used."""
+    return {"base_url": base_url, "api_key": "in-process", "max_retries": 0, **options}
