@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
@@ -285,45 +287,52 @@ def _nothing(nodes: Nodes) -> int:
     return nodes.EMPTY
 
 
-def _digest(value: Any) -> str | None:
+#: Types whose values are written as they are.
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _digest(content: Any) -> str | None:
     """Return the SHA-256 of a grammar's content; None if some part of it cannot be written down."""
-    pieces: list[bytes] = []
-    return hashlib.sha256(b"".join(pieces)).hexdigest() if _spell(value, pieces.append) else None
+    try:
+        # Version 2 writes equal data equally; the other versions write whether objects are shared.
+        return hashlib.sha256(marshal.dumps(_as_data(content), 2)).hexdigest()
+    except (TypeError, ValueError):
+        return None
 
 
-def _spell(value: Any, add: Callable[[bytes], None]) -> bool:
-    """Serialise a value, each part with its kind and length, so that different values have different bytes.
+def _as_data(value: Any) -> Any:
+    """Return a value as plain data, different for different values: tuples stay, all else is a list with its kind.
 
-    Returns:
-        False if some part cannot be serialised.
+    Raises:
+        TypeError: some part of it is no data.
     """
+    if isinstance(value, (tuple, list)):
+        return tuple([part if type(part) in _PLAIN else _as_data(part) for part in value])
     if isinstance(value, Grammar):
         if value._digest is None:
             value._digest = _digest(value._content()) or ""
-        add(b"grammar " + value._digest.encode())
-        return value._digest != ""
-    if isinstance(value, str):
-        data = value.encode("utf-8", "surrogatepass")
-        add(b"str %d;%b" % (len(data), data))
-    elif isinstance(value, bytes):
-        add(b"bytes %d;%b" % (len(value), value))
-    elif value is None or isinstance(value, (bool, int, float)):
-        add(f"{type(value).__name__} {value!r};".encode())
-    elif isinstance(value, (tuple, list)):
-        add(b"tuple %d;" % len(value))
-        for part in value:
-            if not _spell(part, add):
-                return False
-    elif isinstance(value, Mapping):
-        add(b"map %d;" % len(value))
-        return _spell([part for pair in value.items() for part in pair], add)
-    elif hasattr(value, "__dataclass_fields__"):
-        from .schema import CompiledSchema
+        if not value._digest:
+            raise TypeError("a grammar without a digest")
+        return ["grammar", value._digest]
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return ["map", _as_data(tuple(value.items()))]
+    if hasattr(value, "__dataclass_fields__"):
+        from .schema import CompiledSchema, SchemaOptions
 
         if isinstance(value, CompiledSchema):
-            return _spell(value.key, add)
-        add(type(value).__name__.encode() + b";")
-        return _spell([getattr(value, part.name) for part in fields(value)], add)
-    else:
-        return False
-    return True
+            return _as_data(value.key)
+        if isinstance(value, SchemaOptions) and value.registry is None:  # a registry may be changed by its owner
+            return _options_as_data(value)
+        return _fields_as_data(value)
+    raise TypeError(f"{type(value).__name__} is no data")
+
+
+def _fields_as_data(value: Any) -> list[Any]:
+    """Return a dataclass as data."""
+    return [type(value).__name__, _as_data(tuple(getattr(value, part.name) for part in fields(value)))]
+
+
+#: The same for options of schemas, of which there are few.
+_options_as_data = lru_cache(maxsize=64)(_fields_as_data)

@@ -90,23 +90,27 @@ class Grammar:
     ) -> None:
         self._build = build
         self._key = key  # the name of the maker, and its arguments
-        self._has_rules: bool = key[0] == "rule" or any(part._has_rules for part in parts)
+        self._has_rules: bool = key[0] == "rule"
         self._identity: tuple[Hashable, ...] | None = None
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
         self._sure: Callable[[], bool] | bool | None = sure
-        self._workspace: Workspace | None = next((part._workspace for part in parts if part._workspace), None)
-        self._specials: frozenset[str] = frozenset(specials).union(*[part._specials for part in parts])
+        self._workspace: Workspace | None = None
+        self._specials = frozenset(specials)
         self.schema: Any = None
-        self._unenforced: tuple[ToolGrammarError, ...] = (
-            *unenforced,
-            *(problem for part in parts for problem in part._unenforced),
-        )
-        self._narrowed: tuple[UnsupportedSchemaError, ...] = (
-            *narrowed,
-            *(problem for part in parts for problem in part._narrowed),
-        )
+        left_out, narrowed_here = list(unenforced), list(narrowed)
+        for part in parts:  # one loop, as a request may have hundreds of tools
+            if part._has_rules:
+                self._has_rules = True
+            if self._workspace is None:
+                self._workspace = part._workspace
+            if not part._specials <= self._specials:
+                self._specials |= part._specials
+            left_out += part._unenforced
+            narrowed_here += part._narrowed
+        self._unenforced: tuple[ToolGrammarError, ...] = tuple(left_out)
+        self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(narrowed_here)
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
         self._lock = threading.Lock()

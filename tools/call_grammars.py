@@ -39,6 +39,10 @@ class CallGrammars:
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """Return the grammar of a key, made on first use, ready to be a part of other grammars (`Grammar.as_part`)."""
         with self._lock:
+            cached = self._known.get(key)
+            if cached is not None:
+                self._known.move_to_end(key)
+                return cached
             cached = self._in_use.get(key)
             if cached is not None:
                 self._keep(key, cached)
@@ -46,13 +50,13 @@ class CallGrammars:
         made = make().as_part(self._workspace)  # without the lock: a schema may take long
         with self._lock:
             made = self._in_use.setdefault(key, made)
+            self._known.pop(key, None)  # another thread was faster
             self._keep(key, made)
         return made
 
     def _keep(self, key: Hashable, part: Grammar) -> None:
-        """Mark a grammar as the most recently used."""
+        """Note a grammar as the most recently used."""
         self._known[key] = part
-        self._known.move_to_end(key)
         while len(self._known) > MAX_CALL_GRAMMARS:
             self._known.popitem(last=False)
 

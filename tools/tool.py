@@ -9,7 +9,6 @@ import marshal
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
@@ -65,20 +64,24 @@ class Tool:
         """
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
-    @cached_property
     def _data(self) -> tuple[str | None, bool]:
-        """Hash of name and parameters; and whether they may name a format of dates, which is quick to see here."""
-        try:
-            # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
-            data = marshal.dumps((self.name, self.parameters), 2)
-        except ValueError:
-            return None, True
-        return hashlib.sha256(data).hexdigest(), text_names_a_day(data)
+        """Return the hash of name and parameters, and whether they may name a format of dates, which is quick to see
+        here. Kept by hand: a set of tools asks several times for each, and `functools.cached_property` takes a lock."""
+        data = self.__dict__.get("_kept_data")
+        if data is None:
+            try:
+                # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
+                text = marshal.dumps((self.name, self.parameters), 2)
+                data = hashlib.sha256(text).hexdigest(), text_names_a_day(text)
+            except ValueError:
+                data = None, True
+            self.__dict__["_kept_data"] = data
+        return data
 
     @property
     def identity(self) -> str | None:
         """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
-        return self._data[0]
+        return self._data()[0]
 
     @property
     def is_bound(self) -> bool:
@@ -88,7 +91,7 @@ class Tool:
     @property
     def names_a_day(self) -> bool:
         """True if the parameters hold a date that must be past or still to come."""
-        return self._data[1] and names_a_day(self.parameters)
+        return self._data()[1] and names_a_day(self.parameters)
 
     def of_today(self) -> Tool:
         """Return the same tool with the bounds that such dates have today; itself, if there are none."""

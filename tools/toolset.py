@@ -244,12 +244,14 @@ class ToolSet:
         if turn.tools:
             turn = self._counted(turn, min_calls, max_calls, distinct)
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
-        day = dates.today() if any(tool.names_a_day for tool in turn.tools) else None
+        is_dated = any(tool.names_a_day for tool in turn.tools)
+        day = dates.today() if is_dated else None
         key += (min_calls, max_calls, distinct, reasoning, day)  # type: ignore[assignment]
         with self._lock:
             made = self._grammars.get(key)
         if made is None:
-            turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
+            if is_dated:
+                turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
             made = wire.with_reasoning(wire.grammar(turn), reasoning)
             with self._lock:
                 made = self._grammars.setdefault(key, made)

@@ -84,11 +84,12 @@ class TurnSpec:
         Raises:
             SchemaError: the tool's schema cannot be enforced, or no arguments can satisfy it; names the tool.
         """
-        if tool.identity is None:
+        identity = tool.identity
+        if identity is None:
             part = make()
         else:
             strictness = self.strictness.get(tool.name)
-            key = (tool.identity, self.whitespace, self.additional_properties, strictness, form)
+            key = (identity, self.whitespace, self.additional_properties, strictness, form)
             part = self.grammars.get(key, make)
         try:
             part.check()

@@ -179,7 +179,7 @@ class _Pass:
     entries: cython.longlong
     risky: list
     forking: list
-    # schemas, each followed by one that it applies
+    # pairs of a schema and those that it applies
     uses: list
 
     def __init__(self, document: Document, options: SchemaOptions, normaliser: Normaliser) -> None:
@@ -223,13 +223,9 @@ class _Pass:
         """Set the document's ``users``."""
         users: dict = self.document.users
         users[id(self.document.schema)] = []
-        at: cython.Py_ssize_t
-        for at in range(0, len(self.uses), 2):
-            part = id(self.uses[at + 1])
-            if part in users:
-                users[part].append(id(self.uses[at]))
-            else:
-                users[part] = [id(self.uses[at])]
+        for schema, children in self.uses:
+            for child, _ in children:
+                users.setdefault(id(child.schema), []).append(id(schema))
 
     @cython.cfunc
     def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
@@ -480,8 +476,9 @@ class _Pass:
                     continue
                 if target is not None:
                     if keyword == "$ref" and self.hides:
-                        self.uses += (schema, target.schema)
-                        self.todo.append((target, positive))
+                        child = (target, positive)
+                        self.uses.append((schema, [child]))
+                        self.todo.append(child)
                         return True
                     children.append((target, positive))
             elif shape > DEPENDENCIES:
@@ -503,9 +500,8 @@ class _Pass:
                 children += [(inner, positive) for inner in located.items(keyword)]
             else:
                 self._one(located, schema, keyword, positive, children)
-        for child, _ in children:
-            self.uses.append(schema)
-            self.uses.append(child.schema)
+        if children:
+            self.uses.append((schema, children))
         if forks:
             if positive and located.key not in self.inside:
                 self.forks.append(located)

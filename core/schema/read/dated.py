@@ -28,8 +28,8 @@ def names_a_day(schema: Any) -> bool:
 def text_names_a_day(text: str | bytes) -> bool:
     """Return True if the text of a schema, or its serialisation, may have such a format."""
     if isinstance(text, str):
-        return "python-past-" in text or "python-future-" in text
-    return b"python-past-" in text or b"python-future-" in text
+        return "python-" in text
+    return b"python-" in text
 
 
 def of_today(schema: Any) -> Any:

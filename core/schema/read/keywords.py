@@ -55,6 +55,10 @@ class Shape(IntEnum):
     TEXT = 21  # a string; not checked, as the keywords of this shape constrain nothing
 
 
+#: Shapes of schemas by a name.
+_NAMED = (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES)
+
+
 class Role(Enum):
     """How a keyword takes part in judging a value."""
 
@@ -261,7 +265,7 @@ def subschemas(keyword: str, value: Any) -> Iterator[tuple[tuple[str | int, ...]
     row = KEYWORDS.get(keyword)
     if row is None or row.shape > Shape.DEPENDENCIES:
         return
-    if row.shape in (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES):
+    if row.shape in _NAMED:
         if isinstance(value, dict):
             yield from (((name,), inner) for name, inner in value.items())
     elif isinstance(value, list):
@@ -279,7 +283,11 @@ def map_subschemas(keyword: str, value: Any, change: Callable[..., Any]) -> Any:
         value: its value.
         change: takes a schema, and the step that leads to it if it is one of several.
     """
-    changed = {steps: change(inner, *steps) for steps, inner in subschemas(keyword, value)}
-    if not changed or () in changed:
-        return changed.get((), value)
-    return list(changed.values()) if isinstance(value, list) else {steps[0]: inner for steps, inner in changed.items()}
+    row = KEYWORDS.get(keyword)
+    if row is None or row.shape > Shape.DEPENDENCIES:
+        return value
+    if row.shape in _NAMED:
+        return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list):
+        return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
+    return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
@@ -223,18 +223,21 @@ class TemplateFormat(WireFormat):
         """Return the grammar of the calls of a turn, each written by a template."""
         pieces = [piece for piece in _HOLE.split(template) if piece]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
-        head = Grammar.sequence(*(self._hole_or_markup(piece) for piece in pieces[:at]))
+        markup = cache(self._hole_or_markup)  # all tools share it
+        head = Grammar.sequence(*map(markup, pieces[:at]))
         form = turn.grammars.number((self, template))
-        calls = {tool.name: self._call(tool, turn, pieces[at:], form) for tool in turn.tools}
+        calls = {tool.name: self._call(tool, turn, pieces[at:], form, markup) for tool in turn.tools}
         turn = turn if self.parallel else replace(turn, max_calls=1)
         return self.several(turn, calls, head, self.markup(self.separator))
 
-    def _call(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int) -> tuple[str, Grammar]:
+    def _call(
+        self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int, markup: Callable[[str], Grammar]
+    ) -> tuple[str, Grammar]:
         """Return the name of a tool as it is written, and the grammar of the rest of its call."""
         name = tool.name if pieces[0] == "$name" else dump_name(tool.name)
-        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces[1:]))
+        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces[1:], markup))
 
-    def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str]) -> Grammar:
+    def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], markup: Callable[[str], Grammar]) -> Grammar:
         self._check_name(tool.name)  # here, as the grammar of a tool is made once
         return Grammar.sequence(
             *(
@@ -242,7 +245,7 @@ class TemplateFormat(WireFormat):
                 if piece == "$args"
                 else Grammar.literal(tool.name)
                 if piece == "$name"
-                else self._hole_or_markup(piece)
+                else markup(piece)
                 for piece in pieces
             )
         )
