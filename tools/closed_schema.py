@@ -12,8 +12,9 @@ an oversight, so a tool set reads schemas *closed* by default:
 
 `Grammar.from_json_schema` follows this reading with ``additional_properties=False``. `close_objects` writes it out, so
 that any validator follows it. Where JSON Schema cannot express it, the result accepts more, never less: with
-properties beside ``anyOf``, those of several branches together; below ``allOf``, anything, if all that it joins might
-name nothing.
+properties beside ``anyOf``, those of several branches together; in objects that properties and patterns describe, or
+that an array contains beside its ``items``, any names; below ``allOf``, anything, if all that it joins might name
+nothing.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _IN_PLACE = frozenset(
 )
 #: Keywords whose schemas are about the values in an object or array.
 _INSIDE = frozenset(keywords(roles=(Role.PARTS, Role.REMAINDER))) - {"propertyNames"}
+#: Keywords whose schemas an item follows besides that of ``contains``.
+_ITEMS = frozenset({"items", "prefixItems", "unevaluatedItems"})
 
 
 def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
@@ -85,7 +88,7 @@ class _Closer:
         if not isinstance(schema, dict):
             return schema
         union = _union(schema)
-        if union and not self._names(_without(schema, union)):
+        if union and "additionalProperties" not in schema and not self._names(_without(schema, union)):
             result = self._open(_without(schema, union))
             result[union] = [self.close(branch) for branch in schema[union]]
             return {key: result[key] for key in schema}
@@ -109,7 +112,11 @@ class _Closer:
             return schema
         result = dict(schema)
         for key, value in schema.items():
-            if key in _INSIDE:
+            if key == "contains" and _ITEMS & schema.keys():
+                result[key] = self._open(value)
+            elif key in _NAMING and _may_overlap(schema):  # one value, two schemas
+                result[key] = {name: self._open(sub) for name, sub in value.items()}
+            elif key in _INSIDE:
                 result[key] = map_subschemas(key, value, lambda sub, *_: self.close(sub))
             elif key in _IN_PLACE:
                 result[key] = map_subschemas(key, value, lambda sub, *_: self._open(sub))
@@ -132,8 +139,8 @@ class _Closer:
         if any(key in schema for key in _NAMING):
             return True
         parts = [sub for key in _IN_PLACE & schema.keys() for _, sub in subschemas(key, schema[key])]
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in seen:
+        reference = self._reference(schema)
+        if reference is not None and reference not in seen:
             parts.append(self._resolve(reference))
             seen = seen | {reference}
         return any(self._names(part, seen) for part in parts)
@@ -146,8 +153,8 @@ class _Closer:
         if any(key in schema for key in _NAMING) or (kind != "object" and "object" not in kind):
             return False
         joined = list(schema.get("allOf") or ())
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in seen:
+        reference = self._reference(schema)
+        if reference is not None and reference not in seen:
             joined.append(self._resolve(reference))
             seen = seen | {reference}
         return all(self._may_name_nothing(part, seen) for part in joined) and all(
@@ -160,18 +167,28 @@ class _Closer:
         """Note the definitions that this schema uses as parts of larger objects (``part``: it is one itself)."""
         if not isinstance(schema, dict):
             return
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and (part or self._names(_without(schema, "$ref"))):
+        reference = self._reference(schema)
+        if reference is not None and (part or self._names(_without(schema, "$ref", "$dynamicRef"))):
             self.parts.add(reference)
         for key, value in schema.items():
             if key in _LISTS:
                 is_part = part or self._names(_without(schema, key)) or (key == "allOf" and len(value) > 1)
             elif key in _IN_PLACE or key in _INSIDE:
-                is_part = key in _IN_PLACE
+                is_part = key in _IN_PLACE or (key == "contains" and not _ITEMS.isdisjoint(schema))
+                is_part = is_part or (key in _NAMING and _may_overlap(schema))
             else:
                 continue
             for _, sub in subschemas(key, value):
                 self._find_parts(sub, is_part)
+
+    def _reference(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the pointer that a schema refers to; of a dynamic one, the definition with that anchor."""
+        dynamic = schema.get("$dynamicRef")
+        for pointer, definition in self._definitions() if isinstance(dynamic, str) else ():
+            if isinstance(definition, dict) and dynamic == f"#{definition.get('$dynamicAnchor')}":
+                return pointer
+        reference = schema.get("$ref")
+        return reference if isinstance(reference, str) else None
 
     def _definitions(self) -> list[tuple[str, Any]]:
         return [
@@ -192,5 +209,11 @@ def _union(schema: Mapping[str, Any]) -> str | None:
     return unions[0] if len(unions) == 1 else None
 
 
-def _without(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in schema.items() if name != key}
+def _may_overlap(schema: Mapping[str, Any]) -> bool:
+    """Return True if a property may have a pattern's schema besides its own, or that of another pattern."""
+    patterns = schema.get("patternProperties") or ()
+    return len(patterns) > 1 or (len(patterns) == 1 and bool(schema.get("properties")))
+
+
+def _without(schema: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name not in keys}

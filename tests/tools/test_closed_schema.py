@@ -29,6 +29,24 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("inside", {"type": "object", "properties": {"o": A}}, [{"o": {"a": 1}}], [{"o": {"z": 1}}]),
     ("in arrays", {"type": "array", "items": A}, [[{"a": 1}]], [[{"z": 1}]]),
     ("in maps", {"type": "object", "additionalProperties": A}, [{"z": {"a": 1}}], [{"z": {"z": 1}}]),
+    (
+        "what an array contains, beside items that are open",
+        {"type": "array", "items": {"type": "object", "additionalProperties": True}, "contains": A},
+        [[{"z": 1}], [{"a": 1, "z": 1}]],
+        [[{"a": "x"}], []],
+    ),
+    (
+        "a dynamic reference below a condition",
+        {
+            "type": "object",
+            "additionalProperties": True,
+            "if": False,
+            "else": {"$dynamicRef": "#node"},
+            "$defs": {"node": {"$dynamicAnchor": "node", **A}},
+        },
+        [{"a": 1}, {"z": 1}],
+        [{"a": "x"}],
+    ),
     ("a reference", {"$ref": "#/$defs/A", "$defs": {"A": A}}, [{"a": 1}], [{"z": 1}]),
     ("parts together", {"allOf": [A, B]}, [{"a": 1, "b": 1}], [{"z": 1}, {"a": 1, "z": 1}]),
     (

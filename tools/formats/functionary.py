@@ -24,10 +24,16 @@ ALL = "all\n"
 class Recipients(TemplateFormat):
     """A format in which text is a part for ``all``."""
 
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Strings that free text may not contain; ``all`` is one at the beginning of a turn only."""
+        return tuple(mark for mark in super().markers if mark != ALL)
+
     def _prose(self, turn: TurnSpec) -> Grammar:
-        # It does not end with what begins the mark behind it: the mark would be found too early.
+        # It does not end with what begins a mark that the one behind it ends: the mark would be found too early.
         marks = "|".join(map(re.escape, self.markers))
-        return Grammar.literal(ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}))[\s\S]*[^>]")
+        begun = "|".join(re.escape(mark[:-1]) for mark in self.markers if mark.endswith(">"))
+        return Grammar.literal(ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}|(?:{begun})$))[\s\S]*[^>]")
 
     def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
         return replace(super()._syntax(tools, whole_text), frames=(*self.frames, *self.ends))

@@ -109,7 +109,7 @@ def judge(schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally
     Raises:
         WritingError: what is wrong.
     """
-    judging = jsonschema.Draft202012Validator(_pythonic(schema))
+    judging = jsonschema.Draft202012Validator(pythonic(schema))
     candidates = [random_value(rng) for _ in range(6)]
     try:
         grammar = Grammar.from_json_schema(schema, **options)
@@ -156,10 +156,10 @@ def judge(schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally
         raise WritingError(f"{type(error).__name__}: {error}", schema, options, written) from error
 
 
-def _pythonic(schema: Any) -> Any:
+def pythonic(schema: Any) -> Any:
     """Return a schema whose patterns mean in Python what they mean in ECMA-262."""
     if isinstance(schema, list):
-        return [_pythonic(item) for item in schema]
+        return [pythonic(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     found: dict[str, Any] = {}
@@ -169,9 +169,9 @@ def _pythonic(schema: Any) -> Any:
         elif word == "pattern" and isinstance(value, str):
             found[word] = _pattern(value)
         elif word == "patternProperties":
-            found[word] = {_pattern(name): _pythonic(item) for name, item in value.items()}
+            found[word] = {_pattern(name): pythonic(item) for name, item in value.items()}
         else:
-            found[word] = _pythonic(value)
+            found[word] = pythonic(value)
     return found
 
 

@@ -11,7 +11,7 @@ text either, since a parser reads text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -178,20 +178,22 @@ class TemplateFormat(WireFormat):
     def markers(self) -> tuple[str, ...]:
         """Strings that free text may not contain."""
         own = [] if self.anchored else list(self.triggers)
-        thinking = [] if self.thinking is None else [self.thinking.start]
-        return tuple(dict.fromkeys(filter(None, [*own, *self.frames, *thinking, *self.ends])))
+        thinking = [] if self.thinking is None else [self.thinking.start, self.thinking.after]
+        turn = (*self.frames, self.text_start, self.text_end, *self.ends)
+        return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
 
     @property
     def name_pattern(self) -> str:
         """Regular expression of the tool names that the format can write."""
         return self.names or (WORD if "$name" in self.call else r"[^\x00]+")
 
-    def _beginning(self, tool: Tool) -> str:
-        """Return the beginning of a turn whose first call is of a tool."""
+    def _beginnings(self, tool: Tool) -> Iterator[str]:
+        """Yield the beginnings of a turn whose first call is of a tool, without white space before them."""
         values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
-        pieces = _HOLE.split(self.call)
-        at = next(index for index, piece in enumerate(pieces) if piece in values)
-        return self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])
+        for template in (self.call, *self.others):
+            pieces = _HOLE.split(template)
+            at = next(index for index, piece in enumerate(pieces) if piece in values)
+            yield (self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])).lstrip(SPACE)
 
     def _prose(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of text before calls."""
@@ -200,7 +202,11 @@ class TemplateFormat(WireFormat):
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
             text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
-            if self.anchored and calls_allowed and any(text.begins(self._beginning(tool)) for tool in turn.tools):
+            if (
+                self.anchored
+                and calls_allowed
+                and any(text.begins(begun) for tool in turn.tools for begun in self._beginnings(tool))
+            ):
                 raise ToolGrammarError(
                     f"the format {self.name} cannot tell this JSON answer from calls",
                     hint="leave out response_schema or the tools, or choose a format with markers",
@@ -210,7 +216,8 @@ class TemplateFormat(WireFormat):
         else:
             # The first character that is not white space begins no trigger. (A text of white space alone is none.)
             first = "".join(re.escape(char) for char in sorted({trigger[0] for trigger in self.triggers}))
-            text = Grammar.from_regex(rf"[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
+            without = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
+            text = Grammar.from_regex(rf"{without}[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:
@@ -297,12 +304,14 @@ class TemplateFormat(WireFormat):
         openers = self.openers or (opener if self.head else "{",)
         markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
+        after = "" if self.thinking is None else self.thinking.after
+        frames = (*self.frames, self.text_start, self.text_end, after, *self.ends)
         return Syntax(
             triggers=self.triggers,
             openers=openers,
             head=self.head,
             skips=tuple(sorted(skips, key=len, reverse=True)),
-            frames=tuple(filter(None, dict.fromkeys((*self.frames, self.text_start, self.text_end, *self.ends)))),
+            frames=tuple(filter(None, dict.fromkeys(frames))),
             joint=self.joint,
             anchored=self.anchored or whole_text,
             whole_text=whole_text,
@@ -311,7 +320,9 @@ class TemplateFormat(WireFormat):
             call_id=self.call_id,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
-            beginnings=tuple(map(self._beginning, tools)) if self.anchored and whole_text else (),
+            beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
+            if self.anchored and whole_text
+            else (),
         )
 
     # -- writing -----------------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ class TemplateParser(StreamParser):
         self._finish = finish
         self._new_id = new_id
         self._state = self._start if syntax.anchored else self._text
+        self._anchors = tuple(mark.lstrip(SPACE) for mark in syntax.triggers)
         self._answer = JsonScanner() if syntax.whole_text else None
         self._index = 0
         self._head = re.compile(syntax.head)
@@ -95,11 +96,9 @@ class TemplateParser(StreamParser):
         """Read the beginning of a turn whose triggers count only there."""
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
-        if not self._final and buffer.may_begin((*syntax.triggers, *self._drops, *syntax.beginnings)):
+        if not self._final and buffer.may_begin((*self._anchors, *self._drops, *syntax.beginnings)):
             return False
-        if any(map(buffer.startswith, syntax.triggers)) and (
-            not syntax.beginnings or buffer.startswith(syntax.beginnings)
-        ):
+        if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
             self._space.clear()
             self._state = self._between
             return True

@@ -1,0 +1,342 @@
+"""The law of every wire format, along random walks: what a grammar admits, the parser reads, and `validate` takes.
+
+    python -m tests.tools.formats.law [--first SEED] [--seconds SECONDS] [--formats hermes,glm-4.5]
+
+A walk writes a turn token by token under the grammar of random tools: random schemas, names of any alphabet, tools
+whose schemas say nothing. The vocabulary has the format's markers, or some of them, as control tokens. Wherever a walk
+may, it writes what breaks parsers: markers, quotes, long numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import jsonschema
+
+from toolgrammar.core import CallEnd, ReasoningDelta, TextDelta, ToolGrammarError, Vocabulary
+from toolgrammar.core.language.json_text import read_json
+from toolgrammar.tools import Tool, ToolSet, close_objects
+from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
+from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.template.format import TemplateFormat
+from toolgrammar.tools.formats.xml.calls import XmlCalls
+
+from ...core.schema.writing import WORDS, pythonic
+from ...schemas import random_schema
+from .common import BREAKING, events_of
+
+#: Names of tools; a format gets those that it can spell.
+TOOL_NAMES = (
+    "f",
+    "get",
+    "get_all",
+    "a-b",
+    "Tool_9",
+    "a.b",
+    "größe",
+    "日本",
+    'quo"te',
+    "नमस्ते",
+    "x y",
+    "<f>",
+    "🎉",
+    "all",
+)
+#: Names of arguments.
+KEYS = (
+    "a",
+    "b",
+    "text",
+    "größe",
+    "日本",
+    "नमस्ते",
+    "a\u0300",
+    "x_1",
+    "a-b",
+    "$x",
+    "a.b",
+    'quo"te',
+    "x y",
+    "🎉",
+    "</k>",
+    "=",
+)
+#: What walks try to write, besides the markers of the format.
+HOSTILE = (
+    *BREAKING,
+    *(
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "\n",
+        "\n\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        '"}}',
+        "é",
+        "\u00a0",
+        "\u2028",
+        "true",
+        "null",
+        "-0",
+        "1e5",
+    ),
+    *("9" * 40, "7" * 5_000, "0." + "3" * 400, "1" + "0" * 400 + ".5", "1e308", "123456789012345678901234567890"),
+)
+#: Maximum of tokens that a walk chooses before it takes the shortest way to the end.
+MAX_WALK = 60
+
+
+class LawError(AssertionError):
+    """A breach of the law, with everything needed to see it again."""
+
+
+def judge(name: str, seed: int) -> str:
+    """Write a random turn in a format, and check what is read from it; return what became of it.
+
+    Raises:
+        LawError: the turn is not read as it was written, or a call is not valid.
+    """
+    rng = random.Random(f"{name} {seed}")
+    family = get_format(name)
+    special = list(getattr(family, "special", ()))
+    if rng.random() < 0.4:
+        special = [token for token in special if rng.random() < 0.5]
+    special += rng.choice(
+        ([], ["<tool_call>", "</tool_call>", "<think>", "</think>"], list(getattr(family, "end_tokens", ())))
+    )
+    special = list(dict.fromkeys(special))
+    tokens: list[bytes | None] = [*(bytes((byte,)) for byte in range(256)), *WORDS]
+    names = {token: len(tokens) + index for index, token in enumerate(special)}
+    vocabulary = Vocabulary([*tokens, *[None] * (len(special) + 1)], eos=[len(tokens) + len(special)], special=names)
+    wire = family.for_vocabulary(special)
+    tools = _tools(rng, wire)
+    options = _options(rng, tools)
+    try:
+        constraint = tools.grammar(wire, **options).bind(vocabulary)
+    except ToolGrammarError as error:
+        return f"refused: {type(error).__name__}"
+    text = _walk(constraint, vocabulary, _pieces(wire), rng)
+    where = f"{name}, seed {seed}: {options}\n{text!r}\n{[(tool.name, tool.parameters) for tool in tools]}"
+    _check(text, wire, tools, options, rng, where)
+    return "written"
+
+
+def _tools(rng: random.Random, wire: WireFormat) -> ToolSet:
+    tools = []
+    strictness: dict[str, Any] = {}
+    for name in rng.sample(TOOL_NAMES, rng.randint(1, 3)):
+        if isinstance(wire, TemplateFormat):
+            try:
+                wire._check_name(name)
+            except ToolGrammarError:
+                name = f"f{len(tools)}"
+        tools.append(Tool(name, "", _parameters(rng, wire)))
+        if rng.random() < (0.05 if isinstance(wire, XmlCalls) else 0.2):  # tags need names
+            strictness[name] = rng.choice(("open", "object", "closed"))
+    return ToolSet(tools, strictness=strictness)
+
+
+def _parameters(rng: random.Random, wire: WireFormat) -> dict[str, Any]:
+    kind = rng.random()
+    if kind < 0.2:
+        return rng.choice(({}, {"type": "object"}, {"type": "object", "properties": {}}))
+    if kind < 0.3:
+        schema = random_schema(rng, 2)
+        return schema if schema.get("type") == "object" else {"type": "object"}
+    keys = [key for key in rng.sample(KEYS, rng.randint(1, 4)) if key.isascii() or rng.random() < 0.7]
+    if rng.random() < (0.95 if isinstance(wire, XmlCalls) else 0.7):
+        keys = [key for key in keys if key.replace("_", "a").isalnum()]
+    properties = {key: _property(rng) for key in keys}
+    return {"type": "object", "properties": properties, "required": [key for key in keys if rng.random() < 0.5]}
+
+
+def _property(rng: random.Random) -> Any:
+    kind = rng.random()
+    if kind < 0.3:
+        return {"type": "string"}
+    if kind < 0.45:
+        return {"type": rng.choice(("integer", "number"))}
+    if kind < 0.5:
+        return {"type": "integer", "multipleOf": rng.choice((7, 3, 10))}
+    if kind < 0.6:
+        return {"type": rng.sample(("string", "integer", "boolean", "null", "object", "array", "number"), 2)}
+    if kind < 0.65:
+        return {}
+    schema = random_schema(rng, rng.choice((1, 2)))
+    return {} if "$defs" in schema else schema  # its references would point nowhere
+
+
+def _options(rng: random.Random, tools: ToolSet) -> dict[str, Any]:
+    options: dict[str, Any] = {"tool_choice": rng.choice(("auto", "required", "required", rng.choice(tools.names)))}
+    if rng.random() < 0.3:
+        options["whitespace"] = rng.choice(("compact", "flexible"))
+    if rng.random() < 0.2:
+        options["distinct"] = True
+    if rng.random() < 0.2:
+        options["reasoning"] = rng.choice(("optional", "opened"))
+    if options["tool_choice"] == "auto" and rng.random() < 0.3:
+        options["response_schema"] = {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
+    return options
+
+
+def _pieces(wire: WireFormat) -> Sequence[str]:
+    """What a walk tries to write: what the format is made of, whole and in part, and `HOSTILE`."""
+    groups = [getattr(wire, each, ()) for each in ("triggers", "special", "openers", "skips", "frames", "end_tokens")]
+    words = [getattr(wire, each, "") for each in ("begin", "finish", "separator", "joint", "parameter_end", "call")]
+    thinking = [] if wire.thinking is None else [wire.thinking.start, wire.thinking.end, wire.thinking.after]
+    marks = list(filter(None, dict.fromkeys([mark for group in groups for mark in group] + words + thinking)))
+    return [*marks, *(mark[:-1] for mark in marks if len(mark) > 1), *HOSTILE]
+
+
+def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: random.Random) -> str:
+    """Return a random turn, control tokens as their names."""
+    matcher = constraint.matcher()
+    spelled = {number: name.encode() for name, number in vocabulary.special.items()}
+    written: list[bytes] = []
+    for _ in range(rng.choice((5, 20, MAX_WALK))):
+        if forced := matcher.forced_bytes():
+            matcher.accept_bytes(forced)
+            written.append(forced)
+            continue
+        if rng.random() < 0.25:
+            for byte in rng.choice(pieces).encode():
+                if not matcher.accept(byte):
+                    break
+                written.append(bytes((byte,)))
+            continue
+        allowed = matcher.allowed_tokens()
+        if not allowed:
+            break
+        likely = [t for t in allowed if t >= 256 or 32 <= t < 127] if rng.random() < 0.9 else allowed
+        closing = [t for t in allowed if t >= 256 or t in b'"]},>)']
+        token = rng.choice((closing if rng.random() < 0.3 else likely) or likely or allowed)
+        matcher.accept(token)
+        if token in vocabulary.eos:
+            break
+        written.append(spelled.get(token) or vocabulary.tokens[token] or b"")
+    if not matcher.is_finished:
+        for part in matcher.shortest_parts():
+            written.append(part.encode() if isinstance(part, str) else part)
+    return b"".join(written).decode()
+
+
+def _check(
+    text: str,
+    wire: WireFormat,
+    tools: ToolSet,
+    options: dict[str, Any],
+    rng: random.Random,
+    where: str,
+) -> None:
+    reading = {key: options[key] for key in ("response_schema",) if key in options}
+    if options.get("reasoning") == "opened":
+        reading["reasoning"] = "opened"
+    try:
+        whole = events_of(tools, wire, [text], **reading)
+        size = rng.randint(1, 9)
+        for pieces in ([text[at : at + size] for at in range(0, len(text), size)], [*text[:3_000], text[3_000:]]):
+            if events_of(tools, wire, pieces, **reading) != whole:
+                raise LawError(f"another reading in pieces\n{where}")
+    except ToolGrammarError as error:
+        raise LawError(f"{error}\n{where}") from error
+    calls = [event.call for event in whole if isinstance(event, CallEnd)]
+    said = "".join(event.text for event in whole if isinstance(event, TextDelta))
+    for call in calls:
+        if call.error is not None and (
+            tools._strictness.get(call.name) != "object" or call.error.startswith(MALFORMED)
+        ):
+            raise LawError(f"{call.error}\n{where}")
+        _check_against_jsonschema(tools, call, where)
+    choice = options["tool_choice"]
+    if choice != "auto" and (not calls or said.strip()):
+        raise LawError(f"calls {calls}, text {said!r}\n{where}")
+    if choice in tools.names and [call.name for call in calls] != [choice]:
+        raise LawError(f"not one call of {choice}: {calls}\n{where}")
+    if options.get("distinct") and len({call.name for call in calls}) < len(calls):
+        raise LawError(f"a tool is called twice\n{where}")
+    if not calls and "response_schema" in options and "say" not in read_json(said):
+        raise LawError(f"no JSON answer: {said!r}\n{where}")
+    if not calls and not options.keys() & {"response_schema", "reasoning"} and said.strip() != _text(text, wire):
+        raise LawError(f"the text is read as {said!r}\n{where}")
+    # The history form of Gemma sorts names that the schema does not declare among the others.
+    sorted_apart = isinstance(wire, BareCalls) and any(
+        call.arguments.keys() - tools[call.name].parameters.get("properties", {}).keys() for call in calls
+    )
+    if "reasoning" not in options and any(isinstance(event, ReasoningDelta) for event in whole):
+        raise LawError(f"reasoning where there is none\n{where}")
+    if calls and options.get("whitespace", "single") == "single" and "reasoning" not in options and not sorted_apart:
+        _check_rendered(calls, wire, tools, options, where)
+
+
+def _text(turn: str, wire: WireFormat) -> str:
+    """Return what a turn without calls says."""
+    for end in getattr(wire, "ends", ()):
+        turn = turn.removesuffix(end)
+    start, end = (getattr(wire, each, "") for each in ("text_start", "text_end"))
+    return turn.removeprefix(start).removesuffix(end).strip()
+
+
+def _check_against_jsonschema(tools: ToolSet, call: Any, where: str) -> None:
+    schema = pythonic(tools[call.name].parameters)
+    strictness = tools._strictness.get(call.name)
+    if strictness in (None, "closed"):
+        schema = close_objects(schema)
+    try:
+        errors = list(jsonschema.Draft202012Validator(schema).iter_errors(dict(call.arguments)))
+    except (OverflowError, ArithmeticError):  # of jsonschema itself, for numbers beyond its own
+        return
+    if errors and strictness != "object":
+        raise LawError(f"jsonschema: {errors[0].message}\n{where}")
+
+
+def _check_rendered(calls: list[Any], wire: WireFormat, tools: ToolSet, options: dict[str, Any], where: str) -> None:
+    """What was read, written as the history has it, is admitted and read as the same."""
+    try:
+        rendered = wire.render("", calls)
+    except ToolGrammarError as error:
+        raise LawError(f"{error}\n{where}") from error
+    spelled = wire.with_special(()) if isinstance(wire, TemplateFormat) else wire
+    if not tools.grammar(spelled, **options).matches(rendered):
+        raise LawError(f"the history form {rendered!r} is refused\n{where}")
+    again = [event.call for event in events_of(tools, wire, [rendered]) if isinstance(event, CallEnd)]
+    if [(call.name, call.arguments) for call in again] != [(call.name, call.arguments) for call in calls]:
+        raise LawError(f"the history form {rendered!r} is read as {again}\n{where}")
+
+
+def main() -> int:
+    """Return the exit status: 1 if there are faults."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--first", type=int, default=1_000_000, help="the first seed")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--formats", default="")
+    options = parser.parse_args()
+    names = options.formats.split(",") if options.formats else format_names()
+    outcomes: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    seed, end = options.first, time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        for name in names:
+            try:
+                outcomes[judge(name, seed)] += 1
+            except Exception as error:
+                faults[name] += 1
+                what = str(error) if isinstance(error, LawError) else traceback.format_exc() + f"{name}, seed {seed}"
+                print(re.sub(r"(\d)\1{50,}", r"\1...\1", what)[:3_000], "\n", flush=True)
+        seed += 1
+    print(f"{(seed - options.first) * len(names):,} turns; {dict(outcomes)}; faults {dict(faults)}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
