@@ -175,6 +175,9 @@ class _Backend:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
         self._local.messages = tuple(messages)
+        if not messages:
+            self._local.prompt_length = 0
+            return []
         ids = self.encode(tool_prompt)
         for message in messages:
             ids.extend(self.encode(f"{message.role}: {render_reply(message)}\n"))

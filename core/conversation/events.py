@@ -81,19 +81,26 @@ class CallEnd:
 
 @dataclass(frozen=True)
 class TokenWritten:
-    """One token of the output; only sent with ``GenerateParams(trace=True)``.
+    """One token of the output; only sent with ``GenerateParams(trace=True)`` or ``GenerateParams(logprobs=...)``.
 
     Attributes:
         token_id: the token.
         data: its bytes.
         forced: True when the grammar left no choice.
         choices: number of tokens that were allowed here, when counted.
+        reasoning: it is a part of the reasoning, whose markers are, too.
+        logprob: log-probability, with ``logprobs``: the model's, given that the token is one of those that are allowed
+            here, before bias, penalty and temperature. 0 where there was no choice.
+        likeliest: ids and log-probabilities of the likeliest allowed tokens, as many as ``logprobs`` asks for.
     """
 
     token_id: int
     data: bytes
     forced: bool
     choices: int | None = None
+    reasoning: bool = False
+    logprob: float | None = None
+    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,14 @@ class Finish:
         usage: token counts.
         cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
         trace: how each token came, with ``GenerateParams(trace=True)``.
+        stop: which of ``GenerateParams.stop`` ended the text, if one did.
     """
 
     reason: FinishReason
     usage: Usage
     cut: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    stop: str | None = None
 
 
 Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
@@ -128,6 +137,8 @@ class Generation:
         raw: the exact text that the model wrote, control markers included.
         token_ids: the tokens written.
         trace: how each of them came, with ``GenerateParams(trace=True)``.
+        stop: which of ``GenerateParams.stop`` ended the text, if one did.
+        tokens: the tokens with their log-probabilities, with ``GenerateParams(logprobs=...)``.
     """
 
     message: Message
@@ -137,6 +148,8 @@ class Generation:
     raw: str = ""
     token_ids: tuple[int, ...] = field(default=(), repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    stop: str | None = None
+    tokens: tuple[TokenWritten, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def text(self) -> str:

@@ -116,7 +116,8 @@ class Backend(Protocol):
         With `takes_thinking` there is a fourth argument ``thinking: bool | None``: whether the caller asked to reason.
 
         Args:
-            messages: the conversation; may hold tool calls and results while ``tools`` is empty.
+            messages: the conversation; may hold tool calls and results while ``tools`` is empty. An empty one has only
+                the token that every sequence begins with, if there is one.
             tools: OpenAI-style tool dicts, for the model's own chat template.
             tool_prompt: text that describes the tools, for a model without such a template.
         """

@@ -26,6 +26,7 @@ import numpy as np
 from ..errors import BudgetError, ContextOverflowError, DecodingError
 from .completion import Completion, complete
 from .deadline import Deadline
+from .logprobs import LogProbs
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
@@ -98,6 +99,8 @@ class Step:
         forced: the grammar left no choice, or the budget did not.
         choices: number of tokens that were allowed, when they were counted.
         reasoning: the token is a part of the reasoning, its markers included.
+        logprob: of the token among those that were allowed, with ``params.logprobs``; 0 where there was no choice.
+        likeliest: the likeliest tokens there with theirs, as many as ``params.logprobs`` says.
     """
 
     token_id: int
@@ -105,6 +108,8 @@ class Step:
     forced: bool
     choices: int | None = None
     reasoning: bool = False
+    logprob: float | None = None
+    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 if TYPE_CHECKING:
@@ -176,6 +181,7 @@ class Decoding:
         self._prompt_tail = list(self.prompt[len(self.prompt) - self.heal :])  # that may be replaced
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
+        self._logprobs: LogProbs | None = None  # at the place of the next token, if they are wanted
         self._sampler = Sampler(self.params)
         self.tracer = Tracer(self.backend.vocabulary, self.backend.name) if self.params.trace else None
         vocabulary = self.backend.vocabulary
@@ -328,7 +334,7 @@ class Decoding:
             if token_id in self._eos and self.matcher.is_accepting:
                 self.matcher.accept(token_id)
                 return
-            if self.tracer is not None and allowed is None:
+            if allowed is None and (self.tracer is not None or self.params.logprobs is not None):
                 allowed = self._allowed()
             seen = self._observe(allowed)
             if self._try(token_id, remaining):
@@ -437,11 +443,13 @@ class Decoding:
         return True
 
     def _observe(self, allowed: npt.NDArray[np.intp] | None) -> Observation | None:
-        """Return what the trace holds of a mask, and of the logits if the model was asked; None without a trace."""
-        if self.tracer is None or allowed is None:
+        """Take note of the log-probabilities at a place, if they are wanted; return what a trace holds of it, if any."""
+        if allowed is None:
             return None
         logits = self._logits if len(allowed) > 1 else None
-        return self.tracer.observe(logits, allowed, self.matcher, self._held)
+        if self.params.logprobs is not None and logits is not None:
+            self._logprobs = LogProbs(logits, allowed)
+        return None if self.tracer is None else self.tracer.observe(logits, allowed, self.matcher, self._held)
 
     def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
         """Record a token that was accepted; return the step with the bytes that no earlier step had."""
@@ -460,7 +468,17 @@ class Decoding:
         sent = min(self._sent, len(data))
         self._sent -= sent
         self._written += len(data) - sent
-        return Step(token_id, data[sent:], forced, choices, self._reasons)
+        return Step(token_id, data[sent:], forced, choices, self._reasons, *self._logprobs_of(token_id, how))
+
+    def _logprobs_of(self, token_id: int, how: How) -> tuple[float | None, tuple[tuple[int, float], ...]]:
+        """Return the log-probability of the token that is written now, and the likeliest tokens at its place."""
+        wanted = self.params.logprobs
+        known, self._logprobs = self._logprobs, None
+        if wanted is None:
+            return None, ()
+        if known is None or how != "sampled":
+            return 0.0, ((token_id, 0.0),)[:wanted]
+        return known.of(token_id), known.likeliest(wanted)
 
     # -- the budget --------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ..conversation.events import (
     Generation,
     ReasoningDelta,
     TextDelta,
+    TokenWritten,
     Usage,
 )
 from ..conversation.reasoning import ReasoningTrimmer
@@ -69,7 +70,7 @@ class Output:
         self._bytes = 0  # of the text, those of the present step included
         self._is_own = True  # the budget has had no say in the text so far
         self._whole: list[str] = []  # the present call's arguments while that is so
-        self._stopped = False
+        self._stopped_by: str | None = None
         self._built = MessageBuilder()
         self._control = decoding.backend.vocabulary.derived(_markup)
         self._raw: list[str] = []
@@ -119,13 +120,26 @@ class Output:
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
-        return Finish(reason, usage, self._truncated_in_text(), trace)
+        return Finish(reason, usage, self._truncated_in_text(), trace, self._stopped_by)
 
-    def generation(self, finish: Finish) -> Generation:
-        """Return the whole result."""
+    def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
+        """Return the whole result.
+
+        Args:
+            finish: the last event.
+            tokens: the tokens with their log-probabilities, if these are wanted.
+        """
         token_ids = tuple(self._decoding.token_ids)
         return Generation(
-            self._built.message(), finish.reason, finish.usage, finish.cut, self.raw, token_ids, finish.trace
+            self._built.message(),
+            finish.reason,
+            finish.usage,
+            finish.cut,
+            self.raw,
+            token_ids,
+            finish.trace,
+            finish.stop,
+            tuple(tokens),
         )
 
     def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
@@ -154,24 +168,24 @@ class Output:
             yield from _reasoning(self._thoughts.close())
         if self._decoding.reason == "cancelled":
             # Half a character, and a call that was not finished, are no events.
-            if self._held and not self._stopped:
+            if self._held and self._stopped_by is None:
                 yield TextDelta(self._held)
             return
         self._is_own = self._decoding.closed_at is None
         yield from self._read(self._characters.decode(b"", final=True))
-        if self._parser is not None and not self._stopped:
+        if self._parser is not None and self._stopped_by is None:
             yield from self._emit(self._parser.close())
-        if self._held and not self._stopped:
+        if self._held and self._stopped_by is None:
             yield TextDelta(self._held)
         self._held = ""
 
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is no part of ``raw``."""
-        if self._parser is not None and not self._stopped:
+        if self._parser is not None and self._stopped_by is None:
             yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
-        if not text or self._stopped:
+        if not text or self._stopped_by is not None:
             return
         if self._at_answer_start:
             shown = text.lstrip("\n")
@@ -194,7 +208,7 @@ class Output:
                 self._tracer.saw(event, self.raw, self._step_from)
             if isinstance(event, TextDelta):
                 yield from self._read_text(event.text)
-                if self._stopped:
+                if self._stopped_by is not None:
                     return
                 continue
             if self._held:
@@ -212,11 +226,11 @@ class Output:
             yield TextDelta(text)
             return
         self._held += text
-        places = [self._held.find(word) for word in self._stop if word in self._held]
+        places = [(self._held.find(word), word) for word in self._stop if word in self._held]
         if places:
-            ready = self._held[: min(places)]
+            place, self._stopped_by = min(places)
+            ready = self._held[:place]
             self._held = ""
-            self._stopped = True
             self._decoding.stop_requested = True
         else:
             sizes = (size for word in self._stop for size in range(1, len(word)) if self._held.endswith(word[:size]))

@@ -130,7 +130,8 @@ class GenerateParams:
             reason may finish.
         thinking_markers: its start and end marker; None lets the model's vocabulary decide.
         prefix: the beginning of the assistant's turn; the answer goes on from there, and leaves it out. A token that
-            the prefix ends inside of is written as the tokenizer would (token healing).
+            the prefix ends inside of is written as the tokenizer would (token healing). With an empty conversation it
+            is a text that the model goes on with, no chat template around it (text completion).
         stop: strings that end a text answer; never looked for inside a tool call.
         output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
             ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It replaces
@@ -145,6 +146,8 @@ class GenerateParams:
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
+        logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; the number
+            is how many of the likeliest tokens at each place come with their own. None: no log-probabilities.
         trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
@@ -173,6 +176,7 @@ class GenerateParams:
     tool_format: str | None = None
     on_budget: Literal["close", "error"] = "close"
     jump_forward: bool = True
+    logprobs: int | None = None
     trace: bool = False
     cancel: Callable[[], bool] | None = None
     timeout: float | None = None
@@ -203,6 +207,7 @@ class GenerateOptions(TypedDict, total=False):
     tool_format: str | None
     on_budget: Literal["close", "error"]
     jump_forward: bool
+    logprobs: int | None
     trace: bool
     cancel: Callable[[], bool] | None
     timeout: float | None

@@ -267,14 +267,19 @@ _RANGES: Ranges = {
     "parallel_tool_calls": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
     "jump_forward": FLAG,
+    "logprobs": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
     "trace": FLAG,
     "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
     "timeout": (lambda value: value is None or (is_number(value) and value >= 0), "seconds"),
 }
 
 
-def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
+def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
     """Return a prompt as a conversation; a text is one message of the user.
+
+    Args:
+        prompt: beside a prefix it may be empty: then the prefix is a text to go on with.
+        prefix: the beginning of the assistant's turn.
 
     Raises:
         ModelError: it is not a prompt.
@@ -283,8 +288,8 @@ def conversation_of(prompt: Prompt) -> tuple[Message, ...]:
         return (Message("user", prompt),)
     if isinstance(prompt, Message):
         return (prompt,)
-    messages = tuple(prompt) if isinstance(prompt, Iterable) else ()
-    if not messages or not all(isinstance(message, Message) for message in messages):
+    messages = tuple(prompt) if isinstance(prompt, Iterable) else None
+    if messages is None or not (messages or prefix) or not all(isinstance(message, Message) for message in messages):
         raise ModelError(
             "a prompt is a text, a Message, or a non-empty sequence of Message", hint="Message('user', text)"
         )

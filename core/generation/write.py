@@ -59,6 +59,8 @@ class Writer:
         output = Output(decoding, parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
         logits = None
         has_read = False
+        tells_tokens = plan.params.trace or plan.params.logprobs is not None
+        tokens: list[TokenWritten] = []
         with closing(decoding.steps()) as steps:
             while True:
                 try:
@@ -71,14 +73,17 @@ class Writer:
                         logits = yield step
                     has_read = True
                     continue
-                if plan.params.trace:
-                    yield TokenWritten(step.token_id, step.data, step.forced, step.choices)
+                if tells_tokens:
+                    token = TokenWritten(**vars(step))
+                    yield token
+                    if plan.params.logprobs is not None:
+                        tokens.append(token)
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
         trace = output.trace(len(plan.prompt), _schemas(plan.params)) if plan.params.trace else None
         finish = output.finish(len(plan.prompt), trace)
-        generation = output.generation(finish)
+        generation = output.generation(finish, tokens)
         if plan.check is not None and finish.reason != "cancelled":
             check_text(generation.text, plan.check)
         truncated = len(generation.cut) + sum(len(call.cut) for call in generation.tool_calls)

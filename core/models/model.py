@@ -167,7 +167,8 @@ class Model(ABC):
         comes in one piece.
 
         Args:
-            prompt: a text (one message of the user), a message, or a conversation.
+            prompt: a text (one message of the user), a message, or a conversation; with ``prefix`` an empty one, to go
+                on with that text.
             params: how to generate.
             **options: fields of `GenerateParams`, over those of ``params``.
 
@@ -175,13 +176,13 @@ class Model(ABC):
             GenerationTimeoutError: ``timeout`` seconds passed.
             ToolGrammarError: the request cannot be met; see `GenerateParams` and the error's hint.
         """
-        return _events(self._items(Request(conversation_of(prompt), resolve_params(params, options))))
+        return _events(self._items(_request(prompt, params, options, live=True)))
 
     async def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> AsyncIterator[Event]:
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
-        request = Request(conversation_of(prompt), resolve_params(params, options))
+        request = _request(prompt, params, options, live=True)
         async with aclosing(self._aitems(request)) as items:
             async for item in items:
                 if not isinstance(item, Generation):
@@ -195,13 +196,13 @@ class Model(ABC):
         Raises:
             CancelledError: ``params.cancel`` returned True.
         """
-        return self._whole(Request(conversation_of(prompt), resolve_params(params, options), live=False))
+        return self._whole(_request(prompt, params, options))
 
     async def agenerate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> Generation:
         """Like `generate`, without blocking the event loop; cancelling the task stops the model within a step."""
-        return await self._awhole(Request(conversation_of(prompt), resolve_params(params, options), live=False))
+        return await self._awhole(_request(prompt, params, options))
 
     @overload
     def generate_json(
@@ -700,11 +701,16 @@ def _events(items: Generator[Item, None, None]) -> Iterator[Event]:
                 yield item
 
 
+def _request(prompt: Prompt, params: GenerateParams | None, options: Any, *, live: bool = False) -> Request:
+    resolved = resolve_params(params, options)
+    return Request(conversation_of(prompt, resolved.prefix), resolved, live=live)
+
+
 def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
     if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
         raise ModelError("schema and output_type exclude each other", hint="give one of them")
     resolved = json_params(resolve_params(params, options), schema)
-    return Request(conversation_of(prompt), resolved, live=False, convert=True)
+    return Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True)
 
 
 def _value(request: Request, whole: Generation) -> Any:
@@ -731,10 +737,7 @@ def _requests(
     many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    return [
-        Request(conversation_of(prompt), resolve_params(one, options), live=False)
-        for prompt, one in zip(prompts, many, strict=True)
-    ]
+    return [_request(prompt, one, options) for prompt, one in zip(prompts, many, strict=True)]
 
 
 def _cancellable(request: Request, abandoned: threading.Event) -> Request:

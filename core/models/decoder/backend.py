@@ -141,6 +141,8 @@ class NumpyBackend(DecoderBackend):
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
         """Return the token ids of a conversation, by the chat template in the file where there is one."""
+        if not messages:
+            return [] if self._bos is None else [self._bos]
         if self._spells_calls:
             messages = spelled_history(messages)
         if self._template is None:

@@ -88,8 +88,10 @@ class EmbeddedBackend(DecoderBackend):
 
         Messages are always spelled out: only this method writes control tokens and ``<tool_call>`` markers,
         so no text of a user, a tool or a document can pose as a turn or a call. Reasoning is kept in the turns after
-        the last user message, and dropped from older ones.
+        the last user message, and dropped from older ones. An empty conversation has no token.
         """
+        if not messages:
+            return []
         prompt = _Prompt(self._tokenizer)
         if tools and not tool_prompt:
             tool_prompt = "# Tools\n\n" + "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)

@@ -103,6 +103,8 @@ class GGUFBackend(LocalBackend):
         """Return the token ids of a conversation, by the chat template in the file where there is one."""
         weights = self._open()
         bos = weights.bos if weights.adds_bos else None
+        if not messages:
+            return [] if bos is None else [bos]
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, bos)
         ids: list[int] = []

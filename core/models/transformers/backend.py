@@ -131,8 +131,11 @@ class HFBackend(LocalBackend):
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
         """Return the token ids of a conversation, by the chat template of the tokenizer where it has one."""
+        bos = self._tokenizer.bos_token_id
+        if not messages:
+            with self._tokenizer_lock:
+                return [bos] if bos in self._tokenizer("")["input_ids"] else []
         if not self.chat_template:
-            bos = self._tokenizer.bos_token_id
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **thinking_variables(thinking)}
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
