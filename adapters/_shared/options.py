@@ -131,8 +131,8 @@ def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
     if kind == "allowed_tools":  # OpenAI's chat completions put the rest into a dict of its own, its responses do not
         inner = given["allowed_tools"] if isinstance(given.get("allowed_tools"), Mapping) else given
         return inner.get("mode", "auto"), [_name_of(tool) for tool in inner.get("tools") or ()]
-    if kind in ("function", "tool"):
-        return given.get("function", given).get("name", given), None
+    if kind in ("function", "tool", "custom"):
+        return given.get(kind, given).get("name", given), None
     if kind in ("auto", "any", "none"):  # Anthropic
         return kind, None
     if "mode" in given:  # Agent Framework
@@ -148,5 +148,5 @@ def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
 
 
 def _name_of(tool: Any) -> Any:
-    inner = tool.get("function", tool) if isinstance(tool, Mapping) else {"name": tool}
+    inner = tool.get(tool.get("type"), tool) if isinstance(tool, Mapping) else {"name": tool}
     return inner.get("name")

@@ -34,6 +34,7 @@ from .metrics import Metrics
 from .protocols import messages, ollama, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
+from .protocols.completions import COMPLETIONS
 
 T = TypeVar("T")
 
@@ -105,15 +106,18 @@ class _Server:
         self._queues = {name: Queue(limits) for name in self._served}
         self._metrics = Metrics(self._queues) if metrics else None
         self._created = int(time.time())
+        self._responses = responses.Responses(responses.Memory())
         protocols: tuple[Protocol, ...] = (
             CHAT_COMPLETIONS,
-            responses.Responses(responses.Memory()),
+            COMPLETIONS,
+            self._responses,
             messages.MESSAGES,
             messages.COUNT_TOKENS,
             ollama.CHAT,
         )
         routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
         routes += [
+            Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
             Route("/v1/models", self._models, methods=["GET"]),
             Route("/v1/models/{name:path}", self._model, methods=["GET"]),
             Route("/api/tags", self._tags, methods=["GET"]),
@@ -163,7 +167,8 @@ class _Server:
         asked = await run_in_threadpool(protocol.read, Fields(body), self._served)
         record.model, record.stream = asked.model, asked.stream
         if not 1 <= asked.answers <= self._limits.max_answers:
-            raise RequestError(f"n is {asked.answers}", field="n", hint=f"from 1 to {self._limits.max_answers}")
+            hint = f"from 1 to {self._limits.max_answers}"
+            raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
         at_once = await run_in_threadpool(protocol.immediate, asked, self._served)
         if at_once is not None:
             self._close(record)
@@ -241,7 +246,7 @@ class _Server:
         model = self._served.model(asked.model)
         async with self._queues[asked.model].turn():
             if asked.answers == 1:
-                return [await model.agenerate(asked.messages, asked.params)]
+                return [await model.agenerate(asked.messages, asked.params_of(0))]
             params = [asked.params_of(index) for index in range(asked.answers)]
             return await model.agenerate_batch([asked.messages] * asked.answers, params)
 
@@ -336,6 +341,18 @@ class _Server:
             return messages.model_of(made) if "anthropic-version" in request.headers else made
 
         return self._guarded(request, facts)
+
+    async def _response(self, request: Request) -> Response:
+        act = self._responses.forget if request.method == "DELETE" else self._responses.find
+
+        def answer() -> Any:
+            asked = Fields(dict(request.query_params))
+            asked.refuse("stream", "false", hint="a response that is kept is whole")
+            asked.ignore("include", "include[]", "include_obfuscation")  # it has what was asked for when it was made
+            asked.end()
+            return act(request.path_params["name"])
+
+        return self._guarded(request, answer)
 
     async def _tags(self, request: Request) -> Response:
         served = self._served

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from toolgrammar.core.conversation import ImagePart, Message
+from toolgrammar.core.conversation import ImagePart, Message, ToolCall
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
+from toolgrammar.core.regex.foreign import to_ecma
 
 from .. import _shared
 from .fields import Fields, RequestError, at_field
@@ -29,6 +30,9 @@ EFFORTS: Mapping[str, bool | int] = {
 #: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
 EXTENSIONS = ("top_k", "min_p", "repetition_penalty")
 
+#: Name of the argument of custom tools, whose calls have one text instead of arguments.
+INPUT = "input"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -39,7 +43,8 @@ class Asked:
         messages: the conversation.
         params: how to generate.
         stream: the answer comes as events.
-        answers: how many answers are asked for.
+        answers: how many answers are asked for, to all texts together.
+        texts: to go on with, if there is no conversation.
         include_usage: the stream ends with the token counts, in protocols that let the client choose.
         details: what the protocol's own response repeats of the request.
     """
@@ -49,13 +54,16 @@ class Asked:
     params: GenerateParams
     stream: bool = False
     answers: int = 1
+    texts: tuple[str, ...] = ()
     include_usage: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def params_of(self, index: int) -> GenerateParams:
-        """Return the options of one of several answers: each has a seed of its own."""
+        """Return the options of one of several answers: those to one prompt have seeds of their own."""
+        each = self.answers // max(1, len(self.texts))
         seed = self.params.seed
-        return self.params if seed is None or not index else replace(self.params, seed=seed + index)
+        prefix = self.texts[index // each] if self.texts else self.params.prefix
+        return replace(self.params, seed=seed if seed is None else seed + index % each, prefix=prefix)
 
 
 class Served:
@@ -158,21 +166,68 @@ def sampling(fields: Fields) -> dict[str, Any]:
     return {name: fields.number(name) for name in names}
 
 
-def tools_of(fields: Fields) -> list[dict[str, Any]]:
+def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, Any]]:
     """Return tools of OpenAI's chat completions, in one form and each once.
 
+    Args:
+        fields: the request.
+        custom: is given the names of custom tools; None: there are none in this protocol.
+
     Raises:
-        RequestError: one is not a function, or has no schema that can be read.
+        RequestError: one is of another kind, or has no schema that can be read.
     """
     tools = []
     for tool in fields.objects("tools"):
-        tool.refuse("type", "function", hint="only functions are supported here; give a function with a JSON Schema")
-        tool.required("function")
-        function = tool.inner("function")
-        assert function is not None
-        tools.append(function_tool(function))
+        kind = tool_kind(tool, custom)
+        tool.required(kind)
+        inner = tool.inner(kind)
+        assert inner is not None
+        tools.append(function_tool(inner) if kind == "function" else custom_tool(inner))
+        if kind == "custom" and custom is not None:
+            custom.add(_shared.tool_name(tools[-1]))
         tool.end()
     return distinct(tools)
+
+
+def tool_kind(tool: Fields, custom: set[str] | None) -> str:
+    """Return ``"function"`` or ``"custom"``; an absent type is a function."""
+    kind = tool.text("type", "function")
+    if kind != "function" and (kind != "custom" or custom is None):
+        hint = "only functions are supported here; give a function with a JSON Schema"
+        raise RequestError(f"{tool.path('type')} {kind!r} is not supported", field=tool.path("type"), hint=hint)
+    return str(kind)
+
+
+def custom_tool(fields: Fields) -> dict[str, Any]:
+    """Return a custom tool as a function whose only argument is its input.
+
+    Raises:
+        RequestError: the input is of a grammar that is no regular expression, or a wrong one.
+    """
+    fields.required("name")
+    form = fields.inner("format") or Fields({})
+    text: dict[str, Any] = {"type": "string"}
+    if form.word("type", ("text", "grammar")) == "grammar":
+        inner = form.inner("grammar") or form  # chat completions have an object of its own for the rest
+        inner.required("syntax")
+        if inner.word("syntax", ("regex", "lark")) == "lark":
+            path = inner.path("syntax")
+            raise RequestError(f"{path} is 'lark'", field=path, hint="give a regular expression, syntax 'regex'")
+        inner.required("definition")
+        with at_field(inner.path("definition")):
+            # OpenAI's are those of Rust's regex crate, and hold for the whole input.
+            text["pattern"] = to_ecma(f"^(?:{inner.text('definition')})$", "rust")
+        if inner is not form:
+            inner.end()
+    form.end()
+    schema = {"type": "object", "properties": {INPUT: text}, "required": [INPUT], "additionalProperties": False}
+    fields.put("parameters", schema)
+    return function_tool(fields)
+
+
+def custom_input(call: ToolCall) -> str:
+    """Return the input of a call of a custom tool."""
+    return str(call.arguments.get(INPUT, ""))
 
 
 def function_tool(function: Fields, schema: str = "parameters") -> dict[str, Any]:

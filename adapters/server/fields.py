@@ -140,6 +140,10 @@ class Fields:
             raise RequestError(f"{self.path(name)} is {value!r}", field=self.path(name), hint=f"give one of {known}")
         return str(value)
 
+    def put(self, name: str, value: Any) -> None:
+        """Add a field, as if the object had it."""
+        self._left[name] = value
+
     def ignore(self, *names: str) -> None:
         """Drop fields that have no effect on the answer: labels of the caller, hints to caches."""
         for name in names:

@@ -30,5 +30,9 @@ class LogProbs:
 
     def likeliest(self, count: int) -> tuple[tuple[int, float], ...]:
         """Return the likeliest tokens with their log-probabilities, likeliest first; those that are never drawn not."""
-        places = np.argsort(-self._values, kind="stable")[:count] if count else []
-        return tuple((int(self._allowed[one]), float(self._values[one])) for one in places if self._values[one] > -np.inf)
+        if not count:
+            return ()
+        places = np.argsort(-self._values, kind="stable")[:count]
+        return tuple(
+            (int(self._allowed[one]), float(self._values[one])) for one in places if self._values[one] > -np.inf
+        )

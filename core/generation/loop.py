@@ -443,7 +443,7 @@ class Decoding:
         return True
 
     def _observe(self, allowed: npt.NDArray[np.intp] | None) -> Observation | None:
-        """Take note of the log-probabilities at a place, if they are wanted; return what a trace holds of it, if any."""
+        """Note the log-probabilities at a place, if they are wanted; return what a trace holds of it, if any."""
         if allowed is None:
             return None
         logits = self._logits if len(allowed) > 1 else None

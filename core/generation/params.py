@@ -146,8 +146,8 @@ class GenerateParams:
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
-        logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; the number
-            is how many of the likeliest tokens at each place come with their own. None: no log-probabilities.
+        logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; this many
+            of the likeliest tokens at each place come with theirs. None: no log-probabilities.
         trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed

@@ -81,8 +81,9 @@ class Writer:
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
-        trace = output.trace(len(plan.prompt), _schemas(plan.params)) if plan.params.trace else None
-        finish = output.finish(len(plan.prompt), trace)
+        prompt_tokens = len(plan.prompt) + len(plan.prefix)
+        trace = output.trace(prompt_tokens, _schemas(plan.params)) if plan.params.trace else None
+        finish = output.finish(prompt_tokens, trace)
         generation = output.generation(finish, tokens)
         if plan.check is not None and finish.reason != "cancelled":
             check_text(generation.text, plan.check)

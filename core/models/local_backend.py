@@ -69,7 +69,7 @@ class LocalBackend(ABC):
         The text of a message is never a control token, whatever it spells.
 
         Args:
-            messages: the conversation; an empty one has only the token that every sequence begins with, if there is one.
+            messages: the conversation; an empty one has only the token that begins every sequence, if there is one.
             tools: handed to the template if it knows tools.
             tool_prompt: put into the system turn if it does not.
             thinking: handed to the template, if given, under the usual names of that variable.

@@ -6,7 +6,7 @@ Source: the types of the ``openai`` package, version 2.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -19,15 +19,27 @@ from toolgrammar.core.conversation import (
     Message,
     ReasoningDelta,
     TextDelta,
+    TokenWritten,
     Usage,
 )
 
 from ... import _shared
-from ..asked import Asked, Served, require_images, sampling, schema_of, thinking_of, tools_of
+from ..asked import (
+    INPUT,
+    Asked,
+    Served,
+    custom_input,
+    require_images,
+    sampling,
+    schema_of,
+    thinking_of,
+    tools_of,
+)
 from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
+from .logprobs import TextTokens, asked_logprobs, text_tokens
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -44,7 +56,8 @@ class ChatCompletions(Protocol):
         model = served.model(name)
         messages = messages_of(fields)
         require_images(model, messages, "messages")
-        tools = tools_of(fields)
+        custom: set[str] = set()
+        tools = tools_of(fields, custom)
         choice = fields.one_of("tool_choice", (str, dict))
         options = {
             **sampling(fields),
@@ -53,19 +66,15 @@ class ChatCompletions(Protocol):
             "logit_bias": fields.one_of("logit_bias", (dict,)),
             "parallel_tool_calls": fields.one_of("parallel_tool_calls", (bool,)),
             "thinking": thinking_of(fields, "reasoning_effort", model),
+            "logprobs": asked_logprobs(fields, model),
         }
         schema = schema_of(fields.inner("response_format"))
         answers = fields.whole("n", 1)
         stream = fields.flag("stream")
-        choices = fields.inner("stream_options") or Fields({})
-        include_usage = choices.flag("include_usage")
-        choices.refuse("include_obfuscation", False)
-        choices.end()
+        include_usage = openai_form.streaming(fields)
         openai_form.labels(fields)
         openai_form.penalties(fields)
         fields.refuse("store", False, hint="nothing is stored here")
-        fields.refuse("logprobs", False)
-        fields.refuse("top_logprobs", 0)
         fields.refuse("modalities", ["text"])
         fields.refuse("verbosity", "medium", hint="say it in the prompt")
         fields.refuse("functions", hint="give tools")
@@ -74,15 +83,16 @@ class ChatCompletions(Protocol):
             fields.refuse(unsupported)
         fields.end()
         params = served.params(name, options, tools, choice, schema)
-        return Asked(name, messages, params, stream, answers, include_usage)
+        details = {"custom": custom, "vocabulary": None if params.logprobs is None else model.vocabulary}
+        return Asked(name, messages, params, stream, answers, include_usage=include_usage, details=details)
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a chat completion."""
         choices = [
             {
                 "index": index,
-                "message": _message(answer.message),
-                "logprobs": None,
+                "message": _message(answer.message, asked.details["custom"]),
+                "logprobs": _logprobs(text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)),
                 "finish_reason": answer.finish_reason,
                 **openai_form.cut_note(answer),
             }
@@ -179,36 +189,48 @@ def _content(fields: Fields) -> Any:
 
 def _call(fields: Fields) -> dict[str, Any]:
     """Return a call of an earlier turn."""
-    fields.refuse("type", "function", hint="only functions are supported here")
+    kind = fields.word("type", ("function", "custom"), "function")
     fields.ignore("index")
-    fields.required("function")
-    function = fields.inner("function")
+    fields.required(kind)
+    function = fields.inner(kind)
     assert function is not None
     function.required("name")
-    made = {"name": function.text("name"), "arguments": function.text("arguments", "")}
+    arguments = function.text("arguments", "") if kind == "function" else {INPUT: function.text(INPUT, "")}
+    made = {"name": function.text("name"), "arguments": arguments}
     function.end()
     call = {"id": fields.text("id"), "function": made}
     fields.end()
     return call
 
 
-def _message(message: Message) -> dict[str, Any]:
-    """Return the assistant's message. Arguments of a cut call do not parse, so that no client runs it."""
+def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
+    """Return the assistant's message.
+
+    No client runs a call that was cut: its arguments do not parse, and one of a custom tool, which has none, is left
+    out.
+    """
     made: dict[str, Any] = {"role": "assistant", "content": message.text or None, "refusal": None}
     if message.reasoning:
         made["reasoning_content"] = message.reasoning
-    if message.tool_calls:
+    calls = [call for call in message.tool_calls if call.name not in custom or _shared.problem(call) is None]
+    if calls:
         made["tool_calls"] = [
-            {
+            {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}}
+            if call.name in custom
+            else {
                 "id": call.id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": _shared.executable_text(call)},
             }
-            for call in message.tool_calls
+            for call in calls
         ]
     elif made["content"] is None:
         made["content"] = ""
     return made
+
+
+def _logprobs(tokens: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    return None if tokens is None else {"content": tokens, "refusal": None}
 
 
 class _Chunks(StreamWriter):
@@ -225,6 +247,8 @@ class _Chunks(StreamWriter):
         self._cut: list[str] = []
         self._usages: list[Usage] = []
         self._index = -1
+        self._tokens: TextTokens | None = None
+        self._is_custom = False  # the present call
 
     def begin(self) -> Iterable[str]:
         """Return nothing: each answer begins with a chunk of its own."""
@@ -234,18 +258,32 @@ class _Chunks(StreamWriter):
         """Return the chunks of one event."""
         if index != self._index:
             self._index, self._cut = index, []
+            vocabulary = self._asked.details["vocabulary"]
+            self._tokens = None if vocabulary is None else TextTokens(vocabulary)
             yield self._chunk({"role": "assistant", "content": ""})
-        if isinstance(event, TextDelta):
-            yield self._chunk({"content": event.text})
+        if isinstance(event, TokenWritten):
+            if self._tokens is not None:
+                self._tokens.add(event)
+        elif isinstance(event, TextDelta):
+            tokens = None if self._tokens is None else self._tokens.told(self._tokens.take(event.text))
+            yield self._chunk({"content": event.text}, logprobs=_logprobs(tokens))
         elif isinstance(event, ReasoningDelta):
             yield self._chunk({"reasoning_content": event.text})
         elif isinstance(event, CallStart):
-            yield self._call(event.index, "", {"id": event.id, "type": "function"}, {"name": event.name})
+            self._is_custom = event.name in self._asked.details["custom"]
+            if not self._is_custom:
+                yield self._call(event.index, "", {"id": event.id, "type": "function"}, {"name": event.name})
         elif isinstance(event, ArgumentsDelta):
-            yield self._call(event.index, event.text)
+            if not self._is_custom:
+                yield self._call(event.index, event.text)
         elif isinstance(event, CallEnd):
             self._cut += [event.call.name + pointer for pointer in event.call.cut]
-            if (reason := _shared.problem(event.call)) is not None:
+            if self._is_custom:
+                if _shared.problem(event.call) is None:
+                    custom = {"name": event.call.name, "input": custom_input(event.call)}
+                    call = {"index": event.index, "id": event.call.id, "type": "custom", "custom": custom}
+                    yield self._chunk({"tool_calls": [call]})
+            elif (reason := _shared.problem(event.call)) is not None:
                 yield self._call(event.index, f" <{reason}>")  # as in `executable_text`: such a call must not parse
         elif isinstance(event, Finish):
             self._usages.append(event.usage)
@@ -267,7 +305,7 @@ class _Chunks(StreamWriter):
         call = {"index": index, **dict(head), "function": {**dict(function), "arguments": arguments}}
         return self._chunk({"tool_calls": [call]})
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, note: Any = ()) -> str:
-        choice = {"index": self._index, "delta": delta, "logprobs": None, "finish_reason": reason, **dict(note)}
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None, note: Any = (), logprobs: Any = None) -> str:
+        choice = {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": reason, **dict(note)}
         counts = {"usage": None} if self._asked.include_usage else {}
         return frame({**self._head, "choices": [choice], **counts})

@@ -115,7 +115,7 @@ class Messages(Protocol):
         return {
             **_head(asked.model),
             "content": content,
-            "stop_reason": _STOPS[answer.finish_reason],
+            **_stop(answer),
             "usage": {**_usage(answer.usage), "output_tokens": answer.usage.completion_tokens},
             **({"toolgrammar": {"cut": cut}} if cut else {}),
         }
@@ -172,6 +172,13 @@ def _head(model: str) -> dict[str, Any]:
         "stop_reason": None,
         "stop_sequence": None,
     }
+
+
+def _stop(end: Generation | Finish) -> dict[str, Any]:
+    """Return why an answer ended."""
+    reason = end.finish_reason if isinstance(end, Generation) else end.reason
+    word = "stop_sequence" if end.stop is not None and reason == "stop" else _STOPS[reason]
+    return {"stop_reason": word, "stop_sequence": end.stop if word == "stop_sequence" else None}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -393,7 +400,7 @@ class _Events(StreamWriter):
             cut = [*event.cut, *self._cut]
             yield self._frame(
                 "message_delta",
-                delta={"stop_reason": _STOPS[event.reason], "stop_sequence": None},
+                delta=_stop(event),
                 usage={**_usage(event.usage), "output_tokens": event.usage.completion_tokens},
                 **({"toolgrammar": {"cut": cut}} if cut else {}),
             )

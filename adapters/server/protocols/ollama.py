@@ -23,6 +23,7 @@ from toolgrammar.core.conversation import (
     ReasoningDelta,
     TextDelta,
     TextPart,
+    TokenWritten,
     ToolCall,
     Usage,
 )
@@ -33,6 +34,7 @@ from ..asked import Asked, Served, closed_schema, require_images, thinking_of, t
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from .base import Protocol, StreamWriter, line
+from .logprobs import TextTokens, asked_logprobs, text_tokens
 
 #: Options of Ollama, and ours.
 _OPTIONS = {
@@ -74,11 +76,11 @@ class Chat(Protocol):
                 schema = {"type": "object"} if form == "json" else closed_schema(Fields({"format": form}), "format")
         stream = fields.flag("stream", True)
         fields.ignore("keep_alive")
-        fields.refuse("logprobs", False)
-        fields.refuse("top_logprobs", 0)
+        options["logprobs"] = asked_logprobs(fields, model)
         fields.end()
         params = served.params(name, options, tools, choice, schema)
-        return Asked(name, messages, params, stream, details={"begin": time.monotonic_ns()})
+        vocabulary = None if params.logprobs is None else model.vocabulary
+        return Asked(name, messages, params, stream, details={"begin": time.monotonic_ns(), "vocabulary": vocabulary})
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response. A call that the token budget cut is left out: clients run what they see."""
@@ -90,7 +92,9 @@ class Chat(Protocol):
         if calls:
             message["tool_calls"] = calls
         cut = _shared.cut_places(answer.message, answer.cut)
-        return {**_head(asked), "message": message, **_end(asked, answer.finish_reason, answer.usage, cut)}
+        end = _end(asked, answer.finish_reason, answer.usage, cut)
+        told = text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)
+        return {**_head(asked), "message": message, **({} if told is None else {"logprobs": told}), **end}
 
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of lines."""
@@ -216,6 +220,8 @@ class _Lines(StreamWriter):
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._cut: list[str] = []
+        vocabulary = asked.details["vocabulary"]
+        self._tokens = None if vocabulary is None else TextTokens(vocabulary)
 
     def begin(self) -> Iterable[str]:
         """Return nothing."""
@@ -223,8 +229,13 @@ class _Lines(StreamWriter):
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the line of one event."""
-        if isinstance(event, TextDelta):
-            yield self._line({"content": event.text})
+        if isinstance(event, TokenWritten):
+            if self._tokens is not None:
+                self._tokens.add(event)
+        elif isinstance(event, TextDelta):
+            tokens = self._tokens
+            told = {} if tokens is None else {"done": False, "logprobs": tokens.told(tokens.take(event.text))}
+            yield self._line({"content": event.text}, told)
         elif isinstance(event, ReasoningDelta):
             yield self._line({"content": "", "thinking": event.text})
         elif isinstance(event, CallEnd):

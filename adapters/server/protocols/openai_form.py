@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import Generation, Usage
@@ -47,7 +47,7 @@ def usage(counts: Usage) -> dict[str, Any]:
     }
 
 
-def total(counts: list[Usage]) -> Usage:
+def total(counts: Sequence[Usage]) -> Usage:
     """Return the counts of several answers to one prompt, which counts once."""
     whole = sum(counts, Usage())
     return Usage(**{**vars(whole), "prompt_tokens": max((one.prompt_tokens for one in counts), default=0)})
@@ -64,6 +64,15 @@ def labels(fields: Fields) -> dict[str, Any]:
     fields.refuse("moderation")
     metadata: dict[str, Any] = fields.one_of("metadata", (dict,), {})
     return metadata
+
+
+def streaming(fields: Fields) -> bool:
+    """Read ``stream_options``; return True if a stream ends with the token counts."""
+    choices = fields.inner("stream_options") or Fields({})
+    include_usage = choices.flag("include_usage")
+    choices.refuse("include_obfuscation", False)
+    choices.end()
+    return include_usage
 
 
 def penalties(fields: Fields) -> None:

@@ -5,11 +5,12 @@ Source: the types of the ``openai`` package, version 2.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -22,26 +23,61 @@ from toolgrammar.core.conversation import (
     Message,
     ReasoningDelta,
     TextDelta,
+    TokenWritten,
     ToolCall,
     Usage,
 )
 from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
+from toolgrammar.core.models import Model
 
 from ... import _shared
-from ..asked import Asked, Served, distinct, function_tool, require_images, sampling, schema_of, thinking_of
+from ..asked import (
+    INPUT,
+    Asked,
+    Served,
+    custom_input,
+    custom_tool,
+    distinct,
+    function_tool,
+    require_images,
+    sampling,
+    schema_of,
+    thinking_of,
+    tool_kind,
+)
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
+from .logprobs import TextTokens, checked, text_tokens
 
 #: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
 MAX_KEPT = 32 << 20
 
-_ITEMS = ("message", "function_call", "function_call_output", "reasoning")
+#: What a client may ask to have in an answer; all but log-probabilities is of tools that there are not here.
+_LOGPROBS = "message.output_text.logprobs"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A response that is kept.
+
+    Attributes:
+        messages: the conversation, its answer included.
+        response: as its client got it.
+    """
+
+    messages: tuple[Message, ...]
+    response: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Approximate size in characters."""
+        return sum(map(_size, self.messages)) + len(json.dumps(self.response))
 
 
 class Memory:
-    """Conversations by the id of their last response; the least recently used go first.
+    """Responses by their ids; the least recently used go first.
 
     Args:
         max_characters: maximum size of all that is kept, in characters of text.
@@ -49,27 +85,47 @@ class Memory:
 
     def __init__(self, max_characters: int = MAX_KEPT) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[tuple[Message, ...], int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
         self._max = max_characters
         self._size = 0
 
-    def keep(self, name: str, messages: tuple[Message, ...]) -> None:
-        """Keep a conversation; others may have to go."""
-        size = sum(map(_size, messages))
+    def keep(self, name: str, one: Kept) -> None:
+        """Keep a response; others may have to go."""
+        size = one.size
         with self._lock:
-            self._kept[name] = messages, size
+            self._kept[name] = one, size
             self._size += size
             while self._size > self._max:
                 _, (_, freed) = self._kept.popitem(last=False)
                 self._size -= freed
 
-    def find(self, name: str) -> tuple[Message, ...] | None:
-        """Return a conversation; None if it is not kept any more, or never was."""
+    def find(self, name: str, field: str | None = None) -> Kept:
+        """Return a response.
+
+        Args:
+            name: its id.
+            field: that names it in the request.
+
+        Raises:
+            RequestError: it is not kept any more, or never was (404).
+        """
         with self._lock:
             if name not in self._kept:
-                return None
+                hint = "send the whole conversation as input" if field else None
+                raise RequestError("this response is not kept, or no more", field=field, hint=hint, status=404)
             self._kept.move_to_end(name)
             return self._kept[name][0]
+
+    def forget(self, name: str) -> None:
+        """Forget a response.
+
+        Raises:
+            RequestError: it is not kept any more, or never was (404).
+        """
+        self.find(name)
+        with self._lock:
+            _, size = self._kept.pop(name, (None, 0))
+            self._size -= size
 
 
 def _size(message: Message) -> int:
@@ -94,14 +150,16 @@ class Responses(Protocol):
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
         fields.required("model")
-        name = fields.text("model")
-        model = served.model(name)
+        model_name = fields.text("model")
+        model = served.model(model_name)
         previous = fields.text("previous_response_id")
-        kept = (*self._earlier(previous), *_read_input(fields))
+        earlier = () if previous is None else self._memory.find(previous, "previous_response_id").messages
+        kept = (*earlier, *_read_input(fields))
         instructions = fields.text("instructions")
         messages = (Message("system", instructions), *kept) if instructions else kept
         require_images(model, messages, "input")
-        tools = distinct([_tool(tool) for tool in fields.objects("tools")])
+        custom: set[str] = set()
+        tools = distinct([_tool(tool, custom) for tool in fields.objects("tools")])
         choice = fields.one_of("tool_choice", (str, dict))
         parallel = fields.one_of("parallel_tool_calls", (bool,))
         text = fields.inner("text") or Fields({})
@@ -119,6 +177,7 @@ class Responses(Protocol):
             "max_tokens": fields.whole("max_output_tokens"),
             "parallel_tool_calls": parallel,
             "thinking": thinking_of(effort, "effort", model) if effort else None,
+            "logprobs": _logprobs(fields, model),
         }
         stream = fields.flag("stream")
         streaming = fields.inner("stream_options") or Fields({})
@@ -126,14 +185,12 @@ class Responses(Protocol):
         streaming.end()
         keeps = fields.flag("store", True)
         metadata = openai_form.labels(fields)
-        fields.refuse("include", [])
         fields.refuse("background", False)
         fields.refuse("truncation", "disabled", hint="a conversation that does not fit is an error")
-        fields.refuse("top_logprobs", 0)
         for unsupported in ("conversation", "prompt", "max_tool_calls", "context_management"):
             fields.refuse(unsupported)
         fields.end()
-        params = served.params(name, options, tools, choice, schema)
+        params = served.params(model_name, options, tools, choice, schema)
         echo = {
             "instructions": instructions,
             "metadata": metadata,
@@ -143,37 +200,41 @@ class Responses(Protocol):
             "max_output_tokens": params.max_tokens,
             "previous_response_id": previous,
             "tool_choice": choice or "auto",
-            "tools": [{"type": "function", "strict": True, **tool["function"]} for tool in tools],
+            "tools": [
+                {"type": "custom", "name": name, "description": tool["function"].get("description", "")}
+                if (name := _shared.tool_name(tool)) in custom
+                else {"type": "function", "strict": True, **tool["function"]}
+                for tool in tools
+            ],
             "text": {"format": form or {"type": "text"}},
             "truncation": "disabled",
         }
-        return Asked(name, messages, params, stream, details={"echo": echo, "kept": kept if keeps else None})
-
-    def _earlier(self, previous: str | None) -> tuple[Message, ...]:
-        """Return the conversation that a request continues."""
-        if previous is None:
-            return ()
-        messages = self._memory.find(previous)
-        if messages is None:
-            raise RequestError(
-                "this response is not kept, or no more",
-                field="previous_response_id",
-                hint="send the whole conversation as input",
-                status=404,
-            )
-        return messages
+        details = {
+            "echo": echo,
+            "kept": kept if keeps else None,
+            "custom": custom,
+            "vocabulary": None if params.logprobs is None else model.vocabulary,
+        }
+        return Asked(model_name, messages, params, stream, details=details)
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response."""
         (answer,) = answers
         head = _head(asked)
-        self.keep(asked, head["id"], answer.message)
+        custom = asked.details["custom"]
+        told = text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
         output = [
             *([_reasoning(openai_form.new_id("rs_"), answer.message.reasoning)] if answer.message.reasoning else []),
-            *([_text(openai_form.new_id("msg_"), answer.text)] if answer.text else []),
-            *(_call(openai_form.new_id("fc_"), call) for call in answer.tool_calls),
+            *([_text(openai_form.new_id("msg_"), answer.text, logprobs=told)] if answer.text else []),
+            *(
+                _call(openai_form.new_id("fc_"), call, custom)
+                for call in answer.tool_calls
+                if call.name not in custom or _shared.problem(call) is None
+            ),
         ]
-        return {**head, **_end(answer.finish_reason, answer.usage, output), **openai_form.cut_note(answer)}
+        response = {**head, **_end(answer.finish_reason, answer.usage, output), **openai_form.cut_note(answer)}
+        self.keep(asked, response, answer.message)
+        return response
 
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of response events."""
@@ -183,21 +244,54 @@ class Responses(Protocol):
         """Return an error in OpenAI's form."""
         return openai_form.error(failure)
 
-    def keep(self, asked: Asked, name: str, message: Message) -> None:
+    def find(self, name: str) -> Mapping[str, Any]:
+        """Return a response that is kept.
+
+        Raises:
+            RequestError: there is none of this id (404).
+        """
+        return self._memory.find(name).response
+
+    def forget(self, name: str) -> dict[str, Any]:
+        """Forget a response; return what its client is told.
+
+        Raises:
+            RequestError: there is none of this id (404).
+        """
+        self._memory.forget(name)
+        return {"id": name, "object": "response", "deleted": True}
+
+    def keep(self, asked: Asked, response: dict[str, Any], message: Message) -> None:
         """Keep the conversation with its answer, unless the request asks not to."""
         if asked.details["kept"] is not None:
-            self._memory.keep(name, (*asked.details["kept"], message))
+            self._memory.keep(response["id"], Kept((*asked.details["kept"], message), response))
 
 
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tool(fields: Fields) -> dict[str, Any]:
-    fields.refuse("type", "function", hint="only functions are supported here; give a function with a JSON Schema")
+def _tool(fields: Fields, custom: set[str]) -> dict[str, Any]:
+    kind = tool_kind(fields, custom)
     fields.refuse("defer_loading", False)
     fields.refuse("allowed_callers", ["direct"])
+    if kind == "custom":
+        tool = custom_tool(fields)
+        custom.add(_shared.tool_name(tool))
+        return tool
     fields.ignore("output_schema")
     return function_tool(fields)
+
+
+def _logprobs(fields: Fields, model: Model) -> int | None:
+    """Return how many likely tokens are asked for at each place; None: no log-probabilities."""
+    included = fields.items("include")
+    for index, one in enumerate(included):
+        if one != _LOGPROBS:
+            raise RequestError(f"include {one!r} is not supported", field=f"include[{index}]", hint="leave it out")
+    count = fields.whole("top_logprobs")
+    if not included and not count:
+        return None
+    return checked(count or 0, "top_logprobs" if count else "include", model)
 
 
 def _read_input(fields: Fields) -> tuple[Message, ...]:
@@ -209,7 +303,7 @@ def _read_input(fields: Fields) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(given):
         one = Fields(item, f"input[{index}]")
-        kind = one.word("type", _ITEMS) or "message"
+        kind = one.word("type", tuple(_READERS)) or "message"
         one.ignore("id", "status", "phase")
         made = _READERS[kind](one)
         one.end()
@@ -272,6 +366,14 @@ def _function_call(fields: Fields) -> Message:
     return Message("assistant", tool_calls=(call,))
 
 
+def _custom_call(fields: Fields) -> Message:
+    fields.required("call_id")
+    fields.required("name")
+    fields.ignore("caller", "namespace")
+    call = _shared.past_call(fields.text("call_id"), fields.text("name"), {INPUT: fields.text(INPUT, "")})
+    return Message("assistant", tool_calls=(call,))
+
+
 def _function_call_output(fields: Fields) -> Message:
     fields.required("call_id")
     fields.ignore("caller")
@@ -288,6 +390,8 @@ _READERS = {
     "message": _message,
     "function_call": _function_call,
     "function_call_output": _function_call_output,
+    "custom_tool_call": _custom_call,
+    "custom_tool_call_output": _function_call_output,
     "reasoning": _past_reasoning,
 }
 
@@ -327,17 +431,20 @@ def _reasoning(name: str, text: str, status: str = "completed") -> dict[str, Any
     return {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
 
 
-def _part(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
 
 
-def _text(name: str, text: str, status: str = "completed") -> dict[str, Any]:
-    content = [_part(text)] if text else []
+def _text(name: str, text: str, status: str = "completed", logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    content = [_part(text, logprobs)] if text else []
     return {"type": "message", "id": name, "role": "assistant", "content": content, "status": status}
 
 
-def _call(name: str, call: ToolCall) -> dict[str, Any]:
+def _call(name: str, call: ToolCall, custom: Collection[str]) -> dict[str, Any]:
     """Return a call. Arguments of a cut call do not parse, so that no client runs it."""
+    if call.name in custom:
+        own = {"type": "custom_tool_call", "id": name, "call_id": call.id}
+        return {**own, "name": call.name, "input": custom_input(call)}
     return {
         "type": "function_call",
         "id": name,
@@ -358,9 +465,12 @@ class _Events(StreamWriter):
         self._built = MessageBuilder()
         self._output: list[dict[str, Any]] = []
         self._number = -1
+        self._tokens = None if asked.details["vocabulary"] is None else TextTokens(asked.details["vocabulary"])
+        self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
         self._kind = ""  # of the open item
         self._id = ""
         self._text = ""
+        self._is_custom = False  # the open call
 
     def begin(self) -> Iterable[str]:
         """Return the response before its answer."""
@@ -371,7 +481,10 @@ class _Events(StreamWriter):
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return what one event becomes."""
         self._built.add(event)
-        if isinstance(event, ReasoningDelta):
+        custom = self._asked.details["custom"]
+        if isinstance(event, TokenWritten) and self._tokens is not None:
+            self._tokens.add(event)
+        elif isinstance(event, ReasoningDelta):
             yield from self._open("reasoning")
             yield from self._add("response.reasoning_text.delta", event.text)
         elif isinstance(event, TextDelta):
@@ -380,12 +493,19 @@ class _Events(StreamWriter):
         elif isinstance(event, CallStart):
             yield from self._close()
             self._kind, self._id = "function_call", openai_form.new_id("fc_")
-            item = {**_call(self._id, ToolCall(event.id, event.name, {}, raw="")), "status": "in_progress"}
+            self._is_custom = event.name in custom
+            if self._is_custom:
+                return  # it comes when it is whole, or not at all
+            item = {**_call(self._id, ToolCall(event.id, event.name, {}, raw=""), custom), "status": "in_progress"}
             yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
         elif isinstance(event, ArgumentsDelta):
-            yield self._inner("response.function_call_arguments.delta", delta=event.text)
+            if not self._is_custom:
+                yield self._inner("response.function_call_arguments.delta", delta=event.text)
         elif isinstance(event, CallEnd):
-            item = _call(self._id, event.call)
+            item = _call(self._id, event.call, custom)
+            if event.call.name in custom:
+                yield from self._custom_call(item, _shared.problem(event.call) is None)
+                return
             if (reason := _shared.problem(event.call)) is not None:
                 yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
             done = {"arguments": item["arguments"], "name": event.call.name}
@@ -394,10 +514,10 @@ class _Events(StreamWriter):
         elif isinstance(event, Finish):
             yield from self._close()
             message = self._built.message()
-            self._protocol.keep(self._asked, self._head["id"], message)
             cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **_end(event.reason, event.usage, self._output)}
             response |= {"toolgrammar": {"cut": cut}} if cut else {}
+            self._protocol.keep(self._asked, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 
     def end(self) -> Iterable[str]:
@@ -415,19 +535,35 @@ class _Events(StreamWriter):
         if self._kind == kind:
             return
         yield from self._close()
-        self._kind, self._text = kind, ""
+        self._kind, self._text, self._told = kind, "", []
         self._id = openai_form.new_id("rs_" if kind == "reasoning" else "msg_")
         item = (_reasoning if kind == "reasoning" else _text)(self._id, "", "in_progress")
         yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
         yield self._inner("response.content_part.added", content_index=0, part=self._part())
 
     def _part(self) -> dict[str, Any]:
-        return {"type": "reasoning_text", "text": self._text} if self._kind == "reasoning" else _part(self._text)
+        if self._kind == "reasoning":
+            return {"type": "reasoning_text", "text": self._text}
+        return _part(self._text, self._told)
 
     def _add(self, kind: str, text: str) -> Iterable[str]:
         self._text += text
-        logprobs: dict[str, Any] = {"logprobs": []} if self._kind == "message" else {}
+        logprobs: dict[str, Any] = {}
+        if self._kind == "message":
+            logprobs["logprobs"] = [] if self._tokens is None else self._tokens.told(self._tokens.take(text))
+            self._told += logprobs["logprobs"]
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
+
+    def _custom_call(self, item: dict[str, Any], is_whole: bool) -> Iterable[str]:
+        """Return the call of a custom tool; one that was cut is left out, for no client could tell."""
+        self._kind = ""
+        if not is_whole:
+            return
+        begun = {**item, "input": ""}
+        yield self._frame("response.output_item.added", output_index=len(self._output), item=begun)
+        yield self._inner("response.custom_tool_call_input.delta", delta=item["input"])
+        yield self._inner("response.custom_tool_call_input.done", input=item["input"])
+        yield from self._done(item)
 
     def _close(self) -> Iterable[str]:
         """End the open item of text, if there is one."""
@@ -435,9 +571,11 @@ class _Events(StreamWriter):
             return
         is_text = self._kind == "message"
         word = "response.output_text.done" if is_text else "response.reasoning_text.done"
-        yield self._inner(word, content_index=0, text=self._text, **({"logprobs": []} if is_text else {}))
+        yield self._inner(word, content_index=0, text=self._text, **({"logprobs": self._told} if is_text else {}))
         yield self._inner("response.content_part.done", content_index=0, part=self._part())
-        yield from self._done((_text if is_text else _reasoning)(self._id, self._text))
+        yield from self._done(
+            _text(self._id, self._text, logprobs=self._told) if is_text else _reasoning(self._id, self._text)
+        )
 
     def _done(self, item: dict[str, Any]) -> Iterable[str]:
         yield self._frame("response.output_item.done", output_index=len(self._output), item=item)

@@ -189,9 +189,14 @@ def test_effort_needs_a_model_that_reasons() -> None:
             made.chat.completions.create(model="scripted", messages=HELLO, reasoning_effort="low")
 
 
+lark, unclosed = (
+    {"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar", "grammar": grammar}}}
+    for grammar in ({"syntax": "lark", "definition": 'start: "x"'}, {"syntax": "regex", "definition": "(a"})
+)
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"store": True}, "store"),
-    ({"logprobs": True}, "logprobs"),
+    ({"top_logprobs": 2}, "top_logprobs"),
+    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
     ({"frequency_penalty": 0.5}, "frequency_penalty"),
     ({"service_tier": "flex"}, "service_tier"),
     ({"web_search_options": {}}, "web_search_options"),
@@ -211,7 +216,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"reasoning_effort": "vast"}, "reasoning_effort"),
     ({"tool_choice": "required"}, "tool_choice"),
     ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "fly"}}}, "tool_choice"),
-    ({"tools": [{"type": "custom", "custom": {"name": "sql"}}]}, "tools[0].type"),
+    ({"tools": [{"type": "browser"}]}, "tools[0].type"),
+    ({"tools": [{"type": "custom"}]}, "tools[0].custom"),
+    ({"tools": [lark]}, "tools[0].custom.format.grammar.syntax"),
+    ({"tools": [unclosed]}, "tools[0].custom.format.grammar.definition"),
     ({"tools": [{"type": "function"}]}, "tools[0].function"),
     ({"tools": [openai_tool("f", {"type": "text"})]}, "tools[0].function.parameters"),
     ({"tools": [openai_tool("f"), openai_tool("f", {"type": "object"})]}, "tools"),

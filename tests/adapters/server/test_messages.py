@@ -99,6 +99,19 @@ def test_a_prefill_is_continued() -> None:
     assert answer.content[0].text == " it is."  # type: ignore[union-attr]
 
 
+def test_the_stop_sequence_is_named() -> None:
+    """Whole and streamed: the reason and the sequence; none where the model came to its own end."""
+    with client(ScriptedModel(lambda messages: "one two three")) as made:
+        asked: Any = {"model": "scripted", "max_tokens": 50, "messages": HELLO}
+        for sequences, expected in ((["three", "two"], ("stop_sequence", "two")), (["four"], ("end_turn", None))):
+            answer = made.messages.create(**asked, stop_sequences=sequences)
+            assert (answer.stop_reason, answer.stop_sequence) == expected
+            with made.messages.stream(**asked, stop_sequences=sequences) as stream:
+                final = stream.get_final_message()
+            assert (final.stop_reason, final.stop_sequence) == expected
+            assert final.content[0].text == answer.content[0].text  # type: ignore[union-attr]
+
+
 def test_reasoning_is_a_block_of_its_own(thinking: Model) -> None:
     """Whole and streamed, before the text."""
     with client(thinking) as made:

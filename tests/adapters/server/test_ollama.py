@@ -91,7 +91,7 @@ def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callabl
         ({"options": {"spin": 1}}, "options.spin"),
         ({"format": "xml"}, "format"),
         ({"think": "vast"}, "think"),
-        ({"logprobs": True}, "logprobs"),
+        ({"logprobs": "yes"}, "logprobs"),
         ({"template": "x"}, "template"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"messages": [{"role": "user", "content": "x", "images": ["*"]}]}, "messages[0].images[0]"),

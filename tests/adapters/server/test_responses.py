@@ -14,7 +14,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
 from toolgrammar.adapters.openai import client
-from toolgrammar.adapters.server.protocols.responses import Memory
+from toolgrammar.adapters.server.fields import RequestError
+from toolgrammar.adapters.server.protocols.responses import Kept, Memory
 from toolgrammar.core import GenerateParams, Message, Model
 from toolgrammar.core.testing import ScriptedModel
 
@@ -160,7 +161,6 @@ def test_responses_have_the_types_of_the_sdk(
     ("fields", "named"),
     [
         ({"background": True}, "background"),
-        ({"include": ["reasoning.encrypted_content"]}, "include"),
         ({"truncation": "auto"}, "truncation"),
         ({"max_tool_calls": 1}, "max_tool_calls"),
         ({"conversation": "c"}, "conversation"),
@@ -168,7 +168,9 @@ def test_responses_have_the_types_of_the_sdk(
         ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
         ({"reasoning": {"effort": "vast"}}, "reasoning.effort"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
-        ({"tools": [{"type": "custom", "name": "sql"}]}, "tools[0].type"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].name"),
+        ({"include": ["reasoning.encrypted_content"]}, "include[0]"),
+        ({"top_logprobs": 21}, "top_logprobs"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"input": []}, "input"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
@@ -187,8 +189,38 @@ def test_the_memory_is_bounded() -> None:
     """The least recently used conversation goes first; one that is larger than all is not kept."""
     memory = Memory(max_characters=1_000)
     for name in "abc":
-        memory.keep(name, (Message("user", "x" * 300),))
+        memory.keep(name, Kept((Message("user", "x" * 300),), {}))
         memory.find("a")
-    assert memory.find("a") and memory.find("b") is None and memory.find("c")
-    memory.keep("d", (Message("user", "x" * 5_000),))
-    assert not any(map(memory.find, "abcd"))
+    assert memory.find("a") and memory.find("c")
+    with pytest.raises(RequestError, match="not kept"):
+        memory.find("b")
+    memory.forget("a")
+    memory.keep("b", Kept((Message("user", "x" * 300),), {}))
+    assert memory.find("c")  # what was forgotten made room
+    memory.keep("d", Kept((Message("user", "x" * 5_000),), {}))
+    for name in "abcd":
+        with pytest.raises(RequestError, match="not kept"):
+            memory.find(name)
+
+
+def test_a_kept_response_is_found_and_forgotten() -> None:
+    """Whole and streamed ones, as they were; ``store=False`` keeps none, and one that was deleted is gone."""
+    with client(ScriptedModel(lambda messages: "Four.")) as made:
+        whole = made.responses.create(model="scripted", input="2 and 2?")
+        streamed: Any = list(made.responses.create(model="scripted", input="2 and 2?", stream=True))[-1]
+        for response in (whole, streamed.response):
+            assert made.responses.retrieve(response.id) == response
+            made.responses.delete(response.id)
+            for use in (
+                lambda name=response.id: made.responses.retrieve(name),
+                lambda name=response.id: made.responses.delete(name),
+                lambda name=response.id: made.responses.create(model="scripted", input="x", previous_response_id=name),
+            ):
+                with pytest.raises(openai.NotFoundError, match="not kept"):
+                    use()
+        unkept = made.responses.create(model="scripted", input="2 and 2?", store=False)
+        with pytest.raises(openai.NotFoundError):
+            made.responses.retrieve(unkept.id)
+        with pytest.raises(openai.BadRequestError) as caught:
+            made.responses.retrieve(whole.id, stream=True)
+        assert caught.value.param == "stream"

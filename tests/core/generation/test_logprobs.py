@@ -24,9 +24,7 @@ def noise() -> Model:
     return load_model("embedded")
 
 
-@pytest.mark.parametrize(
-    "grammar", [Grammar.text(min_chars=1), Grammar.from_json_schema(SCHEMA)], ids=["text", "json"]
-)
+@pytest.mark.parametrize("grammar", [Grammar.text(min_chars=1), Grammar.from_json_schema(SCHEMA)], ids=["text", "json"])
 def test_log_probabilities_are_the_models_among_what_is_allowed(noise: Model, grammar: Grammar) -> None:
     """Each is the log-softmax of the model's logits over the allowed tokens, whatever the temperature and the bias."""
     answer = noise.generate(
@@ -103,10 +101,3 @@ def test_an_empty_conversation_goes_on_with_the_prefix(noise: Model) -> None:
     scripted = ScriptedModel(lambda messages: "to be or not to be")
     assert scripted.generate([], prefix="to be or ").text == "not to be"
     assert scripted.requests == [()]
-
-
-@pytest.mark.parametrize("value", [-1, True, 1.5, "3"])
-def test_wrong_numbers_are_named(noise: Model, value: Any) -> None:
-    """The option is a whole number from 0."""
-    with pytest.raises(ModelError, match="logprobs"):
-        noise.generate("Who?", logprobs=value)

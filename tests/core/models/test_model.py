@@ -208,6 +208,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "parallel_tool_calls": [None, 1],
     "on_budget": ["stop", None],
     "jump_forward": [None, "no"],
+    "logprobs": [-1, True, 1.5, "3"],
     "trace": [None, 1],
     "cancel": [True],
     "timeout": [-1, "5", float("nan")],

@@ -1,0 +1,232 @@
+"""OpenAI's completions: ``POST /v1/completions``. A text is gone on with, without a chat template.
+
+Source: the types of the ``openai`` package, version 2. ``response_format`` is ours, as in chat completions: what
+follows the text is JSON.
+"""
+
+from __future__ import annotations
+
+import codecs
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from toolgrammar.core.conversation import Event, Finish, Generation, TextDelta, TokenWritten, Usage
+from toolgrammar.core.models import LocalModel, Model
+from toolgrammar.core.vocabulary import Vocabulary
+
+from ..asked import Asked, Served, sampling, schema_of
+from ..failures import Failure
+from ..fields import Fields, RequestError
+from . import openai_form
+from .base import Protocol, StreamWriter, frame
+from .logprobs import TextTokens, checked, text_tokens
+
+#: The token budget of a request that gives none, as in OpenAI's.
+DEFAULT_MAX_TOKENS = 16
+
+
+class Completions(Protocol):
+    """OpenAI's completions."""
+
+    path = "/v1/completions"
+
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form."""
+        fields.required("model")
+        name = fields.text("model")
+        model = served.model(name)
+        if not isinstance(model, LocalModel):
+            hint = "ask it by /v1/chat/completions"
+            raise RequestError("this model is on a server, and takes conversations alone", field="model", hint=hint)
+        texts = _texts(fields, model)
+        answers = fields.whole("n", 1)
+        fields.refuse("best_of", answers, hint="ask for n answers")
+        count = fields.whole("logprobs")
+        options = {
+            **sampling(fields),
+            "max_tokens": fields.whole("max_tokens", DEFAULT_MAX_TOKENS),
+            "stop": fields.one_of("stop", (str, list)),
+            "logit_bias": fields.one_of("logit_bias", (dict,)),
+            "logprobs": None if count is None else checked(count, "logprobs", model),
+        }
+        schema = schema_of(fields.inner("response_format"))
+        echoes = fields.flag("echo")
+        if echoes and count is not None:
+            raise RequestError("echo and logprobs are given", field="echo", hint="a prompt has no log-probabilities")
+        stream = fields.flag("stream")
+        include_usage = openai_form.streaming(fields)
+        openai_form.penalties(fields)
+        fields.ignore("user")
+        fields.refuse("suffix", "", hint="only the end of a text can be asked for")
+        fields.end()
+        params = served.params(name, options, schema=schema)
+        return Asked(
+            name,
+            (),
+            params,
+            stream,
+            answers * len(texts),
+            texts,
+            include_usage,
+            {"echoes": echoes, "vocabulary": None if count is None else model.vocabulary},
+        )
+
+    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+        """Return a completion."""
+        vocabulary = asked.details["vocabulary"]
+        choices = [
+            {
+                "index": index,
+                "text": _before(asked, index) + answer.text,
+                "logprobs": _logprobs(text_tokens(vocabulary, answer.tokens, answer.text), 0),
+                "finish_reason": answer.finish_reason,
+                **openai_form.cut_note(answer),
+            }
+            for index, answer in enumerate(answers)
+        ]
+        return {**_head(asked), "choices": choices, "usage": _usage(asked, [answer.usage for answer in answers])}
+
+    def stream(self, asked: Asked) -> StreamWriter:
+        """Return the writer of completion chunks."""
+        return _Chunks(asked)
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return an error in OpenAI's form."""
+        return openai_form.error(failure)
+
+
+COMPLETIONS = Completions()
+
+
+def _texts(fields: Fields, model: Model) -> tuple[str, ...]:
+    """Return the prompts: a text, the ids of one, or a list of either."""
+    fields.required("prompt")
+    given = fields.one_of("prompt", (str, list))
+    single = isinstance(given, str) or (given and all(isinstance(one, int) for one in given))
+    texts = []
+    for index, one in enumerate([given] if single else given):
+        path = fields.path("prompt") if single else f"{fields.path('prompt')}[{index}]"
+        text = one if isinstance(one, str) else _text_of(one, path, model.vocabulary)
+        if not text:
+            raise RequestError(f"{path} is empty", field=path, hint="give a text to go on with")
+        texts.append(text)
+    if not texts:
+        raise RequestError("prompt is empty", field="prompt", hint="give a text to go on with")
+    return tuple(texts)
+
+
+def _text_of(ids: Any, path: str, vocabulary: Vocabulary) -> str:
+    """Return the text of token ids; the token that begins every sequence is left out."""
+    right = isinstance(ids, list) and all(type(one) is int and 0 <= one < vocabulary.size for one in ids)
+    if not right:
+        raise RequestError(f"{path} is neither a text nor token ids of this model", field=path)
+    data = [vocabulary.tokens[token_id] for token_id in ids]
+    if any(one is None for one in data[1:]):
+        raise RequestError(f"{path} has a control token", field=path, hint="ask by /v1/chat/completions")
+    try:
+        return b"".join(one or b"" for one in data).decode()
+    except UnicodeDecodeError:
+        raise RequestError(f"{path} ends inside of a character", field=path, hint="give the text") from None
+
+
+def _before(asked: Asked, index: int) -> str:
+    """Return the text that comes before an answer: its prompt, if it is echoed."""
+    return asked.params_of(index).prefix if asked.details["echoes"] else ""
+
+
+def _head(asked: Asked) -> dict[str, Any]:
+    return {
+        "id": openai_form.new_id("cmpl-"),
+        "object": "text_completion",
+        "created": int(time.time()),
+        "model": asked.model,
+    }
+
+
+def _usage(asked: Asked, counts: Sequence[Usage]) -> dict[str, Any]:
+    """Return the counts of all answers; a prompt with several answers counts once."""
+    each = asked.answers // len(asked.texts)
+    prompts = [openai_form.total(counts[first : first + each]) for first in range(0, len(counts), each)]
+    return openai_form.usage(sum(prompts, Usage()))
+
+
+def _logprobs(tokens: list[dict[str, Any]] | None, offset: int) -> dict[str, Any] | None:
+    """Return log-probabilities in the form of completions.
+
+    Args:
+        tokens: in the form of chat completions; None: they were not asked for.
+        offset: number of characters of the answer before them.
+    """
+    if tokens is None:
+        return None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may have several tokens
+    offsets = []
+    for token in tokens:
+        offsets.append(offset)
+        offset += len(decoder.decode(bytes(token["bytes"])))
+    return {
+        "tokens": [_name(token) for token in tokens],
+        "token_logprobs": [token["logprob"] for token in tokens],
+        "top_logprobs": [{_name(one): one["logprob"] for one in token["top_logprobs"]} for token in tokens],
+        "text_offset": offsets,
+    }
+
+
+def _name(token: Mapping[str, Any]) -> str:
+    """Return the text of a token; of one that ends inside of a character its bytes, as OpenAI writes them."""
+    data = bytes(token["bytes"])
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+
+
+class _Chunks(StreamWriter):
+    """Writer of completion chunks."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._head = _head(asked)
+        self._usages: list[Usage] = []
+        self._index = -1
+        self._size = 0  # of the answer so far, in characters
+        self._tokens: TextTokens | None = None
+
+    def begin(self) -> Iterable[str]:
+        """Return nothing."""
+        return ()
+
+    def event(self, index: int, event: Event) -> Iterable[str]:
+        """Return the chunks of one event."""
+        if index != self._index:
+            self._index, self._size = index, 0
+            vocabulary = self._asked.details["vocabulary"]
+            self._tokens = None if vocabulary is None else TextTokens(vocabulary)
+            if before := _before(self._asked, index):
+                yield self._chunk(before)
+        if isinstance(event, TokenWritten):
+            if self._tokens is not None:
+                self._tokens.add(event)
+        elif isinstance(event, TextDelta):
+            told = None if self._tokens is None else self._tokens.told(self._tokens.take(event.text))
+            yield self._chunk(event.text, logprobs=_logprobs(told, self._size))
+            self._size += len(event.text)
+        elif isinstance(event, Finish):
+            self._usages.append(event.usage)
+            yield self._chunk("", event.reason, {"toolgrammar": {"cut": list(event.cut)}} if event.cut else {})
+
+    def end(self) -> Iterable[str]:
+        """Return the token counts, if they are wanted, and the end mark."""
+        if self._asked.include_usage:
+            yield frame({**self._head, "choices": [], "usage": _usage(self._asked, self._usages)})
+        yield frame("[DONE]")
+
+    def failure(self, failure: Failure) -> Iterable[str]:
+        """Return the error; clients raise it, and there is no end mark after it."""
+        yield frame(openai_form.error(failure))
+
+    def _chunk(self, text: str, reason: str | None = None, note: Any = (), logprobs: Any = None) -> str:
+        choice = {"index": self._index, "text": text, "logprobs": logprobs, "finish_reason": reason, **dict(note)}
+        counts = {"usage": None} if self._asked.include_usage else {}
+        return frame({**self._head, "choices": [choice], **counts})
