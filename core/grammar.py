@@ -26,6 +26,8 @@ from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
+    from .text_grammars.expressions import Control, Literal
+    from .text_grammars.rules import Rules
     from .vocabulary.vocabulary import Vocabulary
 
 #: Maximum number of rules that one grammar may reach.
@@ -204,6 +206,89 @@ class Grammar:
 
         regex_term(Nodes().terms, pattern, whole=True)  # errors now, not at first use
         return cls(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=True)), ("regex", pattern))
+
+    @classmethod
+    def from_ebnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
+        """Return the texts of a grammar in EBNF as xgrammar reads it.
+
+        Rules may be recursive in any way, left-recursive too.
+
+        Args:
+            text: rules, ``name ::= ...``, with xgrammar's macros and options.
+            root: the name of the rule that texts are of.
+            vocabulary: the vocabulary to which the ids in ``Token(...)`` belong.
+
+        Raises:
+            GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+            LimitError: too many rules begin with each other.
+        """
+        from .text_grammars.ebnf import read_ebnf
+
+        return cls._from_rules("ebnf", read_ebnf(text, root, _tokens_of(vocabulary)), text)
+
+    @classmethod
+    def from_gbnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
+        """Return the texts of a grammar in GBNF as llama.cpp reads it.
+
+        Rules may be recursive in any way, left-recursive too, which llama.cpp refuses.
+
+        Args:
+            text: rules, ``name ::= ...``.
+            root: the name of the rule that texts are of.
+            vocabulary: the vocabulary to which the tokens belong: ``<[id]>``, and ``<text>``, which without a
+                vocabulary is the control token of that name.
+
+        Raises:
+            GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+            LimitError: too many rules begin with each other.
+        """
+        from .text_grammars.gbnf import read_gbnf
+
+        return cls._from_rules("gbnf", read_gbnf(text, root, _tokens_of(vocabulary)), text)
+
+    @classmethod
+    def _from_rules(cls, dialect: str, rules: Rules, text: str) -> Grammar:
+        return cls(rules.build, (dialect, rules, text), specials=rules.controls)
+
+    @classmethod
+    def from_structural_tag(
+        cls,
+        tag: Any,
+        *,
+        whitespace: Whitespace = "flexible",
+        on_unsupported: OnUnsupported = "narrow",
+        vocabulary: Vocabulary | None = None,
+    ) -> Grammar:
+        """Return the texts of a structural tag, in xgrammar's JSON: free text with parts that follow a schema.
+
+        Args:
+            tag: JSON text, the object that it holds, or xgrammar's ``StructuralTag``; the legacy form with
+                ``structures`` and ``triggers`` too.
+            whitespace: white space in JSON, as in `from_json_schema`; a format may ask for less.
+            on_unsupported: treatment of keywords that cannot be enforced exactly, as in `from_json_schema`.
+            vocabulary: the model's vocabulary. Where a tag has the name of one of its control tokens, that token is
+                meant; and ids of tokens belong to it. None: everything is text, but for tokens given by name.
+
+        Raises:
+            GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
+            SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
+        """
+        from .text_grammars.structural_tags import read_structural_tag
+
+        read = read_structural_tag(
+            tag,
+            whitespace=whitespace,
+            on_unsupported=on_unsupported,
+            controls=() if vocabulary is None else vocabulary.special,
+            tokens=_tokens_of(vocabulary),
+        )
+        return cls(
+            read.rules.build,
+            ("structural_tag", read.rules),
+            read.problems,
+            specials=read.rules.controls,
+            narrowed=read.narrowed,
+        )
 
     @classmethod
     def literal(cls, text: str | bytes) -> Grammar:
@@ -574,6 +659,33 @@ class Grammar:
         return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
 
 
+def _tokens_of(vocabulary: Vocabulary | None) -> Callable[[int | str], Control | Literal]:
+    """Return a function from the id or the text of a token to its expression: a control token, or text."""
+    from .text_grammars.ebnf import unknown_token
+    from .text_grammars.expressions import Control, Literal
+
+    if vocabulary is None:
+        return unknown_token
+    names = {token_id: name for name, token_id in vocabulary.special.items()}
+
+    def expression(token: int | str) -> Control | Literal:
+        if isinstance(token, str):
+            if token in vocabulary.special:
+                return Control(token)
+            if token.encode() in vocabulary.tokens:
+                return Literal(token)
+            raise GrammarError(f"the vocabulary has no token {token!r}", hint="name one of its tokens")
+        if token in names:
+            return Control(names[token])
+        data = vocabulary.tokens[token] if token < vocabulary.size else None
+        try:
+            return Literal((data or b"").decode())
+        except UnicodeDecodeError:
+            raise GrammarError(f"token {token} is part of a character", hint="write the character") from None
+
+    return expression
+
+
 def _words(texts: Sequence[str]) -> tuple[str, ...]:
     if isinstance(texts, str):
         raise GrammarError("excluding must be a list of strings, not a string", hint=f"pass excluding=[{texts!r}]")
@@ -816,6 +928,11 @@ def _calls(grammar: Grammar) -> list[Grammar | str]:
         return [f"Grammar.from_json_schema({', '.join(shown)})"]
     if kind == "regex":
         return [f"Grammar.from_regex({rest[0]!r})"]
+    if kind in ("ebnf", "gbnf"):
+        root = "" if rest[0].root == "root" else f", root={rest[0].root!r}"
+        return [f"Grammar.from_{kind}({rest[1]!r}{root})"]
+    if kind == "structural_tag":
+        return ["Grammar.from_structural_tag(...)"]
     if kind == "rule":
         return [f"Grammar.rule({rest[0].name!r}, lambda: ...)"]
     if kind == "literal":

@@ -37,6 +37,8 @@ PIPELINE = (
     "core.schema.check",
     "core.schema.pydantic",
     "core.schema",
+    # grammars as text
+    "core.text_grammars",
     # automata, and the tokens that they allow
     "core.automaton",
     "core.vocabulary",

@@ -25,6 +25,7 @@ from .read.located import Located
 from .read.options import SchemaOptions
 from .read.resolve import Document
 from .read.schema_key import schema_key
+from .scalars.value_syntax import BareSyntax, Mark
 
 #: Bytes that a document takes in a store (measured): its lowering, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
@@ -100,6 +101,16 @@ class CompiledSchema:
         """For ``options.arguments``: which kinds of values (``"string"``, ``"number"``, ``"boolean"``, ``"null"``,
         ``"array"``, ``"object"``) a member of the outermost object may have, by its name."""
         return self._lowering(Nodes()).arguments_object().kinds
+
+    @cached_property
+    def controls(self) -> frozenset[str]:
+        """The names of the control tokens that the syntax of values uses."""
+        syntax, arguments = self.options.syntax, self.options.arguments
+        marks: list[Mark] = [(syntax.quote,)] if isinstance(syntax, BareSyntax) else []
+        if arguments is not None:
+            marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
+            marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
+        return frozenset(text for mark in marks for text, control in mark if control)
 
     @cached_property
     def key(self) -> Hashable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,21 @@ _OPENING, _CLOSING = b"{[(", b"}])"
 
 #: Python's escapes of one letter, for characters that a literal cannot have unescaped.
 _ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0D: "r", 0x5C: "\\"}
+
+
+def mark(text: str, control: Sequence[str]) -> Mark:
+    """Return markup as pieces, each with whether it is a control token."""
+    pieces: list[tuple[str, bool]] = []
+    while text:
+        words = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
+        if not words:
+            return (*pieces, (text, False))
+        at, _, word = min(words)
+        if at:
+            pieces.append((text[:at], False))
+        pieces.append((word, True))
+        text = text[at + len(word) :]
+    return tuple(pieces)
 
 
 def mark_node(nodes: Nodes, mark: Mark) -> int:

@@ -11,7 +11,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.read.keywords import TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSyntax, Mark, ValueSyntax
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, ValueSyntax
 
 from ...tool import Tool, not_enforced
 from ..base import TurnSpec
@@ -55,7 +55,7 @@ def arguments_grammar(
         compiled.build,
         ("schema", compiled),
         compiled.problems,
-        specials=_control_tokens(syntax, arguments),
+        specials=compiled.controls,
         narrowed=(*compiled.narrowed, *narrowed),
     )
 
@@ -63,15 +63,6 @@ def arguments_grammar(
 def _names_nothing(schema: Any) -> bool:
     """Return True if a schema says only that the arguments are an object, as that of a tool without any does."""
     return set(schema) <= {"type", "title", "description", "$schema"} and schema.get("type") == "object"
-
-
-def _control_tokens(syntax: ValueSyntax | None, arguments: Arguments | None) -> frozenset[str]:
-    """Return the control tokens that a value syntax uses."""
-    marks: list[Mark] = [(syntax.quote,)] if isinstance(syntax, BareSyntax) else []
-    if arguments is not None:
-        marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
-        marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
-    return frozenset(text for mark in marks for text, control in mark if control)
 
 
 #: Arguments under any name, where only their kinds are asked for.
@@ -97,18 +88,3 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
         return types or frozenset({"string"})
 
     return kinds
-
-
-def mark(text: str, control: Sequence[str]) -> Mark:
-    """Return markup as pieces, each with whether it is a control token."""
-    pieces: list[tuple[str, bool]] = []
-    while text:
-        words = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
-        if not words:
-            return (*pieces, (text, False))
-        at, _, word = min(words)
-        if at:
-            pieces.append((text[:at], False))
-        pieces.append((word, True))
-        text = text[at + len(word) :]
-    return tuple(pieces)

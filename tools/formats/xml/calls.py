@@ -16,11 +16,11 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
-from toolgrammar.core.schema.scalars.value_syntax import Arguments
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, mark
 
 from ...tool import Tool
 from ..base import TurnSpec
-from ..template.arguments import arguments_grammar, kinds_of_arguments, mark
+from ..template.arguments import arguments_grammar, kinds_of_arguments
 from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser
 from .parser import XmlCallsParser, XmlSyntax

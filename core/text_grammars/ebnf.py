@@ -1,0 +1,464 @@
+"""Reader of EBNF as xgrammar reads it (0.2.8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..errors import GrammarError
+from ..unicode.charset import CharSet
+from .dispatch import dispatch
+from .expressions import (
+    EMPTY_TEXT,
+    Chars,
+    Control,
+    Expression,
+    Literal,
+    Reference,
+    Repeat,
+    Restricted,
+    Sequence,
+    choice,
+    pattern,
+    sequence,
+)
+from .rules import Rules
+from .source import Source
+
+#: Maximum nesting of brackets.
+MAX_NESTING = 100
+
+_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
+_NAME = re.compile(r"[A-Za-z_.\-][\w.\-]*", re.ASCII)
+_DEFINITION = re.compile(r"([A-Za-z_.\-][\w.\-]*)(\[[^\]\n]*\])?[ \t\r\n]*::=", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_OPTION = re.compile(r'[ \t]*(\w+)[ \t]*(?:=[ \t]*("[^"\\\n]*"|[^\s,\]]+))?[ \t]*(,|$)')
+
+ESCAPES = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "b": "\b",
+    "f": "\f",
+    "a": "\a",
+    "v": "\v",
+    "0": "\0",
+    "e": "\x1b",
+    '"': '"',
+    "'": "'",
+    "?": "?",
+    "/": "/",
+    "\\": "\\",
+}
+_CLASS_ESCAPES = {**ESCAPES, **dict(zip("^$.*+()[]{}|-", "^$.*+()[]{}|-", strict=True))}
+_CODES = (
+    re.compile(r"\\x([0-9a-fA-F]+)"),
+    re.compile(r"\\u([0-9a-fA-F]{4})"),
+    re.compile(r"\\U([0-9a-fA-F]{8})"),
+)
+
+#: Options of rules that say something about captures or sampling, and nothing about texts.
+_IDLE_OPTIONS = ("capture", "stop_capture", "temperature")
+
+#: Returns the expression of a token, by its id or its text.
+Tokens = Callable[[int | str], Control | Literal]
+
+
+def unknown_token(token: int | str) -> Control | Literal:
+    """Return a control token by its name; ids need a vocabulary.
+
+    Raises:
+        GrammarError: an id.
+    """
+    if isinstance(token, str):
+        return Control(token)
+    raise GrammarError(
+        f"which token has the id {token} depends on the vocabulary", hint="pass vocabulary=, or name the token"
+    )
+
+
+def character(source: Source, codes: tuple[re.Pattern[str], ...], escapes: dict[str, str]) -> str:
+    """Read a character, escaped or not."""
+    start = source.position
+    if source.peek() != "\\":
+        source.position += 1
+        return source.text[start]
+    for form in codes:
+        match = source.match(form)
+        if match is not None:
+            code = int(match[1], 16)
+            if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+                source.fail(f"U+{code:04X} is not a character", at=start)
+            return chr(code)
+    letter = source.peek(2)[1:]
+    if letter not in escapes or not letter:
+        known = " ".join("\\" + each for each in [*escapes, "x", "u", "U"])
+        source.fail(f"expected an escape, one of {known}", at=start)
+    source.position += 2
+    return escapes[letter]
+
+
+def character_class(source: Source, read: Callable[[], str], opened: int) -> CharSet:
+    """Read the rest of a character class, after its bracket.
+
+    Args:
+        source: the text.
+        read: reads one character.
+        opened: where the class begins.
+    """
+    negated = source.take("^")
+    charset = CharSet.empty()
+    while not source.take("]"):
+        if source.rest_is_empty:
+            source.fail("expected ']' at the end of the character class", at=opened)
+        start = source.position
+        first = last = read()
+        if source.peek() == "-" and source.peek(2) not in ("-]", "-"):
+            source.position += 1
+            last = read()
+        if last < first:
+            source.fail(f"the range {first!r} to {last!r} is empty", at=start, hint="write the lower end first")
+        charset = charset.union(CharSet.range(first, last))
+    return charset.complement() if negated else charset
+
+
+def read_ebnf(text: str, root: str = "root", tokens: Tokens = unknown_token) -> Rules:
+    """Return the rules of a grammar.
+
+    Args:
+        text: the grammar.
+        root: the name of the rule that texts are of.
+        tokens: returns the expression of a token.
+
+    Raises:
+        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+    """
+    return _Reader(text, root, tokens).read()
+
+
+class _Reader:
+    def __init__(self, text: str, root: str, tokens: Tokens) -> None:
+        self._source = Source(text)
+        self._root = root
+        self._tokens = tokens
+        self._named: list[Expression] = []  # by tokens
+        self._depth = 0
+        self._rules: dict[str, Expression] = {}
+        self._uses: dict[str, int] = {}
+        self._restricted: dict[str, int] = {}
+
+    def read(self) -> Rules:
+        source = self._source
+        source.match(_SPACE)
+        while not source.rest_is_empty:
+            start = source.position
+            match = source.match(_DEFINITION)
+            if match is None:
+                source.match(_NAME)
+                source.fail("expected a rule: name ::= ...", at=start if source.position == start else None)
+            if source.text[source.text.rfind("\n", 0, start) + 1 : start].strip():
+                source.fail(f"rule {match[1]!r} does not begin its line", at=start, hint="write one rule on a line")
+            if match[1] in self._rules:
+                source.fail(f"rule {match[1]!r} is defined twice", at=start, hint="rename one of them")
+            source.match(_SPACE)
+            self._rules[match[1]] = EMPTY_TEXT  # in this order
+            self._rules[match[1]] = self._with_options(match[1], match[2] or "", self._choices(), start + len(match[1]))
+        if self._root not in self._rules:
+            source.fail(f"expected a rule {self._root!r}, with which texts begin")
+        for name, at in self._uses.items():
+            if name not in self._rules:
+                source.fail(f"rule {name!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")
+        key = ("ebnf", source.text, self._root, tuple(self._named))
+        rules = Rules(key, self._rules, self._root)
+        rules.check()
+        for name, at in self._restricted.items():
+            if rules.sizes[name] is None:
+                source.fail(
+                    f"rule {name!r} is not regular, so lazy and max_chars cannot be enforced",
+                    at=at,
+                    hint="leave the options out, or use rules without recursion",
+                )
+        return rules
+
+    # -- rules -----------------------------------------------------------------------------------------------------
+
+    def _with_options(self, rule: str, options: str, expression: Expression, at: int) -> Expression:
+        """Return the expression of a rule with its options."""
+        text, is_lazy, most = options[1:-1], False, None
+        position = 0
+        while position < len(text):
+            match = _OPTION.match(text, position)
+            if match is None:
+                self._source.fail("expected options of a rule: name=value, ...", at=at + 1 + position)
+            position = match.end()
+            name, value = match[1], match[2] or ""
+            if name == "max_chars" and value.isdigit():
+                most = int(value)
+            elif name == "lazy":
+                is_lazy = True
+            elif name not in _IDLE_OPTIONS and not name.startswith("capture_hidden_"):
+                self._source.fail(
+                    f"the option {name!r} cannot be enforced",
+                    at=at + 1,
+                    hint="use max_chars" if name == "max_tokens" else "leave it out",
+                )
+        if not is_lazy and most is None:
+            return expression
+        self._restricted[rule] = at
+        return Restricted(expression, is_lazy, most)
+
+    def _choices(self) -> Expression:
+        source = self._source
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            source.fail(f"brackets are nested more than {MAX_NESTING} levels deep", hint="give the inner ones a name")
+        items = [self._sequence()]
+        while source.take("|"):
+            source.match(_SPACE)
+            items.append(self._sequence())
+        self._depth -= 1
+        return choice(*items)
+
+    def _sequence(self) -> Expression:
+        source = self._source
+        items = [self._repeated()]
+        while not source.rest_is_empty and source.peek() not in "|)":
+            if source.peek(2) == "(=":
+                self._lookahead()
+                break
+            here = source.position
+            if source.match(_DEFINITION):
+                source.position = here
+                break
+            items.append(self._repeated())
+        return sequence(*items)
+
+    def _lookahead(self) -> None:
+        """Skip a lookahead assertion: xgrammar takes it for a hint, and so does not enforce it."""
+        source = self._source
+        source.position += 2
+        source.match(_SPACE)
+        self._choices()
+        source.expect(")", "after a lookahead assertion")
+        source.match(_SPACE)
+
+    def _repeated(self) -> Expression:
+        source = self._source
+        item = self._element()
+        source.match(_SPACE)
+        least: int = 1
+        most: int | None = 1
+        if source.take("*"):
+            least, most = 0, None
+        elif source.take("+"):
+            least, most = 1, None
+        elif source.take("?"):
+            least, most = 0, 1
+        elif source.peek() == "{":
+            least, most = self._bounds()
+        source.match(_SPACE)
+        return item if (least, most) == (1, 1) else Repeat(item, least, most)
+
+    def _bounds(self) -> tuple[int, int | None]:
+        source = self._source
+        start = source.position
+        source.expect("{", "before a repetition")
+        least = self._integer("the least number of repetitions")
+        most: int | None = least
+        if source.take(","):
+            source.match(_SPACE)
+            most = None if source.peek() == "}" else self._integer("the greatest number of repetitions")
+            most = None if most == -1 else most  # as xgrammar prints it
+        source.expect("}", "after a repetition")
+        if least < 0 or (most is not None and most < least):
+            source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+        return least, most
+
+    def _integer(self, meaning: str) -> int:
+        source = self._source
+        source.match(_SPACE)
+        match = source.match(_INTEGER)
+        if match is None:
+            source.fail(f"expected {meaning}")
+        source.match(_SPACE)
+        return int(match[0])
+
+    def _element(self) -> Expression:
+        source = self._source
+        start = source.position
+        if source.take("("):
+            source.match(_SPACE)
+            if source.take(")"):
+                return EMPTY_TEXT
+            inner = self._choices()
+            source.expect(")", "at the end of a group")
+            return inner
+        if source.take("["):
+            return Chars(character_class(source, lambda: self._class_character(start), start))
+        if source.peek() == '"':
+            return Literal(self._string())
+        match = source.match(_NAME)
+        if match is None:
+            source.fail("expected a string, a character class, the name of a rule, or '('")
+        name = match[0]
+        macro = _MACROS.get(name)
+        if macro is not None:
+            return macro(self, start)
+        self._uses.setdefault(name, start)
+        return Reference(name)
+
+    def _string(self) -> str:
+        source = self._source
+        start = source.position
+        source.position += 1
+        text = ""
+        while not source.take('"'):
+            if source.rest_is_empty or source.peek() in "\r\n":
+                source.fail("expected '\"' at the end of the string", at=start)
+            text += character(source, _CODES, ESCAPES)
+        return text
+
+    def _class_character(self, opened: int) -> str:
+        source = self._source
+        if source.peek() in ("\r", "\n"):
+            source.fail("expected ']' at the end of the character class", at=opened, hint="write a line feed as \\n")
+        return character(source, _CODES, _CLASS_ESCAPES)
+
+    # -- macros ----------------------------------------------------------------------------------------------------
+
+    def _arguments(self, start: int, known: tuple[str, ...]) -> tuple[list[object], dict[str, object]]:
+        """Read the arguments of a macro."""
+        source = self._source
+        source.match(_SPACE)
+        source.expect("(", "after the name of a macro")
+        plain: list[object] = []
+        named: dict[str, object] = {}
+        source.match(_SPACE)
+        while not source.take(")"):
+            here = source.position
+            match = re.compile(r"([A-Za-z_]+)\s*=\s*").match(source.text, here)
+            if match is not None:
+                if match[1] not in known:
+                    source.fail(f"expected {' or '.join(known) or 'no named argument'}")
+                source.position = match.end()
+                named[match[1]] = self._value()
+            else:
+                plain.append(self._value())
+            source.match(_SPACE)
+            if source.peek() != ")":
+                source.expect(",", "between the arguments of a macro")
+                source.match(_SPACE)
+        return plain, named
+
+    def _value(self) -> object:
+        source = self._source
+        if source.peek() == '"':
+            return self._string()
+        if (match := source.match(_INTEGER)) is not None:
+            return int(match[0])
+        start = source.position
+        if (match := source.match(_NAME)) is not None:
+            if match[0] in ("true", "false"):
+                return match[0] == "true"
+            self._uses.setdefault(match[0], start)
+            return Reference(match[0])
+        source.expect("(", "or a string, a number, true, false or the name of a rule")
+        items = []
+        source.match(_SPACE)
+        while not source.take(")"):
+            items.append(self._value())
+            source.match(_SPACE)
+            if source.peek() != ")":
+                source.expect(",", "in a tuple")
+                source.match(_SPACE)
+        return tuple(items)
+
+    def _regex(self, start: int) -> Expression:
+        plain, named = self._arguments(start, ("json_string", "flags"))
+        if len(plain) != 1 or not isinstance(plain[0], str):
+            self._source.fail("Regex takes one pattern, a string", at=start)
+        flags = named.get("flags", "s")  # without flags, xgrammar's dot is any character, line feeds included
+        if named.get("json_string") or not isinstance(flags, str) or set(flags) - set("ius"):
+            self._source.fail(
+                "expected the flags i, s, u, or none, and not json_string",
+                at=start,
+                hint="write the characters of a JSON string as a class",
+            )
+        text = f"(?i:{plain[0]})" if "i" in flags else plain[0]
+        try:
+            return pattern(text, any_dot="s" in flags)
+        except GrammarError as error:
+            self._source.fail(error.message, at=start, hint=error.hint)
+
+    def _substring(self, start: int) -> Expression:
+        chunks, _ = self._arguments(start, ())
+        if not all(isinstance(chunk, str) for chunk in chunks):
+            self._source.fail("Substring takes strings", at=start)
+        ways: Expression = EMPTY_TEXT
+        tails: list[Expression] = []
+        for chunk in reversed(chunks):
+            ways = Sequence((Literal(str(chunk)), Repeat(ways, 0, 1)))
+            tails.append(ways)
+        return choice(EMPTY_TEXT, *tails)
+
+    def _token(self, start: int) -> Expression:
+        ids, _ = self._arguments(start, ())
+        return choice(*(self._token_of(token, start) for token in ids))
+
+    def _token_of(self, token: object, start: int) -> Control | Literal:
+        if not isinstance(token, int) or isinstance(token, bool) or token < 0:
+            self._source.fail("tokens are given by their ids, numbers", at=start)
+        try:
+            expression = self._tokens(token)
+        except GrammarError as error:
+            self._source.fail(error.message, at=start, hint=error.hint)
+        self._named.append(expression)
+        return expression
+
+    def _exclude_token(self, start: int) -> Expression:
+        self._source.fail(
+            "one token of any kind cannot be enforced, only text can",
+            at=start,
+            hint="write a character class, or the Token(...)s that are meant",
+        )
+
+    def _pairs(
+        self, plain: list[object], named: dict[str, object], start: int
+    ) -> tuple[list[tuple[object, Reference]], bool, tuple[object, ...]]:
+        pairs = []
+        for pair in plain:
+            if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Reference):
+                self._source.fail("expected pairs of a trigger and a rule", at=start)
+            pairs.append((pair[0], pair[1]))
+        loop, excludes = named.get("loop_after_dispatch", True), named.get("excludes", ())
+        if not isinstance(loop, bool) or not isinstance(excludes, tuple):
+            self._source.fail("expected loop_after_dispatch=true or false, and excludes=(...)", at=start)
+        return pairs, loop, excludes
+
+    def _tag_dispatch(self, start: int) -> Expression:
+        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
+        pairs, loop, excludes = self._pairs(plain, named, start)
+        texts = [*(trigger for trigger, _ in pairs), *excludes]
+        if not all(isinstance(text, str) and text for text in texts):
+            self._source.fail("triggers and excluded texts are strings that are not empty", at=start)
+        return dispatch(
+            [(Literal(str(trigger)), rule) for trigger, rule in pairs], loop, [str(text) for text in excludes]
+        )
+
+    def _token_tag_dispatch(self, start: int) -> Expression:
+        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
+        pairs, loop, excludes = self._pairs(plain, named, start)
+        triggers = [(self._token_of(trigger, start), rule) for trigger, rule in pairs]
+        excluded = [self._token_of(token, start) for token in excludes]
+        texts = [token.text for token in excluded if isinstance(token, Literal)]
+        return dispatch(triggers, loop, texts)
+
+
+_MACROS: dict[str, Callable[[_Reader, int], Expression]] = {
+    "Regex": _Reader._regex,
+    "Substring": _Reader._substring,
+    "Token": _Reader._token,
+    "ExcludeToken": _Reader._exclude_token,
+    "TagDispatch": _Reader._tag_dispatch,
+    "TokenTagDispatch": _Reader._token_tag_dispatch,
+}

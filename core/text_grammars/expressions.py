@@ -1,0 +1,169 @@
+"""Right-hand sides of rules: immutable expressions over text, control tokens and other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..language.nodes import Nodes
+from ..language.terms import Terms
+from ..regex.compile import regex_term
+from ..unicode.charset import CharSet
+
+
+class Buildable(Protocol):
+    """Something that has a node in each store, a compiled JSON Schema say."""
+
+    @property
+    def controls(self) -> frozenset[str]:
+        """The names of its control tokens."""
+
+    def build(self, nodes: Nodes) -> int:
+        """Return the node."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Chars:
+    """One character of a set."""
+
+    charset: CharSet
+
+
+@dataclass(frozen=True)
+class Regular:
+    """A regular language, equal to others of the same key.
+
+    Attributes:
+        key: what it is, for comparison.
+        build: returns its term in a store.
+    """
+
+    key: tuple[object, ...]
+    build: Callable[[Terms], int]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Regular) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control token, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A language that is built elsewhere; it is not looked into."""
+
+    language: Buildable
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One after the other; without items, the empty text."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Any of the items; without items, no text at all."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Between ``least`` and ``most`` copies (None: no upper bound)."""
+
+    item: Expression
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """Some texts of a regular expression.
+
+    Attributes:
+        item: the expression.
+        is_lazy: only texts of which no beginning is a text of it.
+        most: maximum number of characters; None: no maximum.
+    """
+
+    item: Expression
+    is_lazy: bool
+    most: int | None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Another rule, by name."""
+
+    name: str
+
+
+Expression = Literal | Chars | Regular | Control | Part | Sequence | Choice | Repeat | Restricted | Reference
+
+#: The empty text.
+EMPTY_TEXT = Sequence(())
+
+#: Any text.
+ANY_TEXT = Regular(("any",), lambda terms: terms.ALL)
+
+
+def sequence(*items: Expression) -> Expression:
+    """Return items one after the other, without needless nesting."""
+    flat: list[Expression] = []
+    for item in items:
+        flat += item.items if isinstance(item, Sequence) else (item,)
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def choice(*items: Expression) -> Expression:
+    """Return any of the items, equal ones once."""
+    distinct = tuple(dict.fromkeys(items))
+    return distinct[0] if len(distinct) == 1 else Choice(distinct)
+
+
+def pattern(text: str, *, any_dot: bool = False) -> Regular:
+    """Return the texts that an ECMA-262 pattern matches as a whole.
+
+    Args:
+        text: the pattern.
+        any_dot: ``.`` is any character, line feeds included.
+
+    Raises:
+        PatternError: malformed, or not regular.
+    """
+    whole = f"(?s:{text})" if any_dot else text
+    regex_term(Terms(), whole, whole=True)  # errors now, not at first use
+    return Regular(("pattern", whole), lambda terms: regex_term(terms, whole, whole=True))
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """Return the expressions of which one is made."""
+    if isinstance(expression, (Sequence, Choice)):
+        return expression.items
+    return (expression.item,) if isinstance(expression, (Repeat, Restricted)) else ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all within it."""
+    pending = [expression]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += children(current)

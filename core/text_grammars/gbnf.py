@@ -1,0 +1,183 @@
+"""Reader of GBNF as llama.cpp reads it (``src/llama-grammar.cpp``, late 2026)."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import GrammarError
+from ..unicode.charset import CharSet
+from .ebnf import MAX_NESTING, Tokens, character, character_class, unknown_token
+from .expressions import Chars, Expression, Literal, Reference, Repeat, choice, sequence
+from .rules import Rules
+from .source import Source
+
+_SPACE = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
+_SPACE_AND_LINES = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
+_NAME = re.compile(r"[A-Za-z0-9\-]+")
+_INTEGER = re.compile(r"[0-9]+")
+_TOKEN = re.compile(r"<(?:\[([0-9]+)\]|([^>\r\n]+))>")
+_ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-"}
+_CODES = (
+    re.compile(r"\\x([0-9a-fA-F]{2})"),
+    re.compile(r"\\u([0-9a-fA-F]{4})"),
+    re.compile(r"\\U([0-9a-fA-F]{8})"),
+)
+
+
+def read_gbnf(text: str, root: str = "root", tokens: Tokens = unknown_token) -> Rules:
+    """Return the rules of a grammar.
+
+    Args:
+        text: the grammar.
+        root: the name of the rule that texts are of.
+        tokens: returns the expression of a token.
+
+    Raises:
+        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+    """
+    return _Reader(text, root, tokens).read()
+
+
+class _Reader:
+    def __init__(self, text: str, root: str, tokens: Tokens) -> None:
+        self._source = Source(text)
+        self._root = root
+        self._tokens = tokens
+        self._named: list[Expression] = []  # by tokens
+        self._depth = 0
+        self._rules: dict[str, Expression] = {}
+        self._uses: dict[str, int] = {}
+
+    def read(self) -> Rules:
+        source = self._source
+        source.match(_SPACE_AND_LINES)
+        while not source.rest_is_empty:
+            name = source.match(_NAME)
+            if name is None:
+                source.fail("expected the name of a rule: letters, digits and '-'")
+            source.match(_SPACE)
+            source.expect("::=", f"after the name {name[0]!r}")
+            source.match(_SPACE_AND_LINES)
+            self._rules[name[0]] = self._choices()  # defined again, a rule is replaced
+            if not source.rest_is_empty and source.peek() not in "\r\n":
+                source.fail("expected the end of the line, '|', or more of the rule")
+            source.match(_SPACE_AND_LINES)
+        if self._root not in self._rules:
+            source.fail(f"expected a rule {self._root!r}, with which texts begin")
+        for rule, at in self._uses.items():
+            if rule not in self._rules:
+                source.fail(f"rule {rule!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")
+        key = ("gbnf", source.text, self._root, tuple(self._named))
+        rules = Rules(key, self._rules, self._root)
+        rules.check()
+        return rules
+
+    def _space(self) -> None:
+        """Skip white space, with line feeds inside of brackets."""
+        self._source.match(_SPACE_AND_LINES if self._depth else _SPACE)
+
+    def _choices(self) -> Expression:
+        items = [self._sequence()]
+        while self._source.take("|"):
+            self._source.match(_SPACE_AND_LINES)
+            items.append(self._sequence())
+        return choice(*items)
+
+    def _sequence(self) -> Expression:
+        source = self._source
+        items: list[Expression] = []
+        while True:
+            start = source.position
+            if source.peek() and source.peek() in "*+?{":
+                least, most = self._bounds()
+                if not items:
+                    source.fail("expected something to repeat", at=start)
+                items[-1] = Repeat(items[-1], least, most)
+            else:
+                item = self._element()
+                if item is None:
+                    return sequence(*items)
+                items.append(item)
+            self._space()
+
+    def _bounds(self) -> tuple[int, int | None]:
+        source = self._source
+        start = source.position
+        if source.take("*"):
+            return 0, None
+        if source.take("+"):
+            return 1, None
+        if source.take("?"):
+            return 0, 1
+        source.position += 1
+        least = self._integer()
+        most: int | None = least
+        if source.take(","):
+            self._space()
+            most = None if source.peek() == "}" else self._integer()
+        source.expect("}", "after a repetition")
+        if most is not None and most < least:
+            source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+        return least, most
+
+    def _integer(self) -> int:
+        self._space()
+        match = self._source.match(_INTEGER)
+        if match is None:
+            self._source.fail("expected a number of repetitions")
+        self._space()
+        return int(match[0])
+
+    def _element(self) -> Expression | None:
+        source = self._source
+        start = source.position
+        if source.take('"'):
+            text = ""
+            while not source.take('"'):
+                if source.rest_is_empty:
+                    source.fail("expected '\"' at the end of the string", at=start)
+                text += self._character()
+            return Literal(text)
+        if source.take("["):
+            if source.peek() == "]":
+                source.fail("expected a character in the class", hint='write "" for the empty text')
+            return Chars(character_class(source, self._character, start))
+        if source.take("."):
+            return Chars(CharSet.full())
+        if source.peek() == "!":
+            source.fail("one token other than some cannot be enforced, only text can", hint="write a character class")
+        if source.peek() == "<":
+            return self._token(start)
+        if source.take("("):
+            return self._group()
+        name = source.match(_NAME)
+        if name is None:
+            return None
+        self._uses.setdefault(name[0], start)
+        return Reference(name[0])
+
+    def _group(self) -> Expression:
+        source = self._source
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            source.fail(f"brackets are nested more than {MAX_NESTING} levels deep", hint="give the inner ones a name")
+        source.match(_SPACE_AND_LINES)
+        inner = self._choices()
+        source.expect(")", "at the end of a group")
+        self._depth -= 1
+        return inner
+
+    def _token(self, start: int) -> Expression:
+        source = self._source
+        match = source.match(_TOKEN)
+        if match is None:
+            source.fail("expected a token: <[id]> or <text>")
+        try:
+            # The text of a token includes its angle brackets.
+            self._named.append(self._tokens(match[0] if match[1] is None else int(match[1])))
+            return self._named[-1]
+        except GrammarError as error:
+            source.fail(error.message, at=start, hint=error.hint)
+
+    def _character(self) -> str:
+        return character(self._source, _CODES, _ESCAPES)

@@ -1,0 +1,461 @@
+"""Rules of a context-free grammar as nodes: regular parts become terms, left recursion is solved.
+
+A rule is a lazy node, so a grammar of any size costs what a text reaches. Two things are done beforehand:
+
+- An expression without recursion, control tokens and other languages is regular. It becomes one term, rules that it
+  names included, so that masks see one atom instead of one for each character.
+- Rules that begin with themselves, alone or in a circle, are a system of equations ``A = A1 C1 | A2 C2 | ... | B``,
+  where no ``B`` begins with a rule of the circle. Its least solution is regular in the ``B`` and ``C`` (Arden 1961),
+  found by elimination: the number of nodes is at most cubic in the number of rules of the circle. For one rule it is
+  the well-known ``A = B C*``. Where a rule can be empty, the equations are those of its texts that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import GrammarError, LimitError
+from ..language.nodes import Nodes
+from ..language.terms import Terms
+from .expressions import (
+    Chars,
+    Choice,
+    Control,
+    Expression,
+    Literal,
+    Part,
+    Reference,
+    Regular,
+    Repeat,
+    Restricted,
+    Sequence,
+    children,
+    sequence,
+    walk,
+)
+
+#: Maximum size of an expression that becomes one term: characters and sets, repetitions written out.
+MAX_REGULAR = 2_000
+
+#: Maximum number of products that solving a circle of left-recursive rules may take.
+MAX_PRODUCTS = 50_000
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules and the name of the first one. Two of them are equal iff their keys are.
+
+    Attributes:
+        key: what they were read from.
+        rules: the expression of each rule; all references are to rules.
+        root: the name of the rule that texts are of.
+    """
+
+    key: Hashable
+    rules: Mapping[str, Expression]
+    root: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def build(self, nodes: Nodes) -> int:
+        """Return the root node in a store."""
+        builder = nodes.builders.get(self)
+        if builder is None:
+            builder = nodes.builders[self] = _Builder(self, nodes)
+        root: int = builder.rule(self.root)
+        return root
+
+    @cached_property
+    def controls(self) -> frozenset[str]:
+        """The names of the control tokens."""
+        parts = [part for expression in self.rules.values() for part in walk(expression)]
+        own = {part.name for part in parts if isinstance(part, Control)}
+        return frozenset(own).union(*(part.language.controls for part in parts if isinstance(part, Part)))
+
+    def check(self) -> None:
+        """Raise an error if no text of the first rule is finite.
+
+        Raises:
+            GrammarError: names the rule.
+        """
+        ending = _least(self.rules, lambda _: True)
+        if self.root not in ending:
+            raise GrammarError(
+                f"rule {self.root!r} never ends: every alternative of it needs a rule that never ends",
+                hint="add an alternative that does not contain the rule",
+            )
+
+    @cached_property
+    def recursive(self) -> frozenset[str]:
+        """The names of the rules that can contain themselves."""
+        edges = {
+            name: [part.name for part in walk(expression) if isinstance(part, Reference)]
+            for name, expression in self.rules.items()
+        }
+        return frozenset(name for circle in _circles(edges) for name in circle)
+
+    @cached_property
+    def sizes(self) -> dict[str, int | None]:
+        """The size of each rule that is regular; None for the others."""
+        sizes: dict[str, int | None] = dict.fromkeys(self.recursive)
+        pending = list(self.rules)
+        while pending:
+            name = pending[-1]
+            if name in sizes:
+                pending.pop()
+                continue
+            parts = [part.name for part in walk(self.rules[name]) if isinstance(part, Reference)]
+            missing = [part for part in parts if part not in sizes]
+            pending += missing
+            if not missing:
+                sizes[name] = _size(self.rules[name], sizes)
+        return sizes
+
+    def is_regular(self, expression: Expression) -> bool:
+        """Return True if an expression becomes one term."""
+        return _size(expression, self.sizes) is not None
+
+
+def _size(expression: Expression, sizes: Mapping[str, int | None]) -> int | None:
+    """Return the size of a regular expression, at most `MAX_REGULAR`; None if it is not one, or too large."""
+    if isinstance(expression, Reference):
+        return sizes[expression.name]
+    if isinstance(expression, (Control, Part)):
+        return None
+    size = len(expression.text) if isinstance(expression, Literal) else 1
+    for item in children(expression):
+        part = _size(item, sizes)
+        if part is None:
+            return None
+        size += part
+    if isinstance(expression, Repeat):
+        size *= max(1, expression.least, expression.most or 0)
+    return size if size <= MAX_REGULAR else None
+
+
+def _least(rules: Mapping[str, Expression], leaf: Callable[[Expression], bool]) -> set[str]:
+    """Return the rules for which something holds: the least fixpoint.
+
+    Args:
+        rules: the rules.
+        leaf: tells whether it holds for an expression without parts.
+    """
+    holding: set[str] = set()
+
+    def holds(expression: Expression) -> bool:
+        if isinstance(expression, Reference):
+            return expression.name in holding
+        if isinstance(expression, Sequence):
+            return all(map(holds, expression.items))
+        if isinstance(expression, Choice):
+            return any(map(holds, expression.items))
+        if isinstance(expression, Repeat):
+            return expression.least == 0 or holds(expression.item)
+        if isinstance(expression, Restricted):
+            return holds(expression.item)
+        return leaf(expression)
+
+    users: dict[str, list[str]] = {name: [] for name in rules}
+    for name, expression in rules.items():
+        for part in walk(expression):
+            if isinstance(part, Reference):
+                users[part.name].append(name)
+    pending = list(rules)
+    while pending:
+        name = pending.pop()
+        if name not in holding and holds(rules[name]):
+            holding.add(name)
+            pending += users[name]
+    return holding
+
+
+def _circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the strongly connected components that have an edge inside (Tarjan 1972, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    circles = []
+    for start in edges:
+        if start in index:
+            continue
+        work = [(start, iter(edges[start]))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            name, targets = work[-1]
+            target = next(targets, None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == index[name]:
+                    at = stack.index(name)
+                    circle = stack[at:]
+                    del stack[at:]
+                    on_stack.difference_update(circle)
+                    if len(circle) > 1 or name in edges[name]:
+                        circles.append(circle)
+            elif target not in index:
+                index[target] = low[target] = len(index)
+                stack.append(target)
+                on_stack.add(target)
+                work.append((target, iter(edges[target])))
+            elif target in on_stack:
+                low[name] = min(low[name], index[target])
+    return circles
+
+
+class _Builder:
+    """The nodes of rules in one store."""
+
+    def __init__(self, rules: Rules, nodes: Nodes) -> None:
+        self._rules = rules
+        self._nodes = nodes
+        self._terms: Terms = nodes.terms
+        self._term_of: dict[str, int] = {}
+        self._solutions: dict[str, int] = {}
+        self._nullable = _least(rules.rules, self._leaf_is_nullable)
+        first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
+        self._circle_of = {name: tuple(circle) for circle in _circles(first) for name in circle}
+
+    def release(self) -> None:
+        """Break the reference cycles with the store."""
+        self._solutions.clear()
+        del self._nodes, self._terms
+
+    # -- terms -----------------------------------------------------------------------------------------------------
+
+    def _term(self, expression: Expression) -> int:
+        """Return the term of a regular expression."""
+        terms = self._terms
+        if isinstance(expression, Literal):
+            return terms.literal(expression.text)
+        if isinstance(expression, Chars):
+            return terms.chars(expression.charset)
+        if isinstance(expression, Regular):
+            return expression.build(terms)
+        if isinstance(expression, Sequence):
+            return terms.sequence([self._term(item) for item in expression.items])
+        if isinstance(expression, Choice):
+            return terms.alt([self._term(item) for item in expression.items])
+        if isinstance(expression, Repeat):
+            return terms.repeat(self._term(expression.item), expression.least, expression.most)
+        if isinstance(expression, Restricted):
+            return self._restricted(expression)
+        assert isinstance(expression, Reference)
+        term = self._term_of.get(expression.name)
+        if term is None:
+            term = self._term_of[expression.name] = self._term(self._rules.rules[expression.name])
+        return term
+
+    def _restricted(self, expression: Restricted) -> int:
+        terms = self._terms
+        parts = [self._term(expression.item)]
+        if expression.is_lazy:
+            parts.append(terms.not_(terms.sequence([parts[0], terms.ANY, terms.ALL])))
+        if expression.most is not None:
+            parts.append(terms.repeat(terms.ANY, 0, expression.most))
+        return int(terms.and_(parts))
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def rule(self, name: str) -> int:
+        """Return the node of a rule."""
+        return self._lazy(name, "whole", lambda: self._expanded(name))
+
+    def _lazy(self, name: str, variant: str, expand: Callable[[], int]) -> int:
+        node: int = self._nodes.lazy((self._rules, variant, name), expand)
+        return node
+
+    def _expanded(self, name: str) -> int:
+        if name not in self._circle_of:
+            return self.node(self._rules.rules[name])
+        parts = [self._nodes.EPSILON] if name in self._nullable else []
+        return int(self._nodes.alt([*parts, self._rest(name)]))
+
+    def node(self, expression: Expression) -> int:
+        """Return the node of an expression."""
+        nodes = self._nodes
+        if isinstance(expression, Literal):
+            return int(nodes.literal(expression.text.encode()))
+        if self._rules.is_regular(expression):
+            return int(nodes.text(self._term(expression)))
+        if isinstance(expression, Control):
+            return int(nodes.special(expression.name))
+        if isinstance(expression, Part):
+            return expression.language.build(nodes)
+        if isinstance(expression, Repeat):
+            return int(nodes.repeat(self.node(expression.item), expression.least, expression.most))
+        if isinstance(expression, Reference):
+            return self.rule(expression.name)
+        if isinstance(expression, Sequence):
+            return int(nodes.sequence([self.node(part) for part in self._joined(expression.items)]))
+        assert isinstance(expression, Choice)
+        return self._alternatives(expression.items)
+
+    def _joined(self, items: tuple[Expression, ...]) -> list[Expression]:
+        """Return the items of a sequence, neighbours that are regular as one."""
+        joined: list[Expression] = []
+        for item in items:
+            if joined and self._rules.is_regular(whole := sequence(joined[-1], item)):
+                both_literal = isinstance(joined[-1], Literal) and isinstance(item, Literal)
+                joined[-1] = Literal(joined[-1].text + item.text) if both_literal else whole  # type: ignore[union-attr]
+            else:
+                joined.append(item)
+        return joined
+
+    def _alternatives(self, items: Iterable[Expression]) -> int:
+        """Return a union. Alternatives that begin alike share their beginning, which keeps ambiguous texts few."""
+        regular = [item for item in items if self._rules.is_regular(item)]
+        groups: dict[Expression, list[Expression]] = {}
+        for item in items:
+            if not self._rules.is_regular(item):
+                parts = item.items if isinstance(item, Sequence) and item.items else (item,)
+                groups.setdefault(parts[0], []).append(Sequence(parts[1:]))
+        nodes = [self._nodes.text(self._term(Choice(tuple(regular))))] if regular else []
+        for head, rests in groups.items():
+            tail = self.node(rests[0]) if len(rests) == 1 else self._alternatives(tuple(dict.fromkeys(rests)))
+            nodes.append(self._nodes.seq(self.node(head), tail))
+        return int(self._nodes.alt(nodes))
+
+    # -- left recursion --------------------------------------------------------------------------------------------
+
+    def _leaf_is_nullable(self, expression: Expression) -> bool:
+        if isinstance(expression, Literal):
+            return not expression.text
+        if isinstance(expression, Regular):
+            return bool(self._terms.nullable(expression.build(self._terms)))
+        # What is built elsewhere never begins with a rule, so it is enough to know that it stands in the way.
+        return False
+
+    def _is_nullable(self, expression: Expression) -> bool:
+        if isinstance(expression, Reference):
+            return expression.name in self._nullable
+        if isinstance(expression, Sequence):
+            return all(map(self._is_nullable, expression.items))
+        if isinstance(expression, Choice):
+            return any(map(self._is_nullable, expression.items))
+        if isinstance(expression, Repeat):
+            return expression.least == 0 or self._is_nullable(expression.item)
+        if isinstance(expression, Restricted):
+            return self._is_nullable(expression.item)
+        return self._leaf_is_nullable(expression)
+
+    def _first_rules(self, expression: Expression) -> list[str]:
+        """Return the rules with which a text of an expression may begin, directly."""
+        if self._rules.is_regular(expression):
+            return []
+        if isinstance(expression, Reference):
+            return [expression.name]
+        found: list[str] = []
+        for item in children(expression):
+            found += self._first_rules(item)
+            if isinstance(expression, Sequence) and not self._is_nullable(item):
+                break
+        return found
+
+    def _rest(self, name: str) -> int:
+        """Return the texts of a rule that are not empty."""
+        if name not in self._circle_of:
+            expression = self._rules.rules[name]
+            return self._lazy(name, "rest", lambda: self._union(self._beginnings(expression, ())))
+        if name not in self._solutions:
+            self._solve(self._circle_of[name])
+        return self._solutions[name]
+
+    def _union(self, beginnings: Iterable[tuple[str | None, int]]) -> int:
+        return int(self._nodes.alt([node for _, node in beginnings]))
+
+    def _beginnings(self, expression: Expression, circle: tuple[str, ...]) -> list[tuple[str | None, int]]:
+        """Return the texts of an expression that are not empty, as a union.
+
+        Args:
+            expression: the expression.
+            circle: names of rules.
+
+        Returns:
+            Pairs of a rule of the circle, or None, and a node: the texts of the rule that are not empty, if there is
+            one, then the node.
+        """
+        nodes = self._nodes
+        if self._rules.is_regular(expression):
+            term = self._term(expression)
+            if self._terms.nullable(term):
+                term = self._terms.and_([term, self._terms.not_(self._terms.EPSILON)])
+            return [(None, nodes.text(term))]
+        if isinstance(expression, Reference):
+            if expression.name in circle:
+                return [(expression.name, nodes.EPSILON)]
+            is_nullable = expression.name in self._nullable
+            return [(None, self._rest(expression.name) if is_nullable else self.rule(expression.name))]
+        if isinstance(expression, Choice):
+            return [pair for item in expression.items for pair in self._beginnings(item, circle)]
+        if isinstance(expression, Repeat):
+            if expression.most == 0:
+                return []
+            least = 0 if self._is_nullable(expression.item) else max(expression.least - 1, 0)
+            most = None if expression.most is None else expression.most - 1
+            rest = nodes.repeat(self.node(expression.item), least, most)
+            return [(name, nodes.seq(node, rest)) for name, node in self._beginnings(expression.item, circle)]
+        if isinstance(expression, Sequence):
+            found = []
+            for number, item in enumerate(expression.items):
+                rest = self.node(Sequence(expression.items[number + 1 :]))
+                found += [(name, nodes.seq(node, rest)) for name, node in self._beginnings(item, circle)]
+                if not self._is_nullable(item):
+                    break
+            return found
+        return [(None, self.node(expression))]
+
+    def _solve(self, circle: tuple[str, ...]) -> None:
+        """Solve the equations of a circle.
+
+        Raises:
+            LimitError: that takes more than `MAX_PRODUCTS` products.
+        """
+        nodes = self._nodes
+        bases: dict[str, list[int]] = {name: [] for name in circle}
+        steps: dict[str, dict[str, list[int]]] = {name: {} for name in circle}  # of the first to the second rule
+        for name in circle:
+            for first, node in self._beginnings(self._rules.rules[name], circle):
+                (bases[name] if first is None else steps[first].setdefault(name, [])).append(node)
+        products = 0
+        order = sorted(circle, key=lambda name: sum(name in targets for targets in steps.values()) * len(steps[name]))
+        left = set(circle)
+        loops: dict[str, int] = {}
+        for name in order:
+            left.discard(name)
+            loops[name] = loop = nodes.repeat(nodes.alt(steps[name].get(name, [])), 0, None)
+            base = nodes.seq(nodes.alt(bases[name]), loop)
+            for target in [target for target in steps[name] if target in left]:
+                way = nodes.alt(steps[name][target])
+                bases[target].append(nodes.seq(base, way))
+                for source in [source for source in left if name in steps[source]]:
+                    before = nodes.seq(nodes.alt(steps[source][name]), loop)
+                    steps[source].setdefault(target, []).append(nodes.seq(before, way))
+                    products += 1
+                    if products > MAX_PRODUCTS:
+                        raise LimitError(
+                            f"{len(circle)} rules begin with each other, {circle[0]!r} among them: more than "
+                            f"{MAX_PRODUCTS:,} steps",
+                            hint="write lists with * instead of left recursion",
+                        )
+        solved: set[str] = set()
+        for name in reversed(order):
+            parts = [*bases[name]]
+            parts += [
+                nodes.seq(self._solutions[other], nodes.alt(steps[other][name]))
+                for other in solved
+                if name in steps[other]
+            ]
+            whole = nodes.seq(nodes.alt(parts), loops[name])
+            self._solutions[name] = self._lazy(name, "rest", lambda whole=whole: whole)  # type: ignore[misc]
+            solved.add(name)

@@ -1,0 +1,72 @@
+"""Cursor over the text of a grammar, whose errors show the line and point to the place."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from ..errors import GrammarError, Place
+
+#: Maximum length of the line that an error shows, in characters.
+MAX_SHOWN = 100
+
+
+class Source:
+    """The text of a grammar, and a position in it.
+
+    Attributes:
+        text: the text.
+        position: index of the next character.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise GrammarError(f"a grammar is text, not {type(text).__name__}", hint="pass the source as a str")
+        self.text = text
+        self.position = 0
+
+    @property
+    def rest_is_empty(self) -> bool:
+        """True at the end of the text."""
+        return self.position >= len(self.text)
+
+    def peek(self, count: int = 1) -> str:
+        """Return the next characters, fewer at the end."""
+        return self.text[self.position : self.position + count]
+
+    def take(self, expected: str) -> bool:
+        """Advance past a text, if it comes next."""
+        if not self.text.startswith(expected, self.position):
+            return False
+        self.position += len(expected)
+        return True
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Advance past a match, if there is one at the position."""
+        match = pattern.match(self.text, self.position)
+        if match is not None:
+            self.position = match.end()
+        return match
+
+    def expect(self, expected: str, after: str) -> None:
+        """Advance past a text that has to come next.
+
+        Args:
+            expected: the text.
+            after: what it belongs to, for the error.
+        """
+        if not self.take(expected):
+            self.fail(f"expected {expected!r} {after}")
+
+    def fail(self, message: str, *, at: int | None = None, hint: str | None = None) -> NoReturn:
+        """Raise an error at a place: the message, what is there, the line and a caret."""
+        at = self.position if at is None else at
+        start = self.text.rfind("\n", 0, at) + 1
+        line = self.text.count("\n", 0, at) + 1
+        column = at - start
+        shown = self.text[start:].partition("\n")[0].rstrip("\r")
+        cut = max(0, column - MAX_SHOWN // 2)
+        found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
+        found = found if message.startswith("expected") else ""
+        caret = f"\n{shown[cut : cut + MAX_SHOWN]}\n{' ' * (column - cut)}^\n"
+        raise GrammarError(message + found + caret, hint=hint, place=Place(line=line, column=column + 1))

@@ -1,0 +1,211 @@
+"""`Grammar.from_ebnf` and `Grammar.from_gbnf`: syntax, errors, and the peers that define the two dialects."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core.sampling import random_text
+
+JSON = r"""
+root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+
+object ::=
+  "{" ws (
+            string ":" ws value
+    ("," ws string ":" ws value)*
+  )? "}" ws
+
+array  ::= "[" ws ( value ("," ws value)* )? "]" ws
+string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+# Optional space: by convention, applied in this grammar after literal chars when allowed
+ws ::= "" | " " | "\n" [ \t]{0,20}
+"""
+
+#: Grammars that both dialects read alike.
+SHARED = [
+    'root ::= "a" | "b" "c"',
+    'root ::= ("a" | "b")+ "c"?',
+    "root ::= [a-c]{2,4} [^a-c]",
+    'root ::= "x"{3} "y"{2,}',
+    'root ::= "(" root ")" | ""',
+    'root ::= x "," x\nx ::= [0-9]+ ("." [0-9]*)?',
+    'root ::= "\\x41\\u00e9\\U0001F600" [\\x30-\\x39\\t\\]]',
+    "root ::= [-a] [a-] [a\\-z]",
+    'root ::= ("a" ("b" ("c" | "d")*)?)+',
+    "# a comment\nroot ::= a # another\na ::= [é-ü]+\n\n",
+    'root ::= expr\nexpr ::= term ([-+*/] term)*\nterm ::= [0-9]+ | "(" expr ")"',
+    'root ::= list\nlist ::= "- " item ("\\n- " item)*\nitem ::= [^\\n]{1,20}',
+    'root ::=\n  (\n "a"\n | "b"\n  )\n',
+    'root ::= "a" |\n  "b" |\n  "c"',
+]
+
+
+def both(text: str) -> tuple[Grammar, Grammar]:
+    """Return a grammar as each dialect reads it."""
+    return Grammar.from_gbnf(text), Grammar.from_ebnf(text)
+
+
+def mutated(draw: random.Random, text: str) -> str:
+    """Return a text with one change."""
+    at = draw.randrange(len(text) + 1)
+    return (
+        text[:at]
+        + draw.choice(["", "a", "b", "0", "(", ")", ",", " ", "é", "-", '"', "\n"])
+        + text[at + draw.randrange(2) :]
+    )
+
+
+def in_xgrammar(text: str) -> Callable[[str], bool]:
+    """Return what xgrammar accepts."""
+    xgrammar = pytest.importorskip(
+        "xgrammar", reason="xgrammar is not installed (pip install --no-deps xgrammar==0.2.8)"
+    )
+    from xgrammar.testing import _is_grammar_accept_string
+
+    grammar = xgrammar.Grammar.from_ebnf(text)
+    return lambda candidate: bool(_is_grammar_accept_string(grammar, candidate))
+
+
+def in_llguidance(text: str) -> Callable[[str], bool]:
+    """Return what llguidance accepts of a grammar in GBNF, byte by byte."""
+    llguidance: Any = pytest.importorskip("llguidance", reason="llguidance is not installed")
+    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    class Bytes:
+        eos_token_id = 256
+        bos_token_id = None
+        tokens = (*(bytes((byte,)) for byte in range(256)), b"<eos>")
+        special_token_ids = (256,)
+
+        def __call__(self, data: str | bytes) -> list[int]:
+            return list(data.encode() if isinstance(data, str) else data)
+
+    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
+
+    def accepts(candidate: str) -> bool:
+        matcher = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_lark(gbnf_to_lark(text)))
+        assert not matcher.is_error(), matcher.get_error()
+        return all(matcher.consume_token(byte) for byte in candidate.encode()) and matcher.is_accepting()
+
+    return accepts
+
+
+@pytest.mark.parametrize("peer", [in_xgrammar, in_llguidance], ids=["xgrammar", "llguidance"])
+@pytest.mark.parametrize("text", [*SHARED, JSON], ids=range(len(SHARED) + 1))
+def test_as_peers_read_it(text: str, peer: Callable[[str], Callable[[str], bool]]) -> None:
+    """Both dialects have the texts that a peer accepts, for random texts and their mutations."""
+    if peer is in_llguidance and ("\\x30" in text or "\\-" in text):
+        pytest.skip("llguidance's reader of GBNF does not take these escapes")
+    accepts, (gbnf, ebnf), draw = peer(text), both(text), random.Random(7)
+    accepted = 0
+    for _ in range(25):
+        sample = random_text(gbnf, draw, 40)
+        for candidate in [sample, *(mutated(draw, sample) for _ in range(5))]:
+            ours = gbnf.matches(candidate)
+            assert ours == ebnf.matches(candidate) == accepts(candidate), candidate
+            accepted += ours
+    assert accepted >= 25
+
+
+def test_json_of_llama_cpp() -> None:
+    """The JSON grammar of llama.cpp takes JSON, and is not narrowed."""
+    grammar = Grammar.from_gbnf(JSON)
+    assert grammar.matches('{"a": [1, -2.5e+3, {"b": "\\u00e9\\n"}], "c": null}') and not grammar.matches("[1]")
+    assert not grammar.matches('{"a": 1,}') and grammar.begins('{"a": [[[')
+    assert grammar.narrowed == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ('root ::= Regex("a.c", flags="i") | Regex("x.")', ["aBC", "x\n"], ["a\nc", "x"]),
+        ('root ::= Substring("ab", "c", "d")', ["", "ab", "abc", "cd", "abcd"], ["a", "abd", "b"]),
+        (
+            'root ::= TagDispatch(("<a>", x), loop_after_dispatch=false, excludes=("no",))\nx ::= "1"',
+            ["<a>1", "n"],
+            ["no", "<a>"],
+        ),
+        ('root ::= x "!"\nx[max_chars=3, capture="it"] ::= [a-z]*', ["!", "abc!"], ["abcd!"]),
+        ('root ::= x "b"\nx[lazy] ::= [ab]* "c"', ["cb", "abcb"], ["cacb", "b"]),
+        ('root ::= "a" x\nx ::= "b" (="c")', ["ab"], ["abc"]),
+        ('root.x-y_z ::= ( ) "\\e\\a\\0\\/" ', [], []),
+    ],
+)
+def test_ebnf_only(text: str, yes: list[str], no: list[str]) -> None:
+    """xgrammar's macros, options and escapes are read."""
+    grammar = Grammar.from_ebnf(text, root=text.partition(" ")[0])
+    assert [each for each in yes if not grammar.matches(each)] == []
+    assert [each for each in no if grammar.matches(each)] == []
+
+
+def test_gbnf_only() -> None:
+    """In GBNF a dot is any character, repetitions can be repeated, and a rule that comes again replaces the first."""
+    grammar = Grammar.from_gbnf('root ::= . "a"{2}?\nroot ::= "b" . ("a"+)* \r\n')
+    assert grammar.matches("b\naa") and not grammar.matches("xaa")
+
+
+def test_tokens() -> None:
+    """Tokens are given by name, or by ids of a vocabulary."""
+    vocabulary = Vocabulary([b"a", b"\xc3", None, None], eos=[3], special={"<|x|>": 2})
+    for grammar in (
+        Grammar.from_gbnf('root ::= <[2]> "a" <[0]>', vocabulary=vocabulary),
+        Grammar.from_gbnf('root ::= <|x|> "a" <[0]>', vocabulary=vocabulary),
+        Grammar.from_ebnf('root ::= Token(2) "a" Token(0)', vocabulary=vocabulary),
+    ):
+        assert grammar.specials == {"<|x|>"}
+        matcher = grammar.bind(vocabulary).matcher()
+        assert all(matcher.accept(token) for token in (2, 0, 0)) and matcher.is_accepting
+    assert Grammar.from_gbnf("root ::= <|x|>").specials == {"<|x|>"}
+    for text in ("root ::= <[2]>", "root ::= !<|x|>"):
+        with pytest.raises(GrammarError):
+            Grammar.from_gbnf(text)
+    with pytest.raises(GrammarError, match="part of a character"):
+        Grammar.from_gbnf("root ::= <[1]>", vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "line", "column", "message"),
+    [
+        ("gbnf", 'root ::= "a" |\n  "b', 2, 3, "expected '\"'"),
+        ("gbnf", 'root ::= x\ny ::= "a"', 1, 10, "rule 'x' is not defined"),
+        ("gbnf", 'root ::= * "a"', 1, 10, "something to repeat"),
+        ("gbnf", 'root ::= "a" )', 1, 14, "expected the end of the line"),
+        ("gbnf", 'root ::= ("a"\n', 2, 1, "expected ')'"),
+        ("gbnf", 'root ::= "\\q"', 1, 11, "expected an escape"),
+        ("gbnf", "root ::= [z-a]", 1, 11, "is empty"),
+        ("gbnf", 'root ::= "a"{3,2}', 1, 13, "between 3 and 2"),
+        ("gbnf", 'rot ::= "a"', 1, 12, "expected a rule 'root'"),
+        ("gbnf", 'root = "a"', 1, 6, "expected '::='"),
+        ("ebnf", 'root ::= "a"\nroot ::= "b"', 2, 1, "defined twice"),
+        ("ebnf", 'root ::= x y ::= "a"', 1, 12, "does not begin its line"),
+        ("ebnf", "root ::= [a\n]", 1, 10, "expected ']'"),
+        ("ebnf", "root ::= [\\d]", 1, 11, "expected an escape"),
+        ("ebnf", "root ::= ", 1, 10, "expected a string"),
+        ("ebnf", "root ::= ExcludeToken(1)", 1, 10, "cannot be enforced"),
+        ("ebnf", "root ::= x\nx[max_tokens=3] ::= [a-z]", 2, 3, "max_tokens"),
+        ("ebnf", 'root ::= x\nx[lazy] ::= "a" x | "b"', 2, 2, "not regular"),
+        ("ebnf", 'root ::= "a"{x}', 1, 14, "least number"),
+    ],
+)
+def test_errors(dialect: str, text: str, line: int, column: int, message: str) -> None:
+    """Errors have line and column, show the line with a caret, and say what was expected."""
+    read = Grammar.from_gbnf if dialect == "gbnf" else Grammar.from_ebnf
+    with pytest.raises(GrammarError, match=message.replace("(", r"\(").replace(")", r"\)")) as caught:
+        read(text)
+    assert (caught.value.place.line, caught.value.place.column) == (line, column)
+    _, shown, caret = caught.value.message.split("\n")[:3]
+    assert shown == "".join(text.split("\n")[line - 1 : line]) and caret == " " * (column - 1) + "^"
+
+
+def test_rules_without_end() -> None:
+    """A grammar whose texts would all be endless is refused."""
+    for read in (Grammar.from_gbnf, Grammar.from_ebnf):
+        with pytest.raises(GrammarError, match="never ends"):
+            read('root ::= "a" root')

@@ -1,0 +1,155 @@
+"""Recursive rules of any shape, against an Earley parser written here; ambiguity; and what rules share."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core.sampling import random_text
+
+#: A rule's name, an alternative of it, how much of it is read, and where it began.
+Item = tuple[str, tuple[str, ...], int, int]
+Bodies = dict[str, list[list[str]]]
+
+ALPHABET = "ab"
+TEXTS = ["".join(chars) for size in range(5) for chars in itertools.product(ALPHABET, repeat=size)]
+
+
+def drawn(draw: random.Random) -> Bodies:
+    """Draw rules: alternatives of characters and names, many of them left-recursive or empty."""
+    names = ["root", *"xyz"[: draw.randrange(4)]]
+    symbols = [*names, "a", "b"]
+    return {
+        name: [[draw.choice(symbols) for _ in range(draw.choice([0, 1, 2, 2, 3]))] for _ in range(draw.randrange(1, 4))]
+        for name in names
+    }
+
+
+def source(bodies: Bodies) -> str:
+    """Return rules as text."""
+
+    def written(items: list[str]) -> str:
+        return " ".join(item if item in bodies else f'"{item}"' for item in items) or '""'
+
+    return "\n".join(f"{name} ::= {' | '.join(map(written, body))}" for name, body in bodies.items())
+
+
+def earley(bodies: Bodies, text: str) -> bool:
+    """Return True if a text is one of the first rule (Earley 1970; empty rules as Aycock and Horspool have them)."""
+    empty: set[str] = set()
+    while more := {name for name, body in bodies.items() if any(empty.issuperset(items) for items in body)} - empty:
+        empty |= more
+    states: list[set[Item]] = [set() for _ in range(len(text) + 1)]
+    states[0] = {("root", tuple(items), 0, 0) for items in bodies["root"]}
+    for at, state in enumerate(states):
+        pending = list(state)
+
+        def add(item: Item, state: set[Item] = state, pending: list[Item] = pending) -> None:
+            if item not in state:
+                state.add(item)
+                pending.append(item)
+
+        while pending:
+            name, items, dot, start = pending.pop()
+            if dot == len(items):
+                for other, parts, place, origin in list(states[start]):
+                    if place < len(parts) and parts[place] == name:
+                        add((other, parts, place + 1, origin))
+            elif items[dot] in bodies:
+                for alternative in bodies[items[dot]]:
+                    add((items[dot], tuple(alternative), 0, at))
+                if items[dot] in empty:
+                    add((name, items, dot + 1, start))
+            elif at < len(text) and text[at] == items[dot]:
+                states[at + 1].add((name, items, dot + 1, start))
+    return any(name == "root" and dot == len(items) and not start for name, items, dot, start in states[-1])
+
+
+def test_random_rules(pytestconfig: pytest.Config) -> None:
+    """Random rules, left-recursive, empty and ambiguous ones among them, have exactly the texts of an Earley parser."""
+    draw = random.Random(11)
+    compared, unending, accepted = 0, 0, 0
+    for _ in range(1_500 if pytestconfig.getoption("--slow") else 120):
+        bodies = drawn(draw)
+        expected = {text for text in TEXTS if earley(bodies, text)}
+        try:
+            grammar = Grammar.from_gbnf(source(bodies))
+        except GrammarError as error:
+            assert "never ends" in error.message and not expected
+            unending += 1
+            continue
+        assert {text for text in TEXTS if grammar.matches(text)} == expected, source(bodies)
+        begun = {text[:size] for text in expected for size in range(len(text) + 1)}
+        assert all(grammar.begins(text) for text in begun)
+        compared += 1
+        accepted += len(expected)
+    assert compared > 2 * unending and accepted > 4 * compared
+
+
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ('root ::= root "+" root | "1"', ["1", "1+1+1"], ["1+", "+1", ""]),
+        ('root ::= t | root "+" t\nt ::= f | t "*" f\nf ::= "1" | "(" root ")"', ["1*1+(1+1)*1"], ["1*(1", "1+*1"]),
+        ('root ::= x "a" | "c"\nx ::= y "b"\ny ::= root "d" | ""', ["c", "ba", "cdba", "badba"], ["cd", "a", "bad"]),
+        ('root ::= e? root "x" | "y"\ne ::= "" | "z"', ["y", "yx", "zyx", "zzyxx", "zyxx"], ["x", "zy", "zzyx"]),
+        ('root ::= ("a" | root){2} | "b"', ["b", "aa", "ab", "bb", "aab", "aaaa"], ["a", ""]),
+        ('root ::= root{0,2} "a"', ["a", "aa", "aaa"], ["", "b"]),
+    ],
+)
+def test_left_recursion(text: str, yes: list[str], no: list[str]) -> None:
+    """Rules may begin with themselves: directly, in a circle, after parts that can be empty, and inside of others."""
+    grammar = Grammar.from_gbnf(text)
+    assert [each for each in yes if not grammar.matches(each)] == []
+    assert [each for each in no if grammar.matches(each)] == []
+    random_text(grammar, random.Random(1))
+
+
+def test_large_circle() -> None:
+    """Sixty rules that begin with each other are solved."""
+    names = [f"r{number}" for number in range(60)]
+    rules = [f'{name} ::= {" | ".join(f"{other} {chr(34)}a{chr(34)}" for other in names[:3])} | "b"' for name in names]
+    rules += [f'{name}x ::= {names[number - 1]}x "c" | {name}' for number, name in enumerate(names)]
+    grammar = Grammar.from_gbnf("\n".join(["root ::= r0x", *rules]))
+    assert grammar.matches("b") and grammar.matches("baaac") and not grammar.matches("a")
+
+
+def test_ambiguity_stays_polynomial() -> None:
+    """Texts with exponentially many parses are read with few threads."""
+    grammar = Grammar.from_gbnf('root ::= root root | root "+" root | "a"')
+    assert grammar.matches("a" * 60) and grammar.matches("a+aa" * 15) and not grammar.matches("a" * 59 + "+")
+    assert grammar.narrowed == ()
+
+
+def test_regular_rules_are_one_atom() -> None:
+    """Rules without recursion become one term, so a mask meets one atom instead of one for each character."""
+    grammar = Grammar.from_gbnf('root ::= word (" " word){0,9}\nword ::= [a-z]+ ("-" [a-z]+)?')
+    program = grammar.program
+    (thread,) = program.automaton.threads(program.start)
+    assert program.automaton.threads(program.automaton.advance(program.start, b"ab-c d"))[0][1] == thread[1]
+
+
+def test_identity() -> None:
+    """Equal sources are equal grammars, which can be looked up; others are not."""
+    one, two = (Grammar.from_gbnf('root ::= "a" root | "b"') for _ in range(2))
+    assert one == two and hash(one) == hash(two)
+    assert one != Grammar.from_gbnf('root ::= "a" root | "c"') and one != Grammar.from_ebnf('root ::= "a" root | "b"')
+    assert repr(one) == 'Grammar.from_gbnf(\'root ::= "a" root | "b"\')'
+    assert eval(repr(one)) == one
+
+
+def test_masks_and_endings() -> None:
+    """A text under left-recursive rules is masked and can be finished, token by token."""
+    vocabulary = Vocabulary([b"1", b"+", b"1+", b"(", b")", b"1)", b"x", None], eos=[7])
+    grammar = Grammar.from_gbnf('root ::= root "+" t | t\nt ::= "1" | "(" root ")"')
+    matcher = grammar.bind(vocabulary).matcher()
+    assert sorted(matcher.allowed_tokens()) == [0, 2, 3]
+    for token in (3, 2, 3, 0):
+        assert matcher.accept(token)
+    assert sorted(matcher.allowed_tokens()) == [1, 4]
+    assert matcher.shortest_completion() == b"))"
+    part = Grammar.literal("<") + grammar + Grammar.literal(">")
+    assert part.matches("<1+(1)>") and not part.matches("<1+>")
