@@ -20,21 +20,18 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from .grammar_source import source
 from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
-    from .text_grammars.expressions import Control, Literal
     from .text_grammars.rules import Rules
     from .vocabulary.vocabulary import Vocabulary
 
 #: Maximum number of rules that one grammar may reach.
 MAX_RULES = 2_000
-#: Maximum length of ``repr(grammar)``, in characters.
-MAX_REPR = 400
-
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
 
@@ -223,8 +220,9 @@ class Grammar:
             LimitError: too many rules begin with each other.
         """
         from .text_grammars.ebnf import read_ebnf
+        from .text_grammars.tokens import tokens_of
 
-        return cls._from_rules("ebnf", read_ebnf(text, root, _tokens_of(vocabulary)), text)
+        return cls._from_rules("ebnf", read_ebnf(text, root, tokens_of(vocabulary)), text)
 
     @classmethod
     def from_gbnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
@@ -243,8 +241,9 @@ class Grammar:
             LimitError: too many rules begin with each other.
         """
         from .text_grammars.gbnf import read_gbnf
+        from .text_grammars.tokens import tokens_of
 
-        return cls._from_rules("gbnf", read_gbnf(text, root, _tokens_of(vocabulary)), text)
+        return cls._from_rules("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
 
     @classmethod
     def _from_rules(cls, dialect: str, rules: Rules, text: str) -> Grammar:
@@ -274,13 +273,14 @@ class Grammar:
             SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
         """
         from .text_grammars.structural_tags import read_structural_tag
+        from .text_grammars.tokens import tokens_of
 
         read = read_structural_tag(
             tag,
             whitespace=whitespace,
             on_unsupported=on_unsupported,
             controls=() if vocabulary is None else vocabulary.special,
-            tokens=_tokens_of(vocabulary),
+            tokens=tokens_of(vocabulary),
         )
         return cls(
             read.rules.build,
@@ -563,8 +563,7 @@ class Grammar:
         return cast(_Rule, self._key[1])
 
     def __repr__(self) -> str:
-        text = _source(self)
-        return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
+        return source(self, _SCHEMA_DEFAULTS)
 
     # -- using -------------------------------------------------------------------------------------------------
 
@@ -657,33 +656,6 @@ class Grammar:
             ToolGrammarError: as `program`, and if the vocabulary lacks a control token of the grammar.
         """
         return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
-
-
-def _tokens_of(vocabulary: Vocabulary | None) -> Callable[[int | str], Control | Literal]:
-    """Return a function from the id or the text of a token to its expression: a control token, or text."""
-    from .text_grammars.ebnf import unknown_token
-    from .text_grammars.expressions import Control, Literal
-
-    if vocabulary is None:
-        return unknown_token
-    names = {token_id: name for name, token_id in vocabulary.special.items()}
-
-    def expression(token: int | str) -> Control | Literal:
-        if isinstance(token, str):
-            if token in vocabulary.special:
-                return Control(token)
-            if token.encode() in vocabulary.tokens:
-                return Literal(token)
-            raise GrammarError(f"the vocabulary has no token {token!r}", hint="name one of its tokens")
-        if token in names:
-            return Control(names[token])
-        data = vocabulary.tokens[token] if token < vocabulary.size else None
-        try:
-            return Literal((data or b"").decode())
-        except UnicodeDecodeError:
-            raise GrammarError(f"token {token} is part of a character", hint="write the character") from None
-
-    return expression
 
 
 def _words(texts: Sequence[str]) -> tuple[str, ...]:
@@ -892,77 +864,6 @@ def _path(start: Grammar, end: Grammar, first: Mapping[int, list[Grammar]]) -> l
                 before[id(follower)] = part
                 pending.append(follower)
     return None
-
-
-# -- representation --------------------------------------------------------------------------------------------------
-
-
-def _source(grammar: Grammar) -> str:
-    """Return Python source that makes the grammar; of a rule without its definition, and cut after `MAX_REPR`."""
-    pieces: list[str] = []
-    size = 0
-    pending: list[Grammar | str] = [grammar]
-    while pending and size <= MAX_REPR:
-        item = pending.pop()
-        if isinstance(item, Grammar):
-            pending += reversed(_calls(item))
-        else:
-            pieces.append(item)
-            size += len(item)
-    return "".join(pieces)
-
-
-def _calls(grammar: Grammar) -> list[Grammar | str]:
-    """Return the call that makes a grammar, as source in which parts are grammars still."""
-    kind, *rest = cast("tuple[Any, ...]", grammar._key)
-    arguments: list[Any]
-    if kind == "schema":
-        options = getattr(rest[0], "options", None)
-        schema = rest[0].document.schema if grammar.schema is None and options else grammar.schema
-        shown = [repr(schema)]
-        for option, default in _SCHEMA_DEFAULTS.items() if options else ():
-            if (value := getattr(options, option)) != default:
-                shown.append(f"{option}={value!r}")
-        if options and (options.syntax or options.arguments):
-            shown.append("syntax=...")  # of a wire format that does not write JSON
-        return [f"Grammar.from_json_schema({', '.join(shown)})"]
-    if kind == "regex":
-        return [f"Grammar.from_regex({rest[0]!r})"]
-    if kind in ("ebnf", "gbnf"):
-        root = "" if rest[0].root == "root" else f", root={rest[0].root!r}"
-        return [f"Grammar.from_{kind}({rest[1]!r}{root})"]
-    if kind == "structural_tag":
-        return ["Grammar.from_structural_tag(...)"]
-    if kind == "rule":
-        return [f"Grammar.rule({rest[0].name!r}, lambda: ...)"]
-    if kind == "literal":
-        try:
-            return [f"Grammar.literal({rest[0].decode()!r})"]
-        except UnicodeDecodeError:
-            return [f"Grammar.literal({rest[0]!r})"]
-    if kind in ("text", "until"):
-        words = rest[0] if kind == "text" else rest[1]
-        shown = [repr(rest[0])] if kind == "until" else []
-        shown += [f"excluding={list(words)!r}"] if words else []
-        shown += [f"min_chars={rest[1]!r}"] if kind == "text" and rest[1] else []
-        return [f"Grammar.{kind}({', '.join(shown)})"]
-    if kind == "cases":
-        arguments = [piece for word, part in rest for piece in (f", {word!r}: ", part)]
-        return ["Grammar.cases({", arguments[0][2:], *arguments[1:], "})"]
-    if kind == "repeat":
-        bounds = "" if rest[1:] == [0, None] else f", {rest[1]!r}" + (f", {rest[2]!r}" if rest[2] is not None else "")
-        return ["Grammar.repeat(", rest[0], f"{bounds})"]
-    if kind == "distinct":
-        separator, least, most, *parts = rest
-        bounds = (f", min={least!r}" if least else "") + (f", max={most!r}" if most != len(parts) else "")
-        return ["Grammar.distinct([", *_listed(parts), "], ", separator, f"{bounds})"]
-    if kind in ("sequence", "choice"):
-        return [f"Grammar.{kind}(", *_listed(rest), ")"]
-    return [f"Grammar.{kind}({', '.join(map(repr, rest))})"]
-
-
-def _listed(parts: Sequence[Grammar]) -> list[Grammar | str]:
-    return [piece for number, part in enumerate(parts) for piece in ((", ", part) if number else (part,))]
 
 
 #: The options of `Grammar.from_json_schema` with their defaults, in the order of its arguments.

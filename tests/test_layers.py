@@ -43,6 +43,7 @@ PIPELINE = (
     "core.automaton",
     "core.vocabulary",
     "core.masks",
+    "core.grammar_source",
     "core.grammar",
     "core.constraint_cache",
     "core.sampling",

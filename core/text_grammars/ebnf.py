@@ -24,6 +24,7 @@ from .expressions import (
 )
 from .rules import Rules
 from .source import Source
+from .tokens import Tokens, tokens_of
 
 #: Maximum nesting of brackets.
 MAX_NESTING = 100
@@ -59,22 +60,6 @@ _CODES = (
 
 #: Options of rules that say something about captures or sampling, and nothing about texts.
 _IDLE_OPTIONS = ("capture", "stop_capture", "temperature")
-
-#: Returns the expression of a token, by its id or its text.
-Tokens = Callable[[int | str], Control | Literal]
-
-
-def unknown_token(token: int | str) -> Control | Literal:
-    """Return a control token by its name; ids need a vocabulary.
-
-    Raises:
-        GrammarError: an id.
-    """
-    if isinstance(token, str):
-        return Control(token)
-    raise GrammarError(
-        f"which token has the id {token} depends on the vocabulary", hint="pass vocabulary=, or name the token"
-    )
 
 
 def character(source: Source, codes: tuple[re.Pattern[str], ...], escapes: dict[str, str]) -> str:
@@ -122,18 +107,18 @@ def character_class(source: Source, read: Callable[[], str], opened: int) -> Cha
     return charset.complement() if negated else charset
 
 
-def read_ebnf(text: str, root: str = "root", tokens: Tokens = unknown_token) -> Rules:
+def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Rules:
     """Return the rules of a grammar.
 
     Args:
         text: the grammar.
         root: the name of the rule that texts are of.
-        tokens: returns the expression of a token.
+        tokens: returns the expression of a token; None: as without a vocabulary.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with line and column.
     """
-    return _Reader(text, root, tokens).read()
+    return _Reader(text, root, tokens or tokens_of(None)).read()
 
 
 class _Reader:

@@ -6,10 +6,11 @@ import re
 
 from ..errors import GrammarError
 from ..unicode.charset import CharSet
-from .ebnf import MAX_NESTING, Tokens, character, character_class, unknown_token
+from .ebnf import MAX_NESTING, character, character_class
 from .expressions import Chars, Expression, Literal, Reference, Repeat, choice, sequence
 from .rules import Rules
 from .source import Source
+from .tokens import Tokens, tokens_of
 
 _SPACE = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
 _SPACE_AND_LINES = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
@@ -24,18 +25,18 @@ _CODES = (
 )
 
 
-def read_gbnf(text: str, root: str = "root", tokens: Tokens = unknown_token) -> Rules:
+def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Rules:
     """Return the rules of a grammar.
 
     Args:
         text: the grammar.
         root: the name of the rule that texts are of.
-        tokens: returns the expression of a token.
+        tokens: returns the expression of a token; None: as without a vocabulary.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with line and column.
     """
-    return _Reader(text, root, tokens).read()
+    return _Reader(text, root, tokens or tokens_of(None)).read()
 
 
 class _Reader:

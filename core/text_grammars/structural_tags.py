@@ -21,7 +21,7 @@ from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, Mark, mark
 from ..schema.scalars.whitespace import MAX_SPACES
 from .dispatch import dispatch, free_text
-from .ebnf import Tokens, read_ebnf, unknown_token
+from .ebnf import read_ebnf
 from .expressions import (
     EMPTY_TEXT,
     Control,
@@ -34,6 +34,7 @@ from .expressions import (
     sequence,
 )
 from .rules import Rules
+from .tokens import Tokens, tokens_of
 
 #: Maximum nesting of formats.
 MAX_NESTING = 100
@@ -137,7 +138,7 @@ def read_structural_tag(
     whitespace: Whitespace = "flexible",
     on_unsupported: OnUnsupported = "narrow",
     controls: Collection[str] = (),
-    tokens: Tokens = unknown_token,
+    tokens: Tokens | None = None,
 ) -> StructuralTag:
     """Return the language of a structural tag.
 
@@ -147,7 +148,7 @@ def read_structural_tag(
         on_unsupported: treatment of keywords of JSON Schemas that cannot be enforced exactly.
         controls: the names of the vocabulary's control tokens: where a tag's begin, end or text has one, the token is
             meant.
-        tokens: returns the expression of a token.
+        tokens: returns the expression of a token; None: as without a vocabulary.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
@@ -162,7 +163,7 @@ def read_structural_tag(
             ) from None
     if hasattr(tag, "model_dump"):
         tag = tag.model_dump(mode="json", by_alias=True)
-    reader = _Reader(whitespace, on_unsupported, controls, tokens)
+    reader = _Reader(whitespace, on_unsupported, controls, tokens or tokens_of(None))
     root = reader.top(tag)
     rules = Rules(("structural tag", root), {"root": root}, "root")
     return StructuralTag(rules, tuple(reader.problems), tuple(reader.narrowed))
