@@ -46,7 +46,18 @@ _OPTIONS = {
     "repeat_penalty": "repetition_penalty",
 }
 #: Options of Ollama that say how a model is loaded, and change no answer.
-_LOADING = ("num_gpu", "main_gpu", "num_thread", "num_batch", "use_mmap", "numa", "low_vram", "num_keep")
+_LOADING = (
+    "num_gpu",
+    "main_gpu",
+    "num_thread",
+    "num_batch",
+    "use_mmap",
+    "use_mlock",
+    "f16_kv",
+    "numa",
+    "low_vram",
+    "num_keep",
+)
 
 
 class Chat(Protocol):
