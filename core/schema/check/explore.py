@@ -14,18 +14,13 @@ from ...errors import LimitError, Place, SchemaError
 from ..lower.array_items import item_goals
 from ..lower.lowering import Lowering
 from ..normal.conjunction import EVERY, Arrays, Conjunction, Formula, Goal, Objects
-from ..read.keywords import APPLICATORS, KEYWORDS
+from ..read.keywords import APPLICATORS
 from ..read.located import Located, SignedSchema
+from .hazards import RISKY, Hazards
 
 #: Maximum number of goals that are brought to normal form, and of steps of their expansion, before the rest is left for
 #: later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000
-
-#: Keywords beside which lowering may fail although each subschema is well-formed.
-_HAZARDS = frozenset(row.name for row in KEYWORDS.values() if row.risky)
-
-#: Keywords of a schema that is more than a conjunction of its own, or that may fail by itself.
-_KNOTTY = _HAZARDS | APPLICATORS
 
 
 def explore(lowering: Lowering) -> None:
@@ -39,7 +34,10 @@ def explore(lowering: Lowering) -> None:
     document = normaliser.document
     if not document.demanding and not document.risky:  # most
         return
-    exploration = _Exploration(lowering)
+    hazards = Hazards(document)
+    if not hazards.failing:
+        return
+    exploration = _Exploration(lowering, hazards)
     steps = normaliser.steps
     try:
         exploration.run(steps + MAX_STEPS)
@@ -50,10 +48,11 @@ def explore(lowering: Lowering) -> None:
 class _Exploration:
     """One exploration of a document."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, hazards: Hazards) -> None:
         self.lowering = lowering
         self.document = lowering.normaliser.document
-        self._risky = self.document.reaching([*self.document.risky, *self.document.demanding])
+        self._hazards = hazards
+        self._failing = self.document.reaching(hazards.failing)
 
     def run(self, steps: int) -> None:
         """Bring goals to normal form until the normaliser has taken a number of steps."""
@@ -92,10 +91,18 @@ class _Exploration:
             schema = part.located.schema
             if isinstance(schema, bool):
                 continue
-            if id(schema) in self._risky or id(schema) not in self.document.users:
+            if id(schema) in self._failing or id(schema) not in self.document.users:
                 return True
-            forking += len(goal) > 1 and id(schema) in self._forking
+            if len(goal) > 1:
+                if id(schema) in self._risky:
+                    return True
+                forking += id(schema) in self._forking
         return forking > 1
+
+    @cached_property
+    def _risky(self) -> set[int]:
+        """Identities of the schemas from which one can be reached that may fail beside others."""
+        return self.document.reaching(self._hazards.failing | self._hazards.tame)
 
     @cached_property
     def _forking(self) -> set[int]:
@@ -115,21 +122,30 @@ class _Exploration:
         located = self.document.enter(only.located)
         if normaliser.unenforced:
             return None
-        if _KNOTTY.isdisjoint(located.schema):
+        is_tame = id(located.schema) in self._hazards.tame
+        if APPLICATORS.isdisjoint(located.schema) and (is_tame or RISKY.isdisjoint(located.schema)):
             own = normaliser.assertions(located)
             if own is None or own.values is not None:
                 return ()
-            return [(formula,) for formula in _formulas(own)]
+            inner = [(formula,) for formula in _formulas(own)]
+            # A member that also matches a pattern may have no value, so that nothing inside of it can be reached.
+            meets = is_tame and "patternProperties" in located.schema and "properties" in located.schema
+            return None if meets and any(map(self._may_fail, inner)) else inner
+        parts = self._hazards.joined(located) if is_tame and "allOf" in located.schema else None
+        if parts is not None:
+            members = (formula for part in parts for formula in normaliser.object_part(part).properties.values())
+            return None if any(self._may_fail((formula,)) for formula in members) else ()
         target = self.lowering.synonym(located)
         options = [target] if target is not None else self.lowering.options_of(located)
         return None if options is None else [(SignedSchema(option),) for option in options]
 
 
 def _formulas(own: Conjunction) -> Iterator[Formula]:
-    """Yield what one schema without patterns asks of members and items."""
+    """Yield what one schema asks of members and items, if no two formulas of members meet in one that may fail."""
     if "object" in own.types:
         for members in own.objects.parts:
             yield from members.properties.values()
+            yield from members.patterns.values()
             if members.additional is not None:
                 yield members.additional
     if "array" in own.types:

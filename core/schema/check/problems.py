@@ -225,7 +225,7 @@ class _Pass:
         users[id(self.document.schema)] = []
         for schema, children in self.uses:
             for child, _ in children:
-                users.setdefault(id(child.schema), []).append(id(schema))
+                users.setdefault(id(child.schema), []).append(schema)
 
     @cython.cfunc
     def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
@@ -278,7 +278,7 @@ class _Pass:
             code = row
             shape = code & SHAPE
             if code & RISKY:
-                self.risky.append(id(schema))
+                self.risky.append(located)
             if code & FORKS and not code & REFERS:
                 self.forking.append(id(schema))
             if shape == TYPE:
@@ -467,7 +467,7 @@ class _Pass:
             shape = code & SHAPE
             if code & REFERS:
                 if type(value) is str and value != "#" and not value.startswith("#/"):
-                    self.risky.append(id(schema))
+                    self.risky.append(located)
                 try:
                     target = self._target(located, keyword)
                 except SchemaError as error:
@@ -559,6 +559,8 @@ class _Pass:
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 overlaps = []  # an option is malformed, which is reported too
             self.overlaps[located.key] = overlaps
+            if not any(overlaps):
+                self.document.disjoint.add(id(located.schema))
         index: cython.Py_ssize_t
         for index in range(len(options)):
             children.append((options[index], True))

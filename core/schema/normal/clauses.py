@@ -144,12 +144,14 @@ class _Facts:
         self._objects = objects
         self._contradictions = contradictions
         self._closed = [part for part in objects.parts if part.additional is not None and _is_false(part.additional)]
-        #: The only names that members may have; None: there may be others.
+        #: The only names that members may have, by the parts without patterns; None: there may be others.
         self._names: frozenset[str] | None = None
         for part in self._closed:
             if not part.patterns:
-                names = frozenset(part.properties)
-                self._names = names if self._names is None else self._names & names
+                names = part.properties.keys()
+                self._names = frozenset(names if self._names is None else self._names & names)
+        self._sorted_names = sorted(self._names or ())
+        self._patterned = [part for part in self._closed if part.patterns]
 
     def left(self, some: AnyExists) -> dict[_Option, Exists | None] | None:
         """Return the options of a demand that are left; None: every object meets it."""
@@ -181,30 +183,32 @@ class _Facts:
 
     def _may_have(self, name: str) -> bool:
         """Return False if there is surely no member of a name."""
-        if name in self._objects.absent:
+        if name in self._objects.absent or (self._names is not None and name not in self._names):
             return False
-        return not any(
-            name not in part.properties
-            and not any(self._contradictions.matches(pattern, name) for pattern in part.patterns)
-            for part in self._closed
-        )
+        return not self._patterned or all(self._covers(part, name) for part in self._patterned)
 
     def _named(self, options: Iterable[Exists]) -> Iterator[Exists]:
         """Yield options by name, where only some names are possible."""
         for exists in options:
             if self._names is None or exists.name is not None or exists.failing is not None:
                 yield exists
-                continue
-            for possible in sorted(self._names):
-                if exists.pattern is not None:
-                    fits = self._contradictions.matches(exists.pattern, possible)
-                else:
-                    fits = not any(self._covers(part, possible) for part in exists.beside or ())
-                if fits:
+            else:
+                for possible in self._fitting(exists):
                     yield Exists(exists.formula, possible)
 
+    def _fitting(self, exists: Exists) -> list[str]:
+        """Return the possible names that an option is about."""
+        names = self._sorted_names
+        if exists.pattern is not None:
+            return [name for name in names if self._contradictions.matches(exists.pattern, name)]
+        for part in exists.beside or ():
+            names = [name for name in names if not self._covers(part, name)]
+        return names
+
     def _covers(self, part: ObjectPart, name: str) -> bool:
-        return name in part.properties or any(self._contradictions.matches(pattern, name) for pattern in part.patterns)
+        if name in part.properties or not part.patterns:
+            return name in part.properties
+        return any(self._contradictions.matches(pattern, name) for pattern in part.patterns)
 
 
 def _is_true(formula: Formula) -> bool:

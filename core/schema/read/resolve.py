@@ -104,10 +104,11 @@ class Document:
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: number of keywords, names and listed values, about: those that the check has met.
-        users: by the identity of each schema that the check has met: those of the schemas that apply it; empty if
-            nothing is risky or demanding.
-        risky: identities of schemas with a risky keyword, or with a reference that is no pointer.
+        users: by the identity of each schema that the check has met: the schemas that apply it; empty if nothing is
+            risky or demanding.
+        risky: schemas with a risky keyword, or with a reference that is no pointer.
         forking: identities of schemas that make alternatives.
+        disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
         demanding: identities of schemas of which many must fail at once: lowering them may fail (see `explore`).
 
     Args:
@@ -129,9 +130,10 @@ class Document:
         self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
-        self.users: dict[int, list[int]] = {}
-        self.risky: list[int] = []
+        self.users: dict[int, list[Any]] = {}
+        self.risky: list[Located] = []
         self.forking: list[int] = []
+        self.disjoint: set[int] = set()
         self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}
         self.root = Located(schema, scope=self._scope if dynamic else None)
@@ -172,7 +174,7 @@ class Document:
             part = waiting.pop()
             if part not in found:
                 found.add(part)
-                waiting += self.users.get(part, ())
+                waiting += map(id, self.users.get(part, ()))
         return found
 
     @cached_property

@@ -74,3 +74,46 @@ def test_a_limit_behind_many_places_is_found_at_once() -> None:
     schema = {"properties": {"first": tangled, **plain}, "$defs": {"unique": {"uniqueItems": True}}}
     with pytest.raises(LimitError, match="patterns split"):
         _ = Grammar.from_json_schema(schema).program
+
+
+def patterns(letters: str) -> Any:
+    """Return a schema whose patterns split the names of an object into as many sets as there are sets of letters."""
+    return {"patternProperties": {letter: {"type": "string"} for letter in letters}}
+
+
+def test_keywords_that_cannot_fail_by_themselves_are_passed(counts: dict[str, int]) -> None:
+    """A few patterns of names, items that differ in an array that may be empty, and parts that share no member need no
+    normal form ahead."""
+    members = {f"m{each}": {"type": "string", "minLength": each} for each in range(20)}
+    others = {f"n{each}": {"type": "array", "items": {"enum": [1, each]}, "uniqueItems": True} for each in range(20)}
+    tame = {"allOf": [{"properties": members}, {"$ref": "#/$defs/others"}], "type": "object"}
+    schema = {
+        "properties": {f"p{each}": {**tame, "title": str(each)} for each in range(50)},
+        "items": {**patterns("abc"), "properties": members, "propertyNames": {"maxLength": 5}},
+        "$defs": {"others": {"properties": others}},
+    }
+    _ = Grammar.from_json_schema(schema).program
+    assert counts["goals"] <= 2
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [patterns("abcde"), patterns("fghij")]},
+        {"anyOf": [patterns("fghij"), {"type": "null"}], **patterns("abcde")},
+        {"anyOf": [{"anyOf": [{"$ref": "#/$defs/more"}]}], **patterns("abcde")},
+        {"$ref": "#/$defs/more", **patterns("abcde")},
+        {"dependentSchemas": {"x": patterns("fghij")}, **patterns("abcde")},
+        {"if": {"required": ["x"]}, "then": patterns("fghij"), **patterns("abcde")},
+        {"allOf": [{"properties": {"x": patterns("abcde")}}, {"additionalProperties": patterns("fghij")}]},
+        {"allOf": [{"properties": {"x": patterns("abcde")}}, {"properties": {"x": {"$ref": "#/$defs/more"}}}]},
+        {"properties": {"x": patterns("abcde")}, "patternProperties": {"x": {"$ref": "#/$defs/more"}}},
+        {"properties": {"x": patterns("abcdefghij")}, "patternProperties": {"y": {"type": "object"}}},
+        {"allOf": [{"properties": {"x": patterns("abcdefghij")}}, {"properties": {"y": True}}]},
+    ],
+)
+def test_keywords_that_fail_together_are_found(schema: Any) -> None:
+    """Schemas that are harmless each, and exceed a limit where they constrain the same value, are refused at once."""
+    nested_once = {"properties": {"deep": schema}, "$defs": {"more": patterns("fghij")}}
+    with pytest.raises(LimitError, match="patterns split"):
+        _ = Grammar.from_json_schema(nested_once).program
